@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
+.DEFAULT_GOAL := help
+.PHONY: help demo check bench build install clean
+# Meson and Ninja run jobs in parallel by themselves.
+.NOTPARALLEL:
+
+BUILD ?= build
+MESON_ARGS ?=
+
+help:
+	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
+	@echo 'make check    install what is missing, build, and run the tests'
+	@echo 'make bench    compare with a memory-backed file system without a network'
+	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
+	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
+	@echo 'make clean    remove $(BUILD)/'
+
+demo:
+	@scripts/deps demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo $(BUILD)/weir
+
+check:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory build
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
+bench:
+	@scripts/deps demo
+	@$(MAKE) --no-print-directory build
+	@bench/run $(BUILD)/weir
+
+build: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@scripts/deps build
+	meson setup $(BUILD) $(MESON_ARGS)
+
+install: build
+	meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD)
