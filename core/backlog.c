@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Barriers divide the requests into epochs, and only those of one epoch are in the order
+ * tree at a time. An epoch is a number in each request rather than the barrier itself,
+ * so that the wall stands even when its barrier was cancelled or timed out: what was
+ * submitted behind it did not stop relying on it.
+ */
+#include "core/backlog.h"
+#include "core/deadline.h"
+
+void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
+{
+	weir_order_init(&b->order, seed);
+	weir_list_init(&b->behind);
+	weir_list_init(&b->ready);
+	weir_list_init(&b->messages);
+	weir_list_init(&b->done);
+	weir_list_init(&b->deadlines);
+	b->epoch = 0;
+	b->epochs = 0;
+	b->live = 0;
+}
+
+static void make_ready(struct weir_backlog *b, struct weir_req *req)
+{
+	req->state = WEIR_REQ_READY;
+	weir_list_add_tail(req->op == WEIR_OP_SEND ? &b->messages : &b->ready, &req->link);
+}
+
+static void admit(struct weir_backlog *b, struct weir_req *req)
+{
+	b->live++;
+	if (req->op != WEIR_OP_SEND) {
+		weir_order_add(&b->order, &req->order, req->remote, req->length,
+			       weir_req_modifies(req));
+		if (req->order.blockers) {
+			req->state = WEIR_REQ_HELD;
+			return;
+		}
+	}
+	make_ready(b, req);
+}
+
+void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
+{
+	req->status = 0;
+	req->posted = 0;
+	req->wrs = 0;
+	req->sent = req->again = req->lost = false;
+	weir_list_init(&req->link);
+	weir_deadline_add(&b->deadlines, req);
+	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;
+
+	if (req->op != WEIR_OP_BARRIER && req->epoch == b->epoch) {
+		admit(b, req);
+		return;
+	}
+	req->state = WEIR_REQ_BEHIND;
+	weir_list_add_tail(&b->behind, &req->link);
+}
+
+/* Out of the order, which may free some that it held. */
+static void leave_order(struct weir_backlog *b, struct weir_req *req)
+{
+	struct weir_order_node *node = weir_order_remove(&b->order, &req->order);
+
+	for (; node; node = node->freed)
+		make_ready(b, weir_list_entry(node, struct weir_req, order));
+}
+
+static void finish(struct weir_backlog *b, struct weir_req *req)
+{
+	if (weir_bug(req->state == WEIR_REQ_DONE))
+		return;
+	weir_deadline_drop(req);
+	weir_list_del(&req->link);
+	if (req->state != WEIR_REQ_BEHIND) {
+		b->live--;
+		if (req->op != WEIR_OP_SEND)
+			leave_order(b, req);
+	}
+	req->state = WEIR_REQ_DONE;
+	weir_list_add_tail(&b->done, &req->link);
+}
+
+void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status)
+{
+	if (!req->status)
+		req->status = status;
+	if (!req->wrs) {
+		finish(b, req);
+		return;
+	}
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+void weir_backlog_repeat(struct weir_req *req)
+{
+	req->again = true;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+static void rewind_req(struct weir_backlog *b, struct weir_req *req)
+{
+	req->retries -= req->lost;
+	req->again = req->lost = false;
+	req->posted = 0;
+	req->state = WEIR_REQ_READY;
+	weir_list_add(&b->ready, &req->link);
+}
+
+void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)
+{
+	if (req->wrs || req->state != WEIR_REQ_FLIGHT)
+		return;
+	if (req->again && !req->status)
+		rewind_req(b, req);
+	else
+		finish(b, req);
+}
+
+void weir_backlog_pass_barriers(struct weir_backlog *b)
+{
+	while (!weir_list_is_empty(&b->behind)) {
+		struct weir_req *req = weir_backlog_first(&b->behind);
+
+		if (b->live && (req->op == WEIR_OP_BARRIER || req->epoch != b->epoch))
+			return;
+		if (req->op == WEIR_OP_BARRIER) {
+			finish(b, req);
+			continue;
+		}
+		b->epoch = req->epoch;
+		weir_list_del(&req->link);
+		admit(b, req);
+	}
+}
+
+bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready)
+{
+	bool any = !weir_list_is_empty(ready);
+
+	while (!weir_list_is_empty(ready)) {
+		struct weir_req *req = weir_backlog_first(ready);
+		bool sent = req->sent || req->wrs;
+
+		weir_backlog_end(b, req, sent ? -ECONNRESET : -ENOTCONN);
+	}
+	return any;
+}
+
+struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
+{
+	struct weir_req *req;
+
+	if (weir_list_is_empty(&b->done))
+		return NULL;
+	req = weir_backlog_first(&b->done);
+	weir_list_del(&req->link);
+	return req;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A queue pair that has shown one error takes no more work, so a channel is given up at
+ * its first failed completion, before its host may have noticed.
+ */
+#include "core/channel.h"
+
+void weir_channels_init(struct weir_channels *c)
+{
+	memset(c, 0, sizeof(*c));
+}
+
+int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth)
+{
+	struct weir_channel *channel;
+
+	if (number >= WEIR_CHANNEL_MAX || !depth)
+		return -EINVAL;
+	channel = &c->channel[number];
+	if (channel->is_up || channel->in_flight)
+		return -EBUSY;
+	channel->depth = depth;
+	channel->is_up = true;
+	c->failed &= ~(1u << number);
+	return 0;
+}
+
+void weir_channels_down(struct weir_channels *c, uint16_t number)
+{
+	if (weir_bug(number >= WEIR_CHANNEL_MAX))
+		return;
+	c->channel[number].is_up = false;
+	c->failed &= ~(1u << number);
+}
+
+void weir_channels_fail(struct weir_channels *c, uint16_t number)
+{
+	if (!c->channel[number].is_up)
+		return;
+	c->channel[number].is_up = false;
+	c->failed |= 1u << number;
+}
+
+uint16_t weir_channels_pop_failed(struct weir_channels *c)
+{
+	uint16_t number = 0;
+
+	if (!c->failed)
+		return WEIR_CHANNEL_NONE;
+	while (!(c->failed & (1u << number)))
+		number++;
+	c->failed &= ~(1u << number);
+	return number;
+}
+
+bool weir_channels_any_up(const struct weir_channels *c)
+{
+	uint16_t number;
+
+	for (number = 0; number < WEIR_CHANNEL_MAX; number++) {
+		if (c->channel[number].is_up)
+			return true;
+	}
+	return false;
+}
+
+uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
+{
+	const struct weir_channel *channel = &c->channel[number];
+
+	return channel->is_up ? channel->depth - channel->in_flight : 0;
+}
+
+uint16_t weir_channels_pick(const struct weir_channels *c)
+{
+	uint16_t number, best = WEIR_CHANNEL_NONE;
+
+	for (number = 0; number < WEIR_CHANNEL_MAX; number++) {
+		if (!weir_channels_room(c, number))
+			continue;
+		if (best == WEIR_CHANNEL_NONE ||
+		    c->channel[number].in_flight < c->channel[best].in_flight)
+			best = number;
+	}
+	return best;
+}

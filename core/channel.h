@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The channels of one session: which live, and how full each one's send queue is.
+ *
+ * Context of all: any; never sleeps; externally serialised.
+ */
+#ifndef WEIR_CORE_CHANNEL_H
+#define WEIR_CORE_CHANNEL_H
+
+#include "core/platform.h"
+
+#define WEIR_CHANNEL_MAX 16
+#define WEIR_CHANNEL_NONE UINT16_MAX
+
+/**
+ * struct weir_channel - what the engine knows of one QP
+ * @depth: WRs that fit its send queue
+ * @in_flight: WRs posted and not completed, at most @depth
+ * @is_up: it may be posted to
+ */
+struct weir_channel {
+	uint32_t depth;
+	uint32_t in_flight;
+	bool is_up;
+};
+
+/**
+ * struct weir_channels - all of a session
+ * @channel: by number
+ * @failed: bit n: the host has yet to hear that channel n is used no longer
+ */
+struct weir_channels {
+	struct weir_channel channel[WEIR_CHANNEL_MAX];
+	uint32_t failed;
+};
+
+/**
+ * weir_channels_init() - all are down
+ * @c: to be initialised
+ */
+void weir_channels_init(struct weir_channels *c);
+
+/**
+ * weir_channels_up() - one has come up
+ * @c: the channels
+ * @number: which, below WEIR_CHANNEL_MAX
+ * @depth: WRs that fit its send queue, at least 1
+ *
+ * Return: 0; -EINVAL for a bad number or depth; -EBUSY when it is up already, or when WRs
+ *	of its former life have not completed yet.
+ */
+int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth);
+
+/**
+ * weir_channels_down() - one is gone, and the host knows
+ * @c: the channels
+ * @number: which
+ */
+void weir_channels_down(struct weir_channels *c, uint16_t number);
+
+/**
+ * weir_channels_fail() - one must not be used any longer, and the host is to hear of it
+ * @c: the channels
+ * @number: which; nothing happens when it is down already
+ */
+void weir_channels_fail(struct weir_channels *c, uint16_t number);
+
+/**
+ * weir_channels_pop_failed() - one that the host has to hear of
+ * @c: the channels
+ *
+ * Return: its number, told once, or WEIR_CHANNEL_NONE.
+ */
+uint16_t weir_channels_pop_failed(struct weir_channels *c);
+
+/**
+ * weir_channels_any_up() - whether there is anywhere to post
+ * @c: the channels
+ *
+ * Return: true when at least one is up.
+ */
+bool weir_channels_any_up(const struct weir_channels *c);
+
+/**
+ * weir_channels_room() - how many WRs one takes now
+ * @c: the channels
+ * @number: which
+ *
+ * Return: WRs; 0 when it is full or down.
+ */
+uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number);
+
+/**
+ * weir_channels_pick() - where to post next
+ * @c: the channels
+ *
+ * Return: the one with room and the fewest WRs in flight, or WEIR_CHANNEL_NONE.
+ */
+uint16_t weir_channels_pick(const struct weir_channels *c);
+
+#endif

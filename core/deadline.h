@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Requests by their deadline. A sorted list, filled from its end: with one timeout for
+ * all, which is the rule, each new request belongs there, and none takes more than a step.
+ *
+ * Context of all: any; never sleeps; externally serialised.
+ */
+#ifndef WEIR_CORE_DEADLINE_H
+#define WEIR_CORE_DEADLINE_H
+
+#include "core/request.h"
+
+/**
+ * weir_deadline_add() - remember a request's deadline
+ * @deadlines: the list
+ * @req: *kept until* weir_deadline_drop(); one without a deadline is not remembered
+ */
+void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req);
+
+/**
+ * weir_deadline_drop() - forget it, if it is remembered
+ * @req: the request
+ */
+void weir_deadline_drop(struct weir_req *req);
+
+/**
+ * weir_deadline_next_ns() - when to look again
+ * @deadlines: the list
+ *
+ * Return: the first deadline, or WEIR_NEVER.
+ */
+uint64_t weir_deadline_next_ns(const struct weir_list *deadlines);
+
+/**
+ * weir_deadline_pop() - one whose time has come
+ * @deadlines: the list
+ * @now_ns: the time
+ *
+ * Return: the request, remembered no longer, or NULL when it is too early for any.
+ */
+struct weir_req *weir_deadline_pop(struct weir_list *deadlines, uint64_t now_ns);
+
+#endif

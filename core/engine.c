@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Routes events to the modules beside it. Events only change state; what follows from
+ * it (barriers that can pass, requests with no channel left, a turn at the window that
+ * is free) is worked out when the host pulls, so no event can set off another.
+ */
+#include "core/engine.h"
+#include "core/batch.h"
+#include "core/deadline.h"
+
+int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
+		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs)
+{
+	uint32_t i;
+
+	if (!nr_wrs || config->fragment_bytes < WEIR_FRAGMENT_BYTES_MIN ||
+	    config->fragment_bytes > window->bytes_max)
+		return -EINVAL;
+	e->window = window;
+	weir_window_waiter_init(&e->waiter);
+	e->fragment_bytes = config->fragment_bytes;
+	e->wrs = wrs;
+	e->nr_wrs = nr_wrs;
+	e->free_wrs = NULL;
+	for (i = nr_wrs; i-- > 0;) {
+		wrs[i].req = NULL;
+		wrs[i].next = e->free_wrs;
+		e->free_wrs = &wrs[i];
+	}
+	weir_channels_init(&e->channels);
+	weir_backlog_init(&e->backlog, config->seed);
+	return 0;
+}
+
+int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
+{
+	return weir_channels_up(&e->channels, channel, depth);
+}
+
+void weir_engine_channel_down(struct weir_engine *e, uint16_t channel)
+{
+	weir_channels_down(&e->channels, channel);
+}
+
+static bool req_has_channel(const struct weir_engine *e, const struct weir_req *req)
+{
+	if (req->op == WEIR_OP_BARRIER)
+		return true;
+	if (req->op == WEIR_OP_SEND)
+		return e->channels.channel[0].is_up;
+	return weir_channels_any_up(&e->channels);
+}
+
+int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
+{
+	int rc = weir_req_check(req, e->fragment_bytes);
+
+	if (rc)
+		return rc;
+	if (req->deadline_ns <= now_ns)
+		return -ETIMEDOUT;
+	if (!req_has_channel(e, req))
+		return -ENOTCONN;
+	weir_backlog_add(&e->backlog, req);
+	return 0;
+}
+
+/*
+ * One of @req's WRs failed. What was never posted is safe to post elsewhere, and so is
+ * a read. A message is not moved: it has the one channel, which is the one that failed.
+ */
+static void req_fail(struct weir_engine *e, struct weir_req *req, int status)
+{
+	bool unsent = status == -ENOTCONN && req->op != WEIR_OP_SEND;
+	bool lost = status == -ECONNRESET && req->op == WEIR_OP_READ && req->retries;
+
+	if (unsent || lost) {
+		req->lost |= lost;
+		weir_backlog_repeat(req);
+	} else {
+		weir_backlog_end(&e->backlog, req, status);
+	}
+}
+
+void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
+{
+	struct weir_wr *wr = wc->wr;
+	struct weir_req *req = wr->req;
+
+	(void)now_ns; /* for the stages to come: latency is measured by it */
+	if (weir_bug(!req))
+		return;
+	wr->req = NULL;
+	wr->next = e->free_wrs;
+	e->free_wrs = wr;
+	e->channels.channel[wr->channel].in_flight--;
+	weir_window_give(e->window, wr->length);
+
+	req->wrs--;
+	req->sent |= wc->status != -ENOTCONN;
+	if (wc->status) {
+		weir_channels_fail(&e->channels, wr->channel);
+		req_fail(e, req, wc->status);
+	}
+	weir_backlog_settle(&e->backlog, req);
+}
+
+/* Only a flush gives back the memory that the NIC may still touch for @req. */
+static void fail_channels_of(struct weir_engine *e, const struct weir_req *req)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nr_wrs; i++) {
+		if (e->wrs[i].req == req)
+			weir_channels_fail(&e->channels, e->wrs[i].channel);
+	}
+}
+
+void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
+{
+	struct weir_req *req;
+
+	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
+		if (req->wrs)
+			fail_channels_of(e, req);
+		weir_backlog_end(&e->backlog, req, -ETIMEDOUT);
+	}
+}
+
+/* Ends what waits for a channel that is not there, and passes the barriers behind it. */
+static void strand(struct weir_engine *e)
+{
+	bool any;
+
+	do {
+		weir_backlog_pass_barriers(&e->backlog);
+		any = false;
+		if (!e->channels.channel[0].is_up)
+			any |= weir_backlog_strand(&e->backlog, &e->backlog.messages);
+		if (!weir_channels_any_up(&e->channels))
+			any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);
+	} while (any);
+}
+
+static bool next_failed(struct weir_engine *e, struct weir_action *out)
+{
+	uint16_t channel = weir_channels_pop_failed(&e->channels);
+
+	if (channel == WEIR_CHANNEL_NONE)
+		return false;
+	out->type = WEIR_ACTION_FAIL;
+	out->channel = channel;
+	return true;
+}
+
+static bool next_done(struct weir_engine *e, struct weir_action *out)
+{
+	struct weir_req *req = weir_backlog_pop_done(&e->backlog);
+
+	if (!req)
+		return false;
+	out->type = WEIR_ACTION_DONE;
+	out->req = req;
+	return true;
+}
+
+static bool next_wake(struct weir_engine *e, struct weir_action *out)
+{
+	struct weir_window_waiter *waiter = weir_window_call(e->window);
+
+	if (!waiter)
+		return false;
+	out->type = WEIR_ACTION_WAKE;
+	out->engine = container_of(waiter, struct weir_engine, waiter);
+	return true;
+}
+
+bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
+{
+	strand(e);
+	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
+	       next_wake(e, out);
+}
+
+uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
+{
+	return weir_deadline_next_ns(&e->backlog.deadlines);
+}
+
+int weir_engine_cancel(struct weir_engine *e, struct weir_req *req)
+{
+	if (req->wrs || req->sent || req->state == WEIR_REQ_DONE)
+		return -EINPROGRESS;
+	weir_backlog_end(&e->backlog, req, -ECANCELED);
+	return 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The engine of one session: requests in, batches of work requests out.
+ *
+ * It decides and never does. A host (libweir, the kernel module, the simulator)
+ * feeds it three events, submit, completed and expired, and after each, as after a
+ * cancel and after a channel came or went, pulls actions with weir_engine_next() until
+ * there are none, doing what they say. It owns no memory, clock, lock or thread.
+ *
+ * Order (promise 1): requests whose remote ranges overlap, at least one of which
+ * changes memory, are posted one after the other, each when the one before it is
+ * done; what does not overlap is free. See order.h. Messages are posted in the order
+ * submitted.
+ *
+ * Errors (promise 3): a request that was cut is done when none of its WRs is in flight,
+ * with the first error that any of them met. When a channel fails, reads that were
+ * posted there are posted on another while retries are left; writes, atomics and messages
+ * end with -ECONNRESET, outcome unknown. What was not posted yet takes another channel;
+ * with none left it ends with -ENOTCONN.
+ *
+ * Who serialises: the host, with one lock over all engines that share a window. All
+ * functions here may be called in any context and never sleep.
+ */
+#ifndef WEIR_CORE_ENGINE_H
+#define WEIR_CORE_ENGINE_H
+
+#include "core/channel.h"
+#include "core/backlog.h"
+#include "core/request.h"
+#include "core/window.h"
+
+#define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell */
+#define WEIR_FRAGMENT_BYTES_MIN 4096
+
+struct weir_engine;
+
+enum weir_action_type {
+	WEIR_ACTION_POST, /* post the chain @wr (@count WRs) on @channel, one doorbell. The
+			   * host owes a weir_engine_completed() for each, posted or not */
+	WEIR_ACTION_DONE, /* @req is done: it is the caller's again */
+	WEIR_ACTION_WAKE, /* the window has room again: pull @engine's actions too */
+	WEIR_ACTION_FAIL, /* move @channel's QP to the error state: something posted there
+			   * failed, or passed its deadline and only a flush gives its memory
+			   * back. Nothing is posted there until weir_engine_channel_up() */
+};
+
+struct weir_action {
+	enum weir_action_type type;
+	union {
+		struct {
+			struct weir_wr *wr;
+			uint16_t channel; /* of a FAIL too */
+			uint16_t count;
+		};
+		struct weir_req *req;
+		struct weir_engine *engine;
+	};
+};
+
+/**
+ * struct weir_engine_config - the host's settings, kept by value
+ * @fragment_bytes: a WR is at most this long; at least WEIR_FRAGMENT_BYTES_MIN, at most
+ *	the window
+ * @seed: any number; all that is random follows from it
+ */
+struct weir_engine_config {
+	uint32_t fragment_bytes;
+	uint64_t seed;
+};
+
+/**
+ * struct weir_engine - embedded by the host; for its eyes, not for its hands
+ * @window: shared with other engines
+ * @waiter: its place in the window's line
+ * @fragment_bytes: a WR is at most this long
+ * @wrs: the WRs that it was given
+ * @nr_wrs: how many
+ * @free_wrs: those not in flight, chained
+ * @channels: where it posts
+ * @backlog: its requests
+ */
+struct weir_engine {
+	struct weir_window *window;
+	struct weir_window_waiter waiter;
+	uint32_t fragment_bytes;
+	struct weir_wr *wrs;
+	uint32_t nr_wrs;
+	struct weir_wr *free_wrs;
+	struct weir_channels channels;
+	struct weir_backlog backlog;
+};
+
+/**
+ * weir_engine_init() - an engine without channels and requests
+ * @e: the host's memory
+ * @config: copied
+ * @window: *kept*; initialised, and shared by all engines on one NIC
+ * @wrs: *kept*; what it may have in flight, @nr_wrs of them
+ * @nr_wrs: at least 1
+ *
+ * There is nothing to undo: when all its requests have been handed back and
+ * weir_engine_next() has returned false, nothing refers to it.
+ *
+ * Return: 0, or -EINVAL: no WRs, or fragments that are too small, or larger than the
+ *	window, so that they could never be posted.
+ */
+int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
+		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs);
+
+/**
+ * weir_engine_channel_up() - a channel can be posted to
+ * @e: the engine
+ * @channel: its number, below WEIR_CHANNEL_MAX
+ * @depth: WRs that fit its send queue, at least 1
+ *
+ * Return: 0; -EINVAL for a bad number or depth; -EBUSY when it is up already, or when the
+ *	host still owes completions of its former life.
+ */
+int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth);
+
+/**
+ * weir_engine_channel_down() - a channel cannot be posted to any more
+ * @e: the engine
+ * @channel: its number
+ *
+ * The host still owes the completion of each WR that it was given for this channel,
+ * which a flush of the QP brings.
+ */
+void weir_engine_channel_down(struct weir_engine *e, uint16_t channel);
+
+/**
+ * weir_engine_submit() - a request comes
+ * @e: the engine
+ * @req: filled in down to @sge; on success *kept until* a WEIR_ACTION_DONE returns it
+ * @now_ns: the time
+ *
+ * Return: 0: it will end exactly once; otherwise it stays the caller's:
+ *	-EINVAL    it makes no sense: see weir_req_check();
+ *	-EMSGSIZE  a message longer than a fragment;
+ *	-ETIMEDOUT its deadline has passed;
+ *	-ENOTCONN  no channel is up (for a message: channel 0): submit again when one is.
+ */
+int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns);
+
+/**
+ * weir_engine_completed() - a WR is in flight no longer
+ * @e: the engine whose WR it is
+ * @wc: the WR, once for each that a WEIR_ACTION_POST handed out, and how it ended
+ * @now_ns: the time
+ *
+ * A failed one means that its channel has failed: it is not used until it comes up again.
+ */
+void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns);
+
+/**
+ * weir_engine_expired() - time has passed
+ * @e: the engine
+ * @now_ns: the time; too early does nothing
+ *
+ * Ends what is not posted and late with -ETIMEDOUT. What is posted and late ends so too,
+ * but only when the NIC has let go of its memory: its channels are failed for it.
+ */
+void weir_engine_expired(struct weir_engine *e, uint64_t now_ns);
+
+/**
+ * weir_engine_next() - what to do
+ * @e: the engine
+ * @out: the action, when there is one
+ *
+ * Return: false when there is nothing to do before the next event.
+ */
+bool weir_engine_next(struct weir_engine *e, struct weir_action *out);
+
+/**
+ * weir_engine_deadline_ns() - when to call weir_engine_expired()
+ * @e: the engine
+ *
+ * Return: the earliest deadline of its requests, or WEIR_NEVER.
+ */
+uint64_t weir_engine_deadline_ns(const struct weir_engine *e);
+
+/**
+ * weir_engine_cancel() - give up a request
+ * @e: the engine
+ * @req: submitted, and not handed back yet
+ *
+ * Return: 0: it comes back with -ECANCELED, and nothing of it was sent; or
+ *	-EINPROGRESS it is posted, or done: it ends as it would have.
+ */
+int weir_engine_cancel(struct weir_engine *e, struct weir_req *req);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * An interval tree over a treap: sorted by where a range begins, heap by a random weight,
+ * and each node knows how far its subtree reaches, so that a search for overlaps skips
+ * what ends too early. A treap because its expected depth needs no bookkeeping, and
+ * parents because nothing here may recurse: the kernel's stack is small.
+ *
+ * Counting blockers, rather than keeping edges, needs no memory and makes a request that
+ * is given up in the middle (cancelled, timed out) no special case: those after it also
+ * counted whatever it waited for, where they overlap that.
+ */
+#include "core/order.h"
+
+void weir_order_init(struct weir_order *o, uint64_t seed)
+{
+	o->root = NULL;
+	o->turns = 0;
+	o->seed = seed;
+}
+
+/* The finaliser of SplitMix64: a bijection in which each bit of @x moves half of all. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static void update_reach(struct weir_order_node *n)
+{
+	n->reach = n->last;
+	if (n->left && n->left->reach > n->reach)
+		n->reach = n->left->reach;
+	if (n->right && n->right->reach > n->reach)
+		n->reach = n->right->reach;
+}
+
+/* The pointer that holds @n: its parent's or the root. */
+static struct weir_order_node **place_of(struct weir_order *o, struct weir_order_node *n)
+{
+	if (!n->parent)
+		return &o->root;
+	return n->parent->left == n ? &n->parent->left : &n->parent->right;
+}
+
+/* Swaps @n with its parent, keeping the sequence. */
+static void rotate_up(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *p = n->parent, *middle;
+
+	*place_of(o, p) = n;
+	n->parent = p->parent;
+	p->parent = n;
+	if (p->left == n) {
+		middle = n->right;
+		n->right = p;
+		p->left = middle;
+	} else {
+		middle = n->left;
+		n->left = p;
+		p->right = middle;
+	}
+	if (middle)
+		middle->parent = p;
+	update_reach(p);
+	update_reach(n);
+}
+
+static void insert(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node **place = &o->root;
+
+	n->parent = n->left = n->right = NULL;
+	n->reach = n->last;
+	while (*place) {
+		n->parent = *place;
+		if (n->parent->reach < n->last)
+			n->parent->reach = n->last;
+		place = n->first < n->parent->first ? &n->parent->left : &n->parent->right;
+	}
+	*place = n;
+	while (n->parent && n->parent->weight < n->weight)
+		rotate_up(o, n);
+}
+
+static void extract(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *child, *above;
+
+	while (n->left && n->right)
+		rotate_up(o, n->left->weight > n->right->weight ? n->left : n->right);
+	child = n->left ? n->left : n->right;
+	*place_of(o, n) = child;
+	if (child)
+		child->parent = n->parent;
+	for (above = n->parent; above; above = above->parent)
+		update_reach(above);
+}
+
+/*
+ * The first in the subtree @n that overlaps [@first, @last]. Going left is final: what
+ * reaches @first there and begins after @last proves that all the rest begins later still.
+ */
+static struct weir_order_node *overlap_within(struct weir_order_node *n, uint64_t first,
+					      uint64_t last)
+{
+	while (n && n->reach >= first) {
+		if (n->left && n->left->reach >= first) {
+			n = n->left;
+			continue;
+		}
+		if (n->first > last)
+			return NULL;
+		if (n->last >= first)
+			return n;
+		n = n->right;
+	}
+	return NULL;
+}
+
+/* The next after @n that overlaps [@first, @last]. */
+static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t first,
+					     uint64_t last)
+{
+	struct weir_order_node *below;
+
+	for (;;) {
+		if (n->right && n->right->reach >= first)
+			return overlap_within(n->right, first, last);
+		do {
+			below = n;
+			n = n->parent;
+		} while (n && n->right == below);
+		if (!n || n->first > last)
+			return NULL;
+		if (n->last >= first)
+			return n;
+	}
+}
+
+void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
+		    uint64_t length, bool modifies)
+{
+	struct weir_order_node *other;
+
+	node->first = first;
+	node->last = first + length - 1;
+	node->turn = o->turns++;
+	node->weight = (uint32_t)mix(o->seed ^ node->turn);
+	node->modifies = modifies;
+	node->blockers = 0;
+	for (other = overlap_within(o->root, node->first, node->last); other;
+	     other = overlap_after(other, node->first, node->last))
+		node->blockers += modifies || other->modifies;
+	insert(o, node);
+}
+
+struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node)
+{
+	struct weir_order_node *other, *freed = NULL, **tail = &freed;
+
+	extract(o, node);
+	for (other = overlap_within(o->root, node->first, node->last); other;
+	     other = overlap_after(other, node->first, node->last)) {
+		if (other->turn < node->turn || !(node->modifies || other->modifies))
+			continue;
+		if (--other->blockers)
+			continue;
+		*tail = other;
+		tail = &other->freed;
+		other->freed = NULL;
+	}
+	return freed;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The order promise: which requests wait for which.
+ *
+ * All requests of a session that are not done are in one tree, by the remote range they
+ * touch. One that comes counts those before it that overlap it and conflict with it, its
+ * blockers; it may be posted when that count is zero. One that leaves takes one off the
+ * count of each later one that it blocked. Two that only read never conflict.
+ */
+#ifndef WEIR_CORE_ORDER_H
+#define WEIR_CORE_ORDER_H
+
+#include "core/platform.h"
+
+/**
+ * struct weir_order_node - one request's place in the order
+ * @parent: above it in the tree
+ * @left: begins at or before it
+ * @right: begins at or after it
+ * @freed: the next in what weir_order_remove() returned
+ * @first: first byte that it touches
+ * @last: last byte that it touches, so that a range may end at the end of the address space
+ * @reach: the greatest @last in its subtree
+ * @turn: when it came, counted in requests
+ * @weight: random; no node weighs more than its parent, which keeps the tree flat
+ * @blockers: earlier ones still there that it must wait for
+ * @modifies: it changes the remote memory
+ */
+struct weir_order_node {
+	struct weir_order_node *parent;
+	struct weir_order_node *left;
+	struct weir_order_node *right;
+	struct weir_order_node *freed;
+	uint64_t first;
+	uint64_t last;
+	uint64_t reach;
+	uint64_t turn;
+	uint32_t weight;
+	uint32_t blockers;
+	bool modifies;
+};
+
+/**
+ * struct weir_order - the requests of one session that are not done
+ * @root: of the tree, or NULL
+ * @turns: requests that have come so far
+ * @seed: of the weights
+ *
+ * Serialised by the engine's host.
+ */
+struct weir_order {
+	struct weir_order_node *root;
+	uint64_t turns;
+	uint64_t seed;
+};
+
+/**
+ * weir_order_init() - start with no requests
+ * @o: to be initialised
+ * @seed: any number; the tree's shape follows from it
+ *
+ * Context: Any.
+ */
+void weir_order_init(struct weir_order *o, uint64_t seed);
+
+/**
+ * weir_order_add() - a request comes
+ * @o: the order
+ * @node: the request's; *kept until* weir_order_remove()
+ * @first: remote address of its first byte
+ * @length: bytes, at least 1; the range must not wrap
+ * @modifies: whether it changes that memory
+ *
+ * Afterwards @node->blockers says how many it must wait for. Takes logarithmic time, and
+ * a step for each earlier request that it overlaps.
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ */
+void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
+		    uint64_t length, bool modifies);
+
+/**
+ * weir_order_remove() - a request is done, or has been given up
+ * @o: the order
+ * @node: added before; the caller's again
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: those whose last blocker it was, chained by @freed, or NULL. They are still in
+ *	the order, and may be posted now.
+ */
+struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Everything the core wants from its host, in user space and in the kernel. No other
+ * file of the core knows __KERNEL__.
+ */
+#ifndef WEIR_CORE_PLATFORM_H
+#define WEIR_CORE_PLATFORM_H
+
+#ifdef __KERNEL__
+#include <linux/bug.h>
+#include <linux/container_of.h>
+#include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#else
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#endif
+
+#ifndef UINT32_MAX
+#define UINT32_MAX U32_MAX
+#endif
+#ifndef UINT64_MAX
+#define UINT64_MAX U64_MAX
+#endif
+
+#ifndef container_of
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#endif
+
+/**
+ * weir_bug() - report an error of our own, as opposed to one of the world
+ * @broken: what must never be true
+ *
+ * In user space it ends the program on the spot, in the kernel it warns once and lets
+ * the caller return safely.
+ *
+ * Context: Any.
+ * Return: @broken.
+ */
+static inline bool weir_bug(bool broken)
+{
+#ifdef __KERNEL__
+	return WARN_ON_ONCE(broken);
+#else
+	if (broken)
+		__builtin_trap();
+	return broken;
+#endif
+}
+
+#endif

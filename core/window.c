@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The line is strict: only its head may take, even when somebody behind it would fit.
+ * That costs a little room for a moment, and in exchange nothing starves.
+ */
+#include "core/window.h"
+
+int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max)
+{
+	if (!bytes_max || !wrs_max)
+		return -EINVAL;
+	w->bytes_max = bytes_max;
+	w->wrs_max = wrs_max;
+	w->bytes = 0;
+	w->wrs = 0;
+	weir_list_init(&w->line);
+	return 0;
+}
+
+void weir_window_waiter_init(struct weir_window_waiter *waiter)
+{
+	weir_list_init(&waiter->link);
+	waiter->bytes = 0;
+	waiter->called = false;
+}
+
+static bool window_fits(const struct weir_window *w, uint32_t bytes)
+{
+	return w->wrs < w->wrs_max && bytes <= w->bytes_max - w->bytes;
+}
+
+static bool turn_is_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
+{
+	return weir_list_is_empty(&w->line) || w->line.next == &waiter->link;
+}
+
+int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes)
+{
+	if (bytes > w->bytes_max)
+		return -EMSGSIZE;
+	if (turn_is_of(w, waiter) && window_fits(w, bytes)) {
+		w->bytes += bytes;
+		w->wrs++;
+		return 0;
+	}
+	waiter->bytes = bytes;
+	waiter->called = false;
+	if (weir_list_is_empty(&waiter->link))
+		weir_list_add_tail(&w->line, &waiter->link);
+	return -EAGAIN;
+}
+
+void weir_window_give(struct weir_window *w, uint32_t bytes)
+{
+	if (weir_bug(!w->wrs || bytes > w->bytes))
+		return;
+	w->bytes -= bytes;
+	w->wrs--;
+}
+
+void weir_window_leave(struct weir_window_waiter *waiter)
+{
+	weir_list_del(&waiter->link);
+	waiter->called = false;
+}
+
+struct weir_window_waiter *weir_window_call(struct weir_window *w)
+{
+	struct weir_window_waiter *first;
+
+	if (weir_list_is_empty(&w->line))
+		return NULL;
+	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
+	if (first->called || !window_fits(w, first->bytes))
+		return NULL;
+	first->called = true;
+	return first;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The window: what may be in flight on one NIC at once, in bytes and in work requests
+ * (RDMAbox, section III). Work beyond that waits in its session, where it can still be
+ * chained with what comes later, instead of in the NIC, where it thrashes caches.
+ *
+ * Several engines share a window. Those that it refuses stand in line, and turns go by
+ * the line: nobody takes past one who waits, so a large request is not starved by small
+ * ones, nor one session by another.
+ */
+#ifndef WEIR_CORE_WINDOW_H
+#define WEIR_CORE_WINDOW_H
+
+#include "core/list.h"
+
+/**
+ * struct weir_window - room in flight
+ * @bytes_max: limit, at least 1
+ * @wrs_max: limit, at least 1
+ * @bytes: in flight, at most @bytes_max
+ * @wrs: in flight, at most @wrs_max
+ * @line: waiters, the one whose turn it is first
+ *
+ * Serialised by the host, with one lock over all engines that share it.
+ */
+struct weir_window {
+	uint64_t bytes_max;
+	uint32_t wrs_max;
+	uint64_t bytes;
+	uint32_t wrs;
+	struct weir_list line;
+};
+
+/**
+ * struct weir_window_waiter - one that takes from a window, and may have to wait
+ * @link: in the window's line, or in no list
+ * @bytes: what it was refused last
+ * @called: it has been told that there is room
+ */
+struct weir_window_waiter {
+	struct weir_list link;
+	uint32_t bytes;
+	bool called;
+};
+
+/**
+ * weir_window_init() - an empty window
+ * @w: to be initialised
+ * @bytes_max: bytes in flight at most, at least 1
+ * @wrs_max: work requests in flight at most, at least 1
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL when a limit is 0.
+ */
+int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
+
+/**
+ * weir_window_waiter_init() - one that will take from a window
+ * @waiter: to be initialised; in no line
+ *
+ * Context: Any.
+ */
+void weir_window_waiter_init(struct weir_window_waiter *waiter);
+
+/**
+ * weir_window_take() - claim room for one work request
+ * @w: an initialised window
+ * @waiter: who claims; *kept until* weir_window_leave() when refused
+ * @bytes: what it will put on the wire; may be 0, for an empty message
+ *
+ * On success the caller owes one weir_window_give() of the same size, when the
+ * completion is seen, whether it succeeded or was flushed. A waiter that stood in line
+ * keeps its turn and may take more; it owes a weir_window_leave() when it has enough.
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: 0, or
+ *	-EAGAIN   the window is full or it is another's turn: nothing claimed; @waiter now
+ *	          stands in line and weir_window_call() names it when there is room;
+ *	-EMSGSIZE @bytes can never fit: trying again is useless.
+ */
+int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes);
+
+/**
+ * weir_window_give() - return the room of one work request
+ * @w: the window that it was taken from
+ * @bytes: as taken
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ */
+void weir_window_give(struct weir_window *w, uint32_t bytes);
+
+/**
+ * weir_window_leave() - want nothing any more
+ * @waiter: who leaves the line, if it stands in one
+ *
+ * Whoever is next may be able to go now: weir_window_call() says.
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ */
+void weir_window_leave(struct weir_window_waiter *waiter);
+
+/**
+ * weir_window_call() - whose turn has come
+ * @w: the window
+ *
+ * Each time that the first of the line finds room it is named once.
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: the first in line if what it was refused fits now, otherwise NULL. It should
+ *	take, or leave; until then nobody else can take.
+ */
+struct weir_window_waiter *weir_window_call(struct weir_window *w);
+
+#endif

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Plants bugs in a copy of the core, one at a time: the property test must find each.
+
+  canary.py ROOT CC
+
+A test that finds nothing proves nothing until it has been seen to find something. Which runs
+the property test makes depends on the version of hypothesis: a bug that they miss is looked for
+again, in more of them.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MORE_EXAMPLES = 3000
+
+# What is wrong then, the file, the line as it is, and as it is planted.
+BUGS = [
+    ("reads pass writes", "core/order.c",
+     "node->blockers += modifies || other->modifies;", "node->blockers += modifies;"),
+    ("ranges that share their ends do not conflict", "core/order.c",
+     "node->last = first + length - 1;", "node->last = first + length - 1 - (length > 512 ? 512 : 0);"),
+    ("an earlier request is freed by a later one", "core/order.c",
+     "other->turn < node->turn || !", "!"),
+    ("the tree forgets how far it reaches", "core/order.c",
+     "n->reach = n->right->reach;", "(void)n;"),
+    ("a request is done after the first of its parts", "core/backlog.c",
+     "if (req->wrs || req->state != WEIR_REQ_FLIGHT)", "if (req->state != WEIR_REQ_FLIGHT)"),
+    ("a barrier does not wait", "core/backlog.c",
+     "if (b->live && (req->op", "if (0 && (req->op"),
+    ("a cancelled barrier lets the others through", "core/backlog.c",
+     "|| req->epoch != b->epoch))", "))"),
+    ("a retry begins where it ended", "core/backlog.c", "req->posted = 0;\n\treq->state",
+     "req->state"),
+    ("what was sent is said not to be", "core/backlog.c",
+     "sent ? -ECONNRESET : -ENOTCONN", "-ENOTCONN"),
+    ("writes are repeated", "core/engine.c", "req->op == WEIR_OP_READ && req->retries",
+     "req->retries"),
+    ("the window is not given back", "core/engine.c",
+     "weir_window_give(e->window, wr->length);", ""),
+    ("nobody is woken", "core/engine.c", "out->type = WEIR_ACTION_WAKE;", "return false;"),
+    ("the turn is kept for ever", "core/batch.c", "weir_window_leave(&e->waiter);", ";"),
+    ("the window lets one more through", "core/window.c", "w->wrs < w->wrs_max",
+     "w->wrs <= w->wrs_max"),
+    ("a channel is overfilled", "core/batch.c", "e->free_wrs && room--", "e->free_wrs"),
+    ("a failed channel is used again", "core/channel.c",
+     "\tc->channel[number].is_up = false;\n\tc->failed |=", "\tc->failed |="),
+    ("deadlines are forgotten", "core/deadline.c",
+     "deadlines) > now_ns ||", "deadlines) != now_ns ||"),
+    ("what can be cancelled goes beyond what is not posted", "core/engine.c",
+     "if (req->wrs || req->sent ||", "if ("),
+    ("a cut loses its place in the local memory", "core/cut.c",
+     "to[count].addr += offset;", ""),
+    ("what waits for no channel waits for ever", "core/engine.c",
+     "any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);", ";"),
+    ("a request waits for company", "core/batch.c", "\tint rc = 0;\n\n\tif (",
+     "\tint rc = 0;\n\n\tif (e->backlog.live == 1)\n\t\treturn false;\n\tif ("),
+]
+
+
+def build(root, cc, to):
+    sources = [root / "tests/core/sim.c", *sorted((root / "core").glob("*.c"))]
+    subprocess.run([*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", f"-I{root}", *sources,
+                    "-o", to], check=True)
+
+
+def property_test(root, library, examples=""):
+    """Its exit status."""
+    return subprocess.run([sys.executable, root / "tests/core/engine_property.py", library],
+                          env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
+                          capture_output=True, timeout=300).returncode
+
+
+def finds(root, cc):
+    """Whether the property test fails on the sources at @root; None when it was skipped."""
+    library = root / "engine.so"
+    build(root, cc, library)
+    status = property_test(root, library)
+    return None if status == 77 else status != 0
+
+
+def finds_in_the_end(root, cc):
+    return finds(root, cc) or property_test(root, root / "engine.so", MORE_EXAMPLES) != 0
+
+
+def plant(root, name, line, planted):
+    path = root / name
+    text = path.read_text()
+    if text.count(line) != 1:
+        sys.exit(f"{name}: '{line}' is there {text.count(line)} times: bring this list up to date")
+    path.write_text(text.replace(line, planted))
+    return text
+
+
+def main(source, cc):
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for part in ("core", "tests/core"):
+            shutil.copytree(pathlib.Path(source) / part, root / part)
+        clean = finds(root, cc)
+        if clean is None:
+            print("skipped: the property test cannot run here")
+            return 77
+        if clean:
+            print("the property test fails with nothing planted")
+            return 1
+        for sentence, name, line, planted in BUGS:
+            text = plant(root, name, line, planted)
+            found = finds_in_the_end(root, cc)
+            (root / name).write_text(text)
+            print(f"{'found ' if found else 'MISSED'} {sentence}", flush=True)
+            if not found:
+                missed.append(sentence)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

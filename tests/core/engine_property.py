@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Random requests over a small memory, against a memory that takes one at a time.
+
+  engine_property.py LIBRARY
+
+LIBRARY is the engine with sim.c around it, which checks each step. Here it is checked what
+the requests did: completions come in random order, channels fail and come back, requests
+time out and are cancelled; and yet each byte that a read returned, and each old value of an
+atomic, must be what a naive memory has that takes the requests in the order submitted.
+
+WEIR_EXAMPLES sets how many runs to make; without it a fixed set of runs is made. With
+WEIR_SHRINK=0 a failing run is not made smaller before it is shown.
+"""
+
+import errno
+import os
+import pathlib
+import sys
+
+try:
+    import cffi
+    from hypothesis import HealthCheck, Phase, settings, strategies as st
+    from hypothesis.stateful import (RuleBasedStateMachine, initialize, invariant, rule,
+                                     run_state_machine_as_test)
+except ImportError as missing:
+    print(f"skipped: {missing}; install python3-cffi and python3-hypothesis")
+    sys.exit(77)
+
+READ, WRITE, CAS, FADD, SEND, BARRIER = range(6)
+NOTHING, POSTED, DONE, FAILED = range(4)
+ENGINES, CHANNELS = 3, 4
+CELL = 512  # the grain of the small memory, bytes
+CELLS = 40
+FRAGMENT = 4096
+NEVER = 2**64 - 1
+
+ffi = cffi.FFI()
+header = pathlib.Path(__file__).with_name("sim.h").read_text()
+ffi.cdef("\n".join(line for line in header.splitlines() if not line.startswith("#")))
+
+# How a WR may end: its status, and whether it took effect.
+OUTCOMES = {
+    "done": (0, True),
+    "lost": (-errno.ECONNRESET, False),
+    "done, answer lost": (-errno.ECONNRESET, True),
+    "never posted": (-errno.ENOTCONN, False),
+    "refused": (-errno.EACCES, False),
+    "failed": (-errno.EIO, False),
+}
+# Mostly they succeed, or there would be little left to see.
+outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OUTCOMES)))
+
+
+class Request:
+    """What was asked for, and what became of it."""
+
+    def __init__(self, op, first, cells, number, compare):
+        self.op, self.number, self.compare = op, number, compare
+        self.cells = range(first, first + cells)
+        self.status = None
+        self.seen = {}  # cell: the value that was there when it took effect
+        self.is_unknown = False  # a part that changes memory was lost on its way
+
+    def effect(self, value):
+        """The value of a cell after it."""
+        if self.op == WRITE:
+            return 1000 * (self.number + 1)
+        if self.op == FADD:
+            return value + 1
+        if self.op == CAS and value == self.compare:
+            return 1000 * (self.number + 1)
+        return value
+
+
+class Engines(RuleBasedStateMachine):
+    library = None
+
+    @initialize(window=st.integers(1, 6), wrs=st.integers(1, 30), depth=st.integers(1, 8),
+                channels=st.integers(1, CHANNELS), seed=st.integers(0, 2**64 - 1))
+    def begin(self, window, wrs, depth, channels, seed):
+        lib = self.library
+        self.sim = ffi.gc(lib.sim_new(window * FRAGMENT, wrs, depth, seed), lib.sim_free)
+        self.memory = [[0] * CELLS for _ in range(ENGINES)]
+        self.requests = [[] for _ in range(ENGINES)]
+        self.by_number = {}
+        self.now = 0
+        for engine in range(ENGINES):
+            for channel in range(channels):
+                assert lib.sim_channel_up(self.sim, engine, channel) == 0
+
+    # What the engines did.
+
+    def take_events(self):
+        while (event := self.library.sim_event(self.sim)).type != NOTHING:
+            if event.type == DONE:
+                request = self.by_number[event.req]
+                assert request.status is None, "each request is done once"
+                request.status = event.status
+
+    def take_effect(self, wr):
+        request = self.by_number[wr.req]
+        memory = self.memory[wr.engine]
+        if request.op in (SEND, BARRIER):
+            return
+        begin = request.cells[0] + wr.offset // CELL
+        for cell in range(begin, begin + (wr.length + CELL - 1) // CELL):
+            request.seen[cell] = memory[cell]
+            memory[cell] = request.effect(memory[cell])
+
+    # What happens to them.
+
+    @rule(engine=st.integers(0, ENGINES - 1), op=st.sampled_from([READ, WRITE, READ, WRITE, CAS,
+                                                                 FADD, SEND, BARRIER]),
+          first=st.integers(0, CELLS - 1), cells=st.integers(1, 24), retries=st.integers(0, 2),
+          patience=st.one_of(st.none(), st.integers(1, 50)), compare=st.sampled_from([0, 1, 1000]))
+    def submit(self, engine, op, first, cells, retries, patience, compare):
+        cells = min(cells, CELLS - first)
+        length = cells * CELL
+        if op == SEND:
+            length = min(length, FRAGMENT)
+        if op in (CAS, FADD):
+            cells, length = 1, 8
+        request = Request(op, first, cells, len(self.by_number), compare)
+        # It may be done before its submit returns.
+        self.by_number[len(self.by_number)] = request
+        number = self.library.sim_submit(self.sim, engine, op, first * CELL, length, retries,
+                                         NEVER if patience is None else self.now + patience)
+        if number < 0:
+            assert number == -errno.ENOTCONN
+            del self.by_number[request.number]
+            return
+        assert number == request.number
+        self.requests[engine].append(request)
+
+    @rule(index=st.integers(0, 200), outcome=outcomes)
+    def complete(self, index, outcome):
+        wr = ffi.new("struct sim_event *")
+        count = self.library.sim_in_flight(self.sim, 0, wr)
+        if not count:
+            return
+        self.library.sim_in_flight(self.sim, index % count, wr)
+        status, happened = OUTCOMES[outcome]
+        if happened:
+            self.take_effect(wr)
+        request = self.by_number[wr.req]
+        request.is_unknown |= status == -errno.ECONNRESET and request.op != READ
+        self.library.sim_complete(self.sim, wr.wr, status)
+
+    @rule(back=st.integers(0, 10))
+    def cancel(self, back):
+        number = len(self.by_number) - 1 - back
+        rc = self.library.sim_cancel(self.sim, number)
+        assert rc in (0, -errno.EINPROGRESS, -errno.ENOENT)
+        self.take_events()
+        if rc == 0:
+            assert self.by_number[number].status == -errno.ECANCELED
+
+    @rule(passed=st.integers(1, 30))
+    def time_passes(self, passed):
+        self.now += passed
+        self.library.sim_expire(self.sim, self.now)
+
+    @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1))
+    def channel_up(self, engine, channel):
+        assert self.library.sim_channel_up(self.sim, engine, channel) in (0, -errno.EBUSY)
+
+    @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1))
+    def channel_down(self, engine, channel):
+        self.library.sim_channel_down(self.sim, engine, channel)
+
+    # What must be true.
+
+    @invariant()
+    def keeps_its_promises(self):
+        if not hasattr(self, "sim"):
+            return
+        self.take_events()
+        broken = self.library.sim_broken()
+        assert not broken, ffi.string(broken).decode()
+
+    def finish(self):
+        wr = ffi.new("struct sim_event *")
+        while self.library.sim_in_flight(self.sim, 0, wr):
+            self.take_effect(wr)
+            self.library.sim_complete(self.sim, wr.wr, 0)
+            self.keeps_its_promises()
+        assert self.library.sim_undone(self.sim) == 0, "every request is done in the end"
+
+    def teardown(self):
+        if not hasattr(self, "sim"):
+            return
+        self.keeps_its_promises()
+        self.finish()
+        for requests, memory in zip(self.requests, self.memory):
+            assert one_at_a_time(requests) == memory, "each takes effect once, in order"
+
+
+def one_at_a_time(requests):
+    """Compares what the requests of one engine saw with a naive memory, and returns that."""
+    memory = [0] * CELLS
+    for request in requests:
+        assert request.status is not None, "every request is done in the end"
+        if request.status in (-errno.ENOTCONN, -errno.ECANCELED):
+            assert not request.seen, "nothing was sent of it"
+        if request.is_unknown:
+            assert request.status != 0, "what may have taken effect is not repeated"
+        if request.status == 0 and request.op in (READ, WRITE, CAS, FADD):
+            assert list(request.cells) == sorted(request.seen), "all of it was done"
+        for cell, value in sorted(request.seen.items()):
+            # A part of a write that was posted twice saw itself; a read that failed is not
+            # looked at by anybody.
+            if request.op in (CAS, FADD) or (request.op == READ and request.status == 0):
+                assert value == memory[cell], "requests take effect in the order submitted"
+            memory[cell] = request.effect(memory[cell])
+    return memory
+
+
+def main(library):
+    Engines.library = ffi.dlopen(os.path.abspath(library))
+    examples = os.environ.get("WEIR_EXAMPLES")
+    phases = [Phase.generate] + [Phase.shrink] * (os.environ.get("WEIR_SHRINK") != "0")
+    run_state_machine_as_test(Engines, settings=settings(
+        max_examples=int(examples or 150), stateful_step_count=60, deadline=None, database=None,
+        phases=phases, derandomize=not examples, print_blob=True, suppress_health_check=list(HealthCheck)))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The order: a table of pairs, and a long random run against counting by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "core/order.h"
+
+struct range {
+	uint64_t first;
+	uint64_t length;
+	bool modifies;
+};
+
+struct pair {
+	const char *sentence;
+	struct range before;
+	struct range after;
+	bool waits;
+};
+
+#define R false
+#define W true
+
+static const struct pair pairs[] = {
+	{ "two reads of the same bytes are free", { 0, 8, R }, { 0, 8, R }, false },
+	{ "a read waits for a write", { 0, 8, W }, { 0, 8, R }, true },
+	{ "a write waits for a read", { 0, 8, R }, { 0, 8, W }, true },
+	{ "a write waits for a write", { 0, 8, W }, { 0, 8, W }, true },
+	{ "one shared byte at the end is enough", { 0, 8, W }, { 7, 8, W }, true },
+	{ "one shared byte at the beginning is enough", { 7, 8, W }, { 0, 8, W }, true },
+	{ "what begins where the other ends is free", { 0, 8, W }, { 8, 8, W }, false },
+	{ "what ends where the other begins is free", { 8, 8, W }, { 0, 8, W }, false },
+	{ "a small one inside a large one waits", { 0, 1000, W }, { 500, 1, R }, true },
+	{ "a large one around a small one waits", { 500, 1, R }, { 0, 1000, W }, true },
+	{ "the last byte of the address space counts",
+	  { UINT64_MAX, 1, W },
+	  { UINT64_MAX - 7, 8, W },
+	  true },
+	{ "the address space is not a circle", { UINT64_MAX, 1, W }, { 0, 8, W }, false },
+};
+
+static void add(struct weir_order *o, struct weir_order_node *n, const struct range *r)
+{
+	weir_order_add(o, n, r->first, r->length, r->modifies);
+}
+
+static void play(void **state)
+{
+	const struct pair *pair = *state;
+	struct weir_order_node before, after;
+	struct weir_order o;
+
+	weir_order_init(&o, 1);
+	add(&o, &before, &pair->before);
+	assert_int_equal(before.blockers, 0);
+	add(&o, &after, &pair->after);
+	assert_int_equal(after.blockers, pair->waits);
+	assert_ptr_equal(weir_order_remove(&o, &before), pair->waits ? &after : NULL);
+	assert_null(weir_order_remove(&o, &after));
+	assert_null(o.root);
+}
+
+static void frees_only_by_the_last(void **state)
+{
+	static const struct range write = { 0, 8, W }, read = { 0, 8, R };
+	struct weir_order_node first, second, third;
+	struct weir_order o;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	add(&o, &first, &read);
+	add(&o, &second, &read);
+	add(&o, &third, &write);
+	assert_int_equal(third.blockers, 2);
+	assert_null(weir_order_remove(&o, &second));
+	assert_ptr_equal(weir_order_remove(&o, &first), &third);
+	assert_null(weir_order_remove(&o, &third));
+}
+
+static void frees_all_readers(void **state)
+{
+	static const struct range write = { 0, 64, W };
+	struct weir_order_node writer, reader[8], *freed;
+	struct weir_order o;
+	int i, count = 0;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	add(&o, &writer, &write);
+	for (i = 0; i < 8; i++)
+		weir_order_add(&o, &reader[i], 8 * i, 8, R);
+	for (freed = weir_order_remove(&o, &writer); freed; freed = freed->freed)
+		count++;
+	assert_int_equal(count, 8);
+	for (i = 0; i < 8; i++)
+		assert_null(weir_order_remove(&o, &reader[i]));
+}
+
+static void giving_up_the_middle(void **state)
+{
+	static const struct range left = { 0, 8, W }, middle = { 4, 8, W }, right = { 8, 8, W };
+	struct weir_order_node a, b, c;
+	struct weir_order o;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	add(&o, &a, &left);
+	add(&o, &b, &middle);
+	add(&o, &c, &right);
+	assert_int_equal(c.blockers, 1);
+	assert_ptr_equal(weir_order_remove(&o, &b), &c);
+	assert_null(weir_order_remove(&o, &a));
+	assert_null(weir_order_remove(&o, &c));
+}
+
+/* The random run. */
+
+#define NODES 64
+#define STEPS 20000
+
+static uint64_t dice(uint64_t *state, uint64_t sides)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (*state >> 33) % sides;
+}
+
+static bool by_hand_blocks(const struct weir_order_node *a, const struct weir_order_node *b)
+{
+	return a->turn < b->turn && a->first <= b->last && b->first <= a->last &&
+	       (a->modifies || b->modifies);
+}
+
+static void check_all(const struct weir_order_node *node, const bool *present)
+{
+	int i, j;
+
+	for (i = 0; i < NODES; i++) {
+		uint32_t blockers = 0;
+
+		if (!present[i])
+			continue;
+		for (j = 0; j < NODES; j++)
+			blockers += present[j] && by_hand_blocks(&node[j], &node[i]);
+		assert_int_equal(node[i].blockers, blockers);
+	}
+}
+
+static int depth_of(const struct weir_order_node *n)
+{
+	int depth = 0;
+
+	for (; n; n = n->parent)
+		depth++;
+	return depth;
+}
+
+static void agrees_with_counting_by_hand(void **state)
+{
+	static struct weir_order_node node[NODES];
+	bool present[NODES] = { false };
+	uint64_t seed = 42;
+	struct weir_order o;
+	int step;
+
+	(void)state;
+	weir_order_init(&o, seed);
+	for (step = 0; step < STEPS; step++) {
+		int i = (int)dice(&seed, NODES);
+
+		if (present[i])
+			weir_order_remove(&o, &node[i]);
+		else
+			weir_order_add(&o, &node[i], dice(&seed, 200), 1 + dice(&seed, 40),
+				       dice(&seed, 2));
+		present[i] = !present[i];
+		check_all(node, present);
+	}
+}
+
+static void stays_flat(void **state)
+{
+	static struct weir_order_node node[4096];
+	struct weir_order o;
+	int i, depth_max = 0;
+
+	(void)state;
+	weir_order_init(&o, 7);
+	for (i = 0; i < 4096; i++)
+		weir_order_add(&o, &node[i], 8 * i, 8, W);
+	for (i = 0; i < 4096; i++)
+		depth_max = depth_of(&node[i]) > depth_max ? depth_of(&node[i]) : depth_max;
+	assert_true(depth_max < 48);
+}
+
+#define NR_PAIRS (sizeof(pairs) / sizeof(*pairs))
+
+int main(void)
+{
+	struct CMUnitTest tests[NR_PAIRS + 5] = {
+		{ "only the last of its blockers frees it", frees_only_by_the_last },
+		{ "a write that is done frees all that read it", frees_all_readers },
+		{ "one given up in the middle frees what waits for it alone",
+		  giving_up_the_middle },
+		{ "twenty thousand random steps agree with counting by hand",
+		  agrees_with_counting_by_hand },
+		{ "ascending addresses do not make the tree deep", stays_flat },
+	};
+	size_t i;
+
+	for (i = 0; i < NR_PAIRS; i++)
+		tests[i + 5] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
+						    (void *)&pairs[i] };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""tidy.py must find what is planted, and nothing in a clean tree."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = pathlib.Path(__file__).with_name("tidy.py")
+SPDX = "/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */\n"
+# In two pieces, or tidy would find it here.
+SOMEBODYS = "/ho" + "me/somebody/x"
+
+PLANTED = [
+    ("the core includes the library", "core/a.c", SPDX + '#include "lib/b.h"\n', "core/ must not"),
+    ("the core includes a public header", "core/a.c", SPDX + "#include <weir/weir.h>\n",
+     "core/ must not"),
+    ("the core includes libc on its own", "core/a.c", SPDX + "#include <stdlib.h>\n",
+     "only core/platform.h knows the host"),
+    ("the platform includes more than the kernel has", "core/platform.h",
+     SPDX + "#include <stdio.h>\n", "not among what the kernel has"),
+    ("the core asks where it is", "core/a.c", SPDX + "#ifdef __KERNEL__\n#endif\n", "__KERNEL__"),
+    ("the library includes the device", "lib/a.c", SPDX + '#include "softnic/b.h"\n',
+     "lib/ must not"),
+    ("the library includes the kernel's host", "lib/a.c", SPDX + '#include "kernel/b.h"\n',
+     "lib/ must not"),
+    ("the device includes the core", "softnic/a.c", SPDX + '#include "core/b.h"\n',
+     "softnic/ must not"),
+    ("a way around through the parent", "softnic/a.c", SPDX + '#include "../core/b.h"\n',
+     "softnic/ must not"),
+    ("the library includes a tool", "lib/a.c", SPDX + '#include "apps/b.h"\n', "lib/ must not"),
+    ("a C file without licence", "lib/a.c", "int a;\n", "licence"),
+    ("a script without suffix and licence", "apps/a", "#!/bin/sh\n", "licence"),
+    ("a place of one machine", "lib/a.c", SPDX + f'"{SOMEBODYS}"\n', "one machine"),
+    ("a place of one machine in a document", "README.md", f"see {SOMEBODYS}\n", "one machine"),
+]
+
+ALLOWED = [
+    ("lib/a.c", SPDX + '#include <stdio.h>\n#include "core/b.h"\n#include <weir/weir.h>\n'),
+    ("apps/a.c", SPDX + '#include "softnic/b.h"\n'),
+    ("core/platform.h", SPDX + "#ifdef __KERNEL__\n#include <linux/bug.h>\n#endif\n"),
+    ("README.md", "Homes: see example.org/home/somebody\n"),
+]
+
+
+def tidy(*args):
+    run = subprocess.run([sys.executable, TIDY, *args], capture_output=True, text=True)
+    return run.returncode, run.stdout
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        for header in ("core/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h"):
+            self.plant(header, SPDX)
+
+    def plant(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def compile(self, text):
+        source = self.plant("core/a.c", SPDX + text)
+        subprocess.run(["cc", "-c", source, "-o", source.with_suffix(".o")], check=True)
+        return source.with_suffix(".o")
+
+    def test_each_planted_violation_is_found(self):
+        for sentence, name, text, finding in PLANTED:
+            with self.subTest(sentence):
+                path = self.plant(name, text)
+                code, output = tidy(self.root)
+                path.unlink()
+                self.assertEqual(code, 1, output)
+                self.assertRegex(output, f"(?m)^{name}:\\d+: .*{finding}")
+                self.assertEqual(output.count("\n"), 1, output)
+
+    def test_what_is_allowed_is_not_reported(self):
+        for name, text in ALLOWED:
+            self.plant(name, text)
+        self.assertEqual(tidy(self.root)[0], 0, tidy(self.root)[1])
+
+    def test_malloc_in_the_core_is_found(self):
+        impure = self.compile("void *malloc(unsigned long);\nvoid *f(void) { return malloc(9); }\n")
+        code, output = tidy(self.root, impure)
+        self.assertEqual(code, 1)
+        self.assertIn("core/ uses malloc", output)
+
+    def test_memcpy_in_the_core_is_allowed(self):
+        pure = self.compile("void *memcpy(void *, const void *, unsigned long);\n"
+                            "void f(void *a, void *b, long n) { memcpy(a, b, n); }\n")
+        code, output = tidy(self.root, pure)
+        self.assertEqual(code, 0, output)
+
+
+if __name__ == "__main__":
+    unittest.main()
