@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The connection manager: librdmacm's API between processes of one host.
+ *
+ * One lock, cm_lock, guards everything below: this is the control path, and simple is right.
+ * No verb is called and nothing is waited for while it is held: connecting QPs asks the peer's
+ * engine, which may be waiting for that lock in its process. The engine thread does what sockets
+ * bring in (cm_conn.c), the user's threads do the rest (cm_call.c), and what the QP must be told
+ * when an event arrives is done by the thread that fetches the event (cm_event.c), as librdmacm
+ * does.
+ *
+ * A function that fails returns a negative errno; only those of the public API set errno.
+ */
+#ifndef SOFTNIC_CM_H
+#define SOFTNIC_CM_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "cm_msg.h"
+#include "loop.h"
+#include "verbs.h"
+#pragma GCC visibility push(default)
+#include <rdma/rdma_verbs.h>
+#pragma GCC visibility pop
+
+enum {
+	CM_BACKLOG_MAX = 1024, /* requests that no rdma_get_cm_event() has fetched yet */
+	CM_ANSWER_MS = 60000, /* what the other side may take for its next message */
+};
+
+enum cm_state {
+	CM_IDLE,
+	CM_BOUND,
+	CM_ADDR_RESOLVED,
+	CM_ROUTE_RESOLVED,
+	CM_LISTENING,
+	CM_REQ_SENT, /* active: waits for REP or REJ */
+	CM_REP_RCVD, /* active: the user's turn */
+	CM_REQ_WAIT, /* passive, unknown to the user: waits for REQ */
+	CM_REQ_RCVD, /* passive: the user's turn */
+	CM_REP_SENT, /* passive: waits for RTU */
+	CM_ESTABLISHED,
+	CM_CLOSED, /* nothing more will happen */
+};
+
+TAILQ_HEAD(cm_event_list, cm_event);
+TAILQ_HEAD(cm_id_list, cm_id);
+
+/**
+ * struct cm_channel - an event channel
+ * @channel: what the user sees; its fd is an eventfd
+ * @events: not fetched yet
+ * @withdrawn: events taken back after a thread had read their count
+ *
+ * The eventfd's count, and the threads that have read it and are on their way to the list, are
+ * together as many as @events and @withdrawn.
+ */
+struct cm_channel {
+	struct rdma_event_channel channel;
+	struct cm_event_list events;
+	unsigned int withdrawn;
+};
+
+/**
+ * struct cm_event - an event
+ * @event: what the user sees
+ * @owner: the id that waits for its acknowledgement: that of the event or, for a connection
+ *	request, the listener
+ * @link: in the channel's list, until fetched
+ * @private_data: what @event points to, padded with zeros to the limit of its message
+ */
+struct cm_event {
+	struct rdma_cm_event event;
+	struct cm_id *owner;
+	TAILQ_ENTRY(cm_event) link;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+/**
+ * struct cm_id - an id
+ * @id: what the user sees
+ * @state: where it stands
+ * @sync: created without a channel: its calls wait for their event
+ * @afonly: of the IPv6 wildcard: IPv4 does not come here
+ * @ack_timeout: of the QP, as in ibv_qp_attr.timeout
+ * @fd: its socket: bound, then listening or connected; -1 if there is none. Lives until the id is
+ *	destroyed, so that its number cannot be another's
+ * @fd_ipv4: a second listening socket, for the IPv4 part of the IPv6 wildcard; or -1
+ * @timer: bounds the wait for the other side's next message, or paces the calls to a listener; of a
+ *	listener, a rest after descriptors ran out
+ * @timed_out: @timer has cut the socket
+ * @called_ns: when the user called rdma_connect()
+ * @request: what @fd says first
+ * @listener: of a request that was not fetched yet
+ * @children: such requests
+ * @child_link: in the listener's @children
+ * @nr_children: bounded by CM_BACKLOG_MAX
+ * @events_out: fetched and not yet acknowledged
+ * @remote_qpn: from REQ or REP
+ * @responder_resources: what our QP serves; from the user, then agreed
+ * @initiator_depth: what our QP may issue; likewise
+ * @retry_count: of our QP
+ * @rnr_retry_count: of our QP, as the other side asked
+ * @local_ece: what the user set
+ * @remote_ece: what the other side sent
+ * @path: what @id points to once the route is known
+ * @qp_init_attr: for the children of a listening endpoint, or NULL
+ * @connect_data: of an endpoint: goes before the user's private data in REQ
+ * @connect_len: bytes of it
+ */
+struct cm_id {
+	struct rdma_cm_id id;
+	enum cm_state state;
+	bool sync;
+	bool afonly;
+	uint8_t ack_timeout;
+
+	int fd;
+	int fd_ipv4;
+	struct softnic_timer timer;
+	bool timed_out;
+	uint64_t called_ns;
+	struct cm_msg request;
+
+	struct cm_id *listener;
+	struct cm_id_list children;
+	TAILQ_ENTRY(cm_id) child_link;
+	unsigned int nr_children;
+	unsigned int events_out;
+
+	uint32_t remote_qpn;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	struct ibv_ece local_ece;
+	struct ibv_ece remote_ece;
+	struct ibv_sa_path_rec path;
+
+	struct ibv_qp_init_attr *qp_init_attr;
+	uint8_t connect_data[CM_REQ_PRIVATE_MAX];
+	uint8_t connect_len;
+};
+
+/**
+ * struct cm_device - the device as all ids of the process share it
+ * @verbs: opened once, for as long as the process lives
+ * @pd: the default of all ids
+ * @responder_resources_max: of a QP
+ * @initiator_depth_max: of a QP
+ * @mtu: of the port
+ */
+struct cm_device {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	uint8_t responder_resources_max;
+	uint8_t initiator_depth_max;
+	enum ibv_mtu mtu;
+};
+
+extern pthread_mutex_t cm_lock;
+
+static inline struct cm_id *cm_id(struct rdma_cm_id *id)
+{
+	return (struct cm_id *)((char *)id - offsetof(struct cm_id, id));
+}
+
+static inline struct cm_channel *cm_channel(struct rdma_event_channel *channel)
+{
+	return (struct cm_channel *)((char *)channel - offsetof(struct cm_channel, channel));
+}
+
+static inline uint8_t cm_lesser(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The public API's convention: -1 and errno. */
+static inline int cm_return(int err)
+{
+	if (!err)
+		return 0;
+	errno = -err;
+	return -1;
+}
+
+/* cm_addr.c: addresses of this host */
+
+/* Return: bytes of an IPv4 or IPv6 socket address, 0 for any other or NULL. */
+socklen_t cm_addr_len(const struct sockaddr *sa);
+
+/* Return: 0, or -EAFNOSUPPORT: @sa is neither IPv4 nor IPv6. */
+int cm_addr_read(union cm_addr *addr, const struct sockaddr *sa);
+
+bool cm_addr_is_any(const union cm_addr *addr);
+in_port_t cm_addr_port(const union cm_addr *addr); /* big endian */
+void cm_addr_set_port(union cm_addr *addr, in_port_t port);
+void cm_addr_set_loopback(union cm_addr *addr); /* keeps family and port */
+
+/* Loopback, or an address of one of this host's interfaces. */
+bool cm_addr_is_local(const union cm_addr *addr);
+
+/* IPv4, also when written as IPv6 (::ffff:a.b.c.d), becomes plain IPv4. */
+void cm_addr_unmap(union cm_addr *addr);
+
+void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid);
+
+/* cm_port.c: the port space */
+
+/**
+ * cm_port_take() - claim an address and port, and with it its socket
+ * @id: gets @fd and, for the IPv6 wildcard, @fd_ipv4
+ * @addr: port 0 is replaced by one that is free
+ *
+ * Return: 0, -EADDRINUSE, or what socket() says.
+ */
+int cm_port_take(struct cm_id *id, union cm_addr *addr);
+
+/**
+ * cm_port_call() - connect a claimed socket to whoever listens at an address
+ * @fd: from cm_port_take()
+ *
+ * Context: Does not wait.
+ * Return: 0; -ECONNREFUSED nobody of this user listens; -EAGAIN the listener's queue is full.
+ */
+int cm_port_call(int fd, const union cm_addr *addr);
+
+/* Does the process at the other end belong to our user? */
+bool cm_port_peer_is_ours(int fd);
+
+/* cm_device.c */
+
+/* Open the device, once. Context: without cm_lock. Return: 0 or a negative errno. */
+int cm_device_get(const struct cm_device **device);
+
+/* Point an id at the device, its port and its PD. */
+void cm_device_bind(struct cm_id *id, const struct cm_device *device);
+
+/* Fill GIDs and path of an id from its addresses. */
+void cm_device_route(struct cm_id *id, const struct cm_device *device);
+
+/* cm_event.c */
+
+int cm_channel_create(struct cm_channel **channel);
+void cm_channel_destroy(struct cm_channel *channel);
+
+/**
+ * cm_event_push() - give the user an event
+ * @owner: see struct cm_event; its channel gets the event
+ * @id: whom the event is about
+ * @msg: what came with it, or NULL
+ *
+ * Context: cm_lock held.
+ */
+void cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type, int status,
+		   const struct cm_msg *msg);
+
+/* Forget what was not fetched of an owner's events. Context: cm_lock held. */
+void cm_event_drop(struct cm_id *owner);
+
+/* Wait until the user has acknowledged what was fetched. Context: without cm_lock. */
+void cm_event_wait_acked(struct cm_id *owner);
+
+/**
+ * cm_event_complete() - of a synchronous id, wait for the event of the call that is under way
+ *
+ * The event is at id->event until the next call. Does nothing for other ids.
+ *
+ * Return: 0, or the event's status as a negative errno.
+ */
+int cm_event_complete(struct cm_id *id);
+
+/* cm_id.c */
+
+/* An id without a socket. @channel NULL: a synchronous one, with a channel of its own. */
+int cm_id_new(struct cm_channel *channel, void *context, struct cm_id **id);
+
+/* Context: without cm_lock; nothing may refer to @id, except the engine. */
+void cm_id_free(struct cm_id *id);
+
+/* Addresses as the API shows them: in id->route. */
+void cm_id_src(const struct cm_id *id, union cm_addr *addr);
+void cm_id_dst(const struct cm_id *id, union cm_addr *addr);
+void cm_id_set_src(struct cm_id *id, const union cm_addr *addr);
+void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr);
+
+/* cm_listen.c */
+
+/*
+ * Take no more requests, and turn away those that the user has not fetched; their events are
+ * dropped before. Nothing to do for an id that does not listen. Context: without cm_lock.
+ */
+void cm_listen_stop(struct cm_id *id);
+
+/* A request that never came: off the listener's list. Context: cm_lock held. */
+void cm_listen_forget(struct cm_id *child);
+
+/* cm_conn.c: one connection. All but cm_conn_watch() with cm_lock held. */
+
+/**
+ * cm_conn_watch() - have the engine read @id->fd, a connected socket, and await a message
+ *
+ * Context: With or without cm_lock.
+ * Return: 0 or a negative errno.
+ */
+int cm_conn_watch(struct cm_id *id);
+
+/* The next message must come within CM_ANSWER_MS. */
+void cm_conn_await(struct cm_id *id);
+
+/* Who is gone needs no message: the engine hears of it, so nothing is returned. */
+void cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
+
+/* Turn the other side away, or just leave: it sees the end at once. */
+void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len);
+void cm_conn_hang_up(struct cm_id *id);
+
+/* The passive side's last step. */
+void cm_conn_established(struct cm_id *id);
+
+/* cm_call.c */
+
+/**
+ * cm_call_open() - the active side's QP is ready: send RTU
+ *
+ * Context: without cm_lock.
+ * Return: 0, or -EINVAL if no REP was received. A peer that is gone is no error here: the event
+ * that says so is under way.
+ */
+int cm_call_open(struct cm_id *id);
+
+/* cm_qp.c */
+
+/* The QP, if there is one, from INIT to RTS. Context: without cm_lock; may ask the peer. */
+int cm_qp_connect(struct cm_id *id);
+int cm_qp_fail(struct cm_id *id);
+
+#endif

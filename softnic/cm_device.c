@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The device under the connection manager: opened when an id first needs it, shared by all, kept.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm.h"
+#include "device.h"
+
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_device device;
+
+static int query(struct cm_device *d)
+{
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	int err;
+
+	err = ibv_query_device(d->verbs, &attr);
+	if (!err)
+		err = ibv_query_port(d->verbs, SOFTNIC_PORT, &port);
+	if (err)
+		return -err;
+	d->responder_resources_max = (uint8_t)attr.max_qp_rd_atom;
+	d->initiator_depth_max = (uint8_t)attr.max_qp_init_rd_atom;
+	d->mtu = port.active_mtu;
+	return 0;
+}
+
+static int open_device(struct cm_device *d)
+{
+	int err;
+
+	errno = ENODEV;
+	d->verbs = ibv_open_device(softnic_device());
+	if (!d->verbs)
+		return -errno;
+	d->pd = ibv_alloc_pd(d->verbs);
+	err = d->pd ? query(d) : -errno;
+	if (err) {
+		if (d->pd)
+			ibv_dealloc_pd(d->pd);
+		ibv_close_device(d->verbs);
+		d->verbs = NULL;
+	}
+	return err;
+}
+
+int cm_device_get(const struct cm_device **d)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&device_lock);
+	if (!device.verbs)
+		err = open_device(&device);
+	pthread_mutex_unlock(&device_lock);
+	if (!err)
+		*d = &device;
+	return err;
+}
+
+void cm_device_bind(struct cm_id *id, const struct cm_device *d)
+{
+	id->id.verbs = d->verbs;
+	id->id.port_num = SOFTNIC_PORT;
+	if (!id->id.pd)
+		id->id.pd = d->pd;
+}
+
+void cm_device_route(struct cm_id *id, const struct cm_device *d)
+{
+	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
+	union cm_addr src, dst;
+
+	cm_id_src(id, &src);
+	cm_id_dst(id, &dst);
+	cm_addr_gid(&src, &ib->sgid);
+	cm_addr_gid(&dst, &ib->dgid);
+	ib->pkey = htobe16(0xffff);
+	id->path = (struct ibv_sa_path_rec){
+		.sgid = ib->sgid,
+		.dgid = ib->dgid,
+		.pkey = ib->pkey,
+		.hop_limit = 64,
+		.reversible = 1,
+		.numb_path = 1,
+		.mtu_selector = 2, /* exactly */
+		.mtu = d->mtu,
+	};
+	id->id.route.path_rec = &id->path;
+	id->id.route.num_paths = 1;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = calloc(2, sizeof(*list));
+	const struct cm_device *d;
+	int err;
+
+	if (!list)
+		return NULL;
+	err = cm_device_get(&d);
+	if (err) {
+		free(list);
+		errno = -err;
+		return NULL;
+	}
+	list[0] = d->verbs;
+	if (num_devices)
+		*num_devices = 1;
+	return list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Moving bytes between this process and another, without its taking part.
+ */
+#ifndef SOFTNIC_COPY_H
+#define SOFTNIC_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* How a process is reached. */
+enum copy_way {
+	COPY_CMA,	/* process_vm_readv and process_vm_writev */
+	COPY_MEM,	/* its /proc/self/mem, which it passed to us */
+};
+
+struct copy_target {
+	enum copy_way way;
+	pid_t pid;
+	int mem_fd;
+};
+
+/**
+ * copy_find_way() - prove that a process can be reached, and how
+ * @t: pid and mem_fd set, either may be missing (0, -1); the way is written
+ * @addr: an address in it
+ * @nonce: what must be found there
+ *
+ * The first way that reads the nonce wins: that it does also proves that the number we
+ * know the process by is its own in our PID namespace.
+ *
+ * Return: 0, -ESRCH if it has ended meanwhile, or -EPERM if neither way leads to it.
+ */
+int copy_find_way(struct copy_target *t, uint64_t addr, uint64_t nonce);
+
+/**
+ * copy_bytes() - copy between lists of pieces of equal total length
+ * @t: the other process
+ * @to: into it, else out of it
+ * @here: pieces in this process
+ * @there: pieces in the other; both lists are used up (changed) on the way
+ *
+ * Return: 0, -EFAULT if some of it is not mapped in either process, -ESRCH if the other
+ * process has ended, or another negative errno.
+ */
+int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num_here,
+	       struct iovec *there, int num_there);
+
+#endif

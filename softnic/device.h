@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The one device of this process: "softnic0", one Ethernet port, as Soft-RoCE has.
+ */
+#ifndef SOFTNIC_DEVICE_H
+#define SOFTNIC_DEVICE_H
+
+#include "verbs.h"
+
+enum {
+	SOFTNIC_PORT = 1,
+	SOFTNIC_SLOTS = 1024,		/* processes of one user; slot 0 is nobody's */
+	SOFTNIC_QP_INDEX_BITS = 14,	/* QP number: slot above, index below */
+	SOFTNIC_GIDS_MAX = 16,
+	SOFTNIC_CQES_MAX = 1 << 22,	/* entries one may ask for; none is ever short of them */
+	SOFTNIC_INLINE_MIN = 64,	/* granted even if not asked for */
+	SOFTNIC_INLINE_MAX = 1024,
+	SOFTNIC_MESSAGE_MAX = 1 << 30,	/* bytes in one work request */
+};
+
+/**
+ * softnic_device() - the device, without opening it
+ *
+ * Its address is what ibv_get_device_list() returns and ibv_context.device holds.
+ */
+struct ibv_device *softnic_device(void);
+
+/**
+ * softnic_gid_index() - which GID table entry carries an address
+ * @gid: for IPv4 the mapped form, ::ffff:a.b.c.d
+ *
+ * Return: the index, or -ENOENT if it is no address of this host.
+ */
+int softnic_gid_index(const union ibv_gid *gid);
+
+/**
+ * softnic_slot() - the slot that this process has claimed on the host
+ *
+ * The upper part of all its QP numbers.
+ *
+ * Return: 1 to SOFTNIC_SLOTS - 1, or 0 while no device is open.
+ */
+uint32_t softnic_slot(void);
+
+#endif

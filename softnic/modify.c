@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The states of a queue pair, and what each change of state needs to know.
+ */
+#include <errno.h>
+
+#include "nic.h"
+#include "qp.h"
+#include "recv.h"
+#include "req.h"
+#include "serve.h"
+
+enum {
+	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	TO_RTR = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	TO_RTS = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+static const struct transition {
+	enum ibv_qp_state from, to;
+	int needed, allowed;
+} transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+};
+
+static bool may_change(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	unsigned int i;
+
+	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return !mask;
+	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
+		const struct transition *t = &transitions[i];
+
+		if (t->from == from && t->to == to)
+			return (mask & t->needed) == t->needed &&
+			       !(mask & ~(t->needed | t->allowed));
+	}
+	return false;
+}
+
+static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
+{
+	if ((mask & IBV_QP_PORT) && a->port_num != SOFTNIC_PORT)
+		return false;
+	if ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index)
+		return false;
+	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
+		return false;
+	if ((mask & IBV_QP_AV) && a->ah_attr.is_global &&
+	    a->ah_attr.grh.sgid_index >= SOFTNIC_GIDS_MAX)
+		return false;
+	if ((mask & IBV_QP_TIMEOUT) && a->timeout > 31)
+		return false;
+	if (((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
+	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7))
+		return false;
+	return !(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer <= 31;
+}
+
+static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_PKEY_INDEX)
+		to->pkey_index = a->pkey_index;
+	if (mask & IBV_QP_PORT)
+		to->port_num = a->port_num;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		to->qp_access_flags = a->qp_access_flags;
+	if (mask & IBV_QP_AV)
+		to->ah_attr = a->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		to->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_DEST_QPN)
+		to->dest_qp_num = a->dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = a->rq_psn;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		to->timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		to->retry_cnt = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		to->rnr_retry = a->rnr_retry;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = a->sq_psn;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = a->max_rd_atomic;
+}
+
+/* What the peer goes by. The state comes last. */
+static void publish(struct qp *qp)
+{
+	struct shared_qp *s = qp->segment.qp;
+
+	store_relaxed(&s->dest_qpn, qp->attr.dest_qp_num);
+	store_relaxed(&s->access, qp->attr.qp_access_flags);
+	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
+	if (qp_is_connected(qp))
+		store_ordered(&s->state, SHARED_QP_READY);
+}
+
+/*
+ * The old peer keeps the old segment, marked as gone; the next one gets a new one. The
+ * completion queues must not look while it is exchanged.
+ */
+static int reset(struct qp *qp)
+{
+	struct segment fresh;
+	int err;
+
+	err = qp_segment_create(qp, &fresh);
+	if (err)
+		return -err;
+	pthread_mutex_lock(&qp->lock);
+	store_release(&qp->state, IBV_QPS_RESET);
+	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
+	pthread_mutex_unlock(&qp->lock);
+	qp_wait_for_copies(qp);
+	softnic_timer_disarm(&qp->timer);
+	softnic_timer_disarm(&qp->quiet);
+
+	cq_del(to_cq(qp->ibv.send_cq), &qp->sends);
+	cq_del(to_cq(qp->ibv.recv_cq), &qp->recvs);
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp_unlink(qp);
+	qp_segment_destroy(&qp->segment);
+	qp->segment = fresh;
+	qp->guest = NULL;
+	qp->attr = (struct ibv_qp_attr){ 0 };
+	req_reset(qp);
+	recv_reset(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	cq_add(to_cq(qp->ibv.send_cq), &qp->sends);
+	cq_add(to_cq(qp->ibv.recv_cq), &qp->recvs);
+	return 0;
+}
+
+static void to_error(struct qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_RESET)
+		store_release(&qp->state, IBV_QPS_INIT);	/* an error of nothing posted */
+	qp_error(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* nic.lock and qp->lock held */
+static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
+		   enum ibv_qp_state to)
+{
+	bool connects = to == IBV_QPS_RTR;
+
+	set_values(&qp->attr, attr, mask);
+	store_release(&qp->state, to);
+	qp->ibv.state = to;
+	publish(qp);
+	if (connects) {
+		serve_ready(qp);
+		qp_link(qp);
+	}
+}
+
+int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct qp *qp = to_qp(ibv);
+	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
+	int err = 0;
+
+	if (attr_mask & IBV_QP_STATE)
+		to = attr->qp_state;
+	if ((attr_mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return EINVAL;
+	if (!may_change(from, to, attr_mask) || !values_are_valid(attr, attr_mask))
+		return EINVAL;
+	if (to == IBV_QPS_RESET) {
+		err = from == IBV_QPS_RESET ? 0 : reset(qp);
+	} else if (to == IBV_QPS_ERR) {
+		to_error(qp);
+	} else {
+		pthread_mutex_lock(&nic.lock);
+		pthread_mutex_lock(&qp->lock);
+		if (qp->state == from)
+			change(qp, attr, attr_mask, to);
+		else
+			err = EINVAL;	/* an error came in between */
+		pthread_mutex_unlock(&qp->lock);
+		pthread_mutex_unlock(&nic.lock);
+	}
+	if (!err)
+		ibv->state = to;
+	return err;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A process claims a slot by binding an abstract socket, so that the kernel settles who
+ * has it and gives it back when the process ends, in whatever way it ends.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "loop.h"
+#include "nic.h"
+#include "peer.h"
+#include "qp.h"
+#include "serve.h"
+
+struct nic nic = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.released = PTHREAD_COND_INITIALIZER,
+};
+
+static uint32_t random_u32(void)
+{
+	uint32_t r = 0;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = softnic_now_ns() ^ getpid();
+	return r;
+}
+
+static int claim_slot(uint32_t *slot, int *fd)
+{
+	uint32_t first = random_u32(), i;
+	struct sockaddr_un addr;
+	socklen_t len;
+	int err;
+
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return -errno;
+	for (i = 0; i < SOFTNIC_SLOTS - 1; i++) {
+		*slot = 1 + (first + i) % (SOFTNIC_SLOTS - 1);
+		len = shared_address(*slot, &addr);
+		if (!bind(*fd, (struct sockaddr *)&addr, len))
+			return listen(*fd, SOFTNIC_SLOTS) ? -errno : 0;
+		if (errno != EADDRINUSE)
+			break;
+	}
+	err = i == SOFTNIC_SLOTS - 1 ? -EUSERS : -errno;
+	close(*fd);
+	return err;
+}
+
+static int create_segments(void)
+{
+	void *map;
+	int err;
+
+	err = shared_create("softnic-pub", sizeof(*nic.pub), true, &nic.pub_fd, &map);
+	if (err)
+		return err;
+	nic.pub = map;
+	err = shared_create("softnic-bell", sizeof(*nic.bell), false, &nic.bell_fd, &map);
+	if (err) {
+		munmap(nic.pub, sizeof(*nic.pub));
+		close(nic.pub_fd);
+		return err;
+	}
+	nic.bell = map;
+	return 0;
+}
+
+static void destroy_segments(void)
+{
+	munmap(nic.bell, sizeof(*nic.bell));
+	close(nic.bell_fd);
+	munmap(nic.pub, sizeof(*nic.pub));
+	close(nic.pub_fd);
+}
+
+/* Let processes of this user copy to and from us, where something would forbid that. */
+static void allow_copies(void)
+{
+	nic.mem_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	nic.nonce = (uint64_t)random_u32() << 32 | random_u32();
+}
+
+/* Under nic.lock. */
+static int open_locked(void)
+{
+	int err;
+
+	memset(nic.qps, 0, sizeof(nic.qps));
+	nic.next_qp = random_u32() % NIC_QPS;
+	err = create_segments();
+	if (err)
+		return err;
+	allow_copies();
+	err = claim_slot(&nic.slot, &nic.listen_fd);
+	if (err)
+		goto segments;
+	nic.pub->magic = SHARED_MAGIC;
+	nic.pub->version = SHARED_VERSION;
+	nic.pub->pid = getpid();
+	nic.pub->slot = nic.slot;
+	prctl(PR_GET_NAME, nic.pub->comm);
+	err = softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL);
+	if (err)
+		goto slot;
+	nic.is_open = true;
+	return 0;
+
+slot:
+	close(nic.listen_fd);
+	nic.slot = 0;
+segments:
+	if (nic.mem_fd >= 0)
+		close(nic.mem_fd);
+	destroy_segments();
+	return err;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&nic.lock);
+}
+
+static void parent_after_fork(void)
+{
+	pthread_mutex_unlock(&nic.lock);
+}
+
+/* The child has none of it: neither the memory nor, once the loop's handler ran, the sockets. */
+static void child_after_fork(void)
+{
+	nic.is_open = false;
+	nic.slot = 0;
+	peer_forget_all();
+	serve_forget_all();
+	pthread_mutex_unlock(&nic.lock);
+}
+
+int nic_open(void)
+{
+	static bool watches_fork;
+	int err = 0;
+
+	pthread_mutex_lock(&nic.lock);
+	if (!watches_fork)
+		watches_fork = !pthread_atfork(before_fork, parent_after_fork, child_after_fork);
+	if (!nic.is_open)
+		err = watches_fork ? open_locked() : -ENOMEM;
+	pthread_mutex_unlock(&nic.lock);
+	return err;
+}
+
+uint32_t softnic_slot(void)
+{
+	return nic.slot;
+}
+
+/* A number comes back only after all others were used. */
+int nic_add_qp(struct qp *qp, uint32_t *qpn)
+{
+	uint32_t i, index;
+
+	for (i = 0; i < NIC_QPS; i++) {
+		index = nic.next_qp++ % NIC_QPS;
+		if (nic.qps[index])
+			continue;
+		nic.qps[index] = qp;
+		*qpn = nic.slot << SOFTNIC_QP_INDEX_BITS | index;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+void nic_del_qp(struct qp *qp, uint32_t qpn)
+{
+	pthread_mutex_lock(&nic.lock);
+	nic.qps[qpn % NIC_QPS] = NULL;
+	while (qp->users)
+		pthread_cond_wait(&nic.released, &nic.lock);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+struct qp *nic_qp(uint32_t qpn)
+{
+	return qpn >> SOFTNIC_QP_INDEX_BITS == nic.slot ? nic.qps[qpn % NIC_QPS] : NULL;
+}
+
+struct qp *nic_next_qp(struct qp *prev)
+{
+	uint32_t at = prev ? prev->ibv.qp_num % NIC_QPS + 1 : 0;
+	struct qp *qp = NULL;
+
+	pthread_mutex_lock(&nic.lock);
+	if (prev && !--prev->users)
+		pthread_cond_broadcast(&nic.released);
+	while (at < NIC_QPS && !qp)
+		qp = nic.qps[at++];
+	if (qp)
+		qp->users++;
+	pthread_mutex_unlock(&nic.lock);
+	return qp;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The asking side of links.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "loop.h"
+#include "nic.h"
+#include "peer.h"
+#include "qp.h"
+
+static struct peer *peers;	/* the living; nic.lock */
+
+static void unlist(struct peer *p)
+{
+	struct peer **at = &peers;
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+}
+
+void peer_put(struct peer *p)
+{
+	if (--p->users)
+		return;
+	if (p->pub)
+		munmap((void *)p->pub, sizeof(*p->pub));
+	if (p->bell)
+		munmap(p->bell, sizeof(*p->bell));
+	if (p->target.mem_fd >= 0)
+		close(p->target.mem_fd);
+	if (p->atomic_fd >= 0)
+		close(p->atomic_fd);
+	close(p->fd);
+	free(p);
+}
+
+/* The process has ended, cut us off, or does not speak our language. */
+static void end(struct peer *p)
+{
+	softnic_loop_del(p->fd);
+	pthread_mutex_lock(&nic.lock);
+	store_release(&p->state, PEER_DEAD);
+	unlist(p);
+	qp_peer_ended(p);
+	peer_put(p);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+/* An OFD lock belongs to an open description, and the one we got is the owner's. */
+static int reopen(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int welcome(struct peer *p, const struct message *m, int *fds)
+{
+	void *map;
+	size_t size;
+	int err;
+
+	if (p->state != PEER_ASKED)
+		return -EPROTO;
+	err = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
+	if (err)
+		return err;
+	p->pub = map;
+	err = shared_map(fds[1], sizeof(*p->bell), PROT_READ | PROT_WRITE, &map, &size);
+	if (err)
+		return err;
+	p->bell = map;
+	p->atomic_fd = reopen(fds[1]);
+	p->target.mem_fd = fds[2];
+	fds[2] = -1;
+	err = copy_find_way(&p->target, m->addr, m->value);
+	if (!err)
+		store_release(&p->state, PEER_READY);
+	return err;
+}
+
+static void explain(const struct peer *p, int err)
+{
+	const char *why;
+
+	switch (err) {
+	case -EPIPE:
+	case -ESRCH:
+		return;		/* it has ended */
+	case -EPERM:
+		why = "neither cross-memory attach nor its /proc/self/mem leads there: allow ptrace "
+		      "between the two (seccomp, Yama), or mount /proc";
+		break;
+	case -EMFILE:
+		why = "too many open files: raise the limit (ulimit -n)";
+		break;
+	case -EPROTO:
+		why = "it runs another version of softnic: use the same one for both";
+		break;
+	default:
+		why = strerror(-err);
+	}
+	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
+}
+
+static void handle(void *arg, uint32_t events)
+{
+	int fds[MESSAGE_FDS_MAX], err;
+	struct peer *p = arg;
+	struct message m;
+
+	(void)events;
+	err = message_receive(p->fd, &m, fds);
+	if (err == -EAGAIN)
+		return;
+	if (!err && m.type == MSG_WELCOME)
+		err = welcome(p, &m, fds);
+	else if (!err && m.type == MSG_QP && p->state == PEER_READY)
+		qp_linked(p, &m, fds);
+	else if (!err)
+		err = -EPROTO;
+	message_close_fds(fds);
+	if (err) {
+		explain(p, err);
+		end(p);
+	}
+}
+
+static int connect_to(struct peer *p)
+{
+	struct message hello = { .type = MSG_HELLO, .value = nic.slot };
+	struct sockaddr_un addr;
+	socklen_t len = shared_address(p->slot, &addr);
+	int err;
+
+	p->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->fd < 0)
+		return -errno;
+	if (connect(p->fd, (struct sockaddr *)&addr, len) < 0)
+		err = -errno;
+	else if (!shared_is_ours(p->fd, &p->target.pid))
+		err = -EPERM;
+	else
+		err = message_send(p->fd, &hello, NULL, 0);
+	if (!err)
+		err = softnic_loop_add(p->fd, EPOLLIN, handle, p);
+	if (err)
+		close(p->fd);
+	return err;
+}
+
+int peer_get(uint32_t slot, struct peer **out)
+{
+	struct peer *p;
+	int err;
+
+	for (p = peers; p; p = p->next) {
+		if (p->slot == slot) {
+			p->users++;
+			*out = p;
+			return 0;
+		}
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->slot = slot;
+	p->target.mem_fd = p->atomic_fd = -1;
+	pthread_mutex_init(&p->atomic_lock, NULL);
+	err = connect_to(p);
+	if (err) {
+		free(p);
+		return err;
+	}
+	p->users = 2;
+	p->next = peers;
+	peers = p;
+	*out = p;
+	return 0;
+}
+
+void peer_forget_all(void)
+{
+	peers = NULL;
+}
+
+int peer_tell(struct peer *p, const struct message *m)
+{
+	struct pollfd room = { .fd = p->fd, .events = POLLOUT };
+	int err;
+
+	if (load_acquire(&p->state) == PEER_DEAD)
+		return -EPIPE;
+	err = message_send(p->fd, m, NULL, 0);
+	if (err != -EAGAIN || softnic_loop_is_here())
+		return err;
+	poll(&room, 1, 100);
+	return message_send(p->fd, m, NULL, 0);
+}
+
+enum { ATOMIC_TRIES = 20 };
+
+static bool ofd_lock(int fd, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
+bool peer_atomic_lock(struct peer *p)
+{
+	int i;
+
+	pthread_mutex_lock(&p->atomic_lock);
+	for (i = 0; i < ATOMIC_TRIES; i++) {
+		if (ofd_lock(p->atomic_fd, F_WRLCK))
+			return true;
+		sched_yield();
+	}
+	pthread_mutex_unlock(&p->atomic_lock);
+	return false;
+}
+
+void peer_atomic_unlock(struct peer *p)
+{
+	ofd_lock(p->atomic_fd, F_UNLCK);
+	pthread_mutex_unlock(&p->atomic_lock);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A process whose queue pairs ours talk to, seen from the asking side.
+ *
+ * Links are one-way: each side connects for itself to learn what it needs, and learns
+ * from the end of that connection that the other process has ended.
+ */
+#ifndef SOFTNIC_PEER_H
+#define SOFTNIC_PEER_H
+
+#include <pthread.h>
+
+#include "copy.h"
+#include "shared.h"
+
+enum peer_state { PEER_ASKED, PEER_READY, PEER_DEAD };
+
+struct peer {
+	uint32_t slot;
+	int fd;				/* the connection */
+	uint32_t users;			/* queue pairs, and nic while it is listed */
+	enum peer_state state;
+	struct copy_target target;
+	const struct shared_pub *pub;
+	struct shared_bell *bell;
+	pthread_mutex_t atomic_lock;	/* among our threads */
+	int atomic_fd;			/* among processes: an own description of its bell */
+	struct peer *next;
+};
+
+/**
+ * peer_get() - the process that has a slot; connects if it is not connected yet
+ * @slot: 1 to SOFTNIC_SLOTS - 1; may be our own
+ * @peer: on success the caller owes one peer_put()
+ *
+ * It may be in any state: asking a queue pair of it is possible at once.
+ *
+ * Context: nic.lock held; does not block.
+ * Return: 0, -ECONNREFUSED if there is none, or another negative errno.
+ */
+int peer_get(uint32_t slot, struct peer **peer);
+
+/** peer_put() - forget about it. Context: nic.lock held. */
+void peer_put(struct peer *peer);
+
+/** peer_forget_all() - after a fork, in the child: they are the parent's peers */
+void peer_forget_all(void);
+
+/**
+ * peer_tell() - send it a message
+ *
+ * Never blocks on the engine thread; elsewhere waits a moment for room.
+ *
+ * Return: 0, or a negative errno: it did not get the message.
+ */
+int peer_tell(struct peer *peer, const struct message *m);
+
+/**
+ * peer_atomic_lock() - be the only initiator that does an atomic operation there
+ *
+ * Never waits for another process for long: one that is stopped while it holds the lock
+ * must not stop us as well. One that dies with it gives it back.
+ *
+ * Return: false if someone else has it: try again later.
+ */
+bool peer_atomic_lock(struct peer *peer);
+void peer_atomic_unlock(struct peer *peer);
+
+#endif

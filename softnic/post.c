@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * ibv_post_send(): checks, appends, and executes what is small at once.
+ *
+ * Small work is done where it is posted, if nothing is ahead of it: to wake another
+ * thread would cost more than the copy. What is large goes to the engine, so that the
+ * program can go on meanwhile.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nic.h"
+#include "req.h"
+
+static bool is_atomic(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool may_be_inline(enum ibv_wr_opcode op)
+{
+	return op != IBV_WR_RDMA_READ && !is_atomic(op);
+}
+
+static int check(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	const struct send_queue *sq = &qp->sq;
+	int i;
+
+	if (wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return EINVAL;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
+		return EINVAL;
+	for (*length = 0, i = 0; i < wr->num_sge; i++)
+		*length += wr->sg_list[i].length;
+	if (*length > SOFTNIC_MESSAGE_MAX)
+		return EINVAL;
+	if (is_atomic(wr->opcode)) {
+		if (wr->num_sge != 1 || *length < sizeof(uint64_t))
+			return EINVAL;
+		*length = sizeof(uint64_t);
+	}
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    (!may_be_inline(wr->opcode) || *length > sq->max_inline))
+		return EINVAL;
+	return 0;
+}
+
+static void copy_inline(uint8_t *to, const struct ibv_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
+		 uint32_t length)
+{
+	*wqe = (struct send_wqe){
+		.wr_id = wr->wr_id,
+		.length = length,
+		.imm = wr->imm_data,
+		.opcode = wr->opcode,
+		.num_sge = wr->num_sge,
+		.flags = wr->send_flags,
+	};
+	if (qp->init.sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	if (is_atomic(wr->opcode)) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+}
+
+/* Under post_lock. */
+static int append(struct qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t tail = load_relaxed(&sq->tail), at = tail & (sq->size - 1);
+	uint64_t length;
+	int err, i;
+
+	if (tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
+		return ENOMEM;
+	err = check(qp, wr, &length);
+	if (err)
+		return err;
+	fill(qp, &sq->wqes[at], wr, length);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
+	for (i = 0; i < wr->num_sge; i++)
+		sq->sges[(size_t)at * sq->max_sge + i] = wr->sg_list[i];
+	*bytes += length;
+	store_ordered(&sq->tail, tail + 1);
+	return 0;
+}
+
+static bool can_post(const struct qp *qp)
+{
+	enum ibv_qp_state s = load_acquire(&qp->state);
+
+	return s == IBV_QPS_RTS || s == IBV_QPS_ERR;
+}
+
+int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct qp *qp = to_qp(ibv);
+	int err = can_post(qp) ? 0 : EINVAL, n = 0;
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&qp->post_lock);
+	for (; !err && wr; wr = wr->next) {
+		err = append(qp, wr, &bytes);
+		if (err)
+			break;
+		n++;
+	}
+	pthread_mutex_unlock(&qp->post_lock);
+	if (err)
+		*bad_wr = wr;
+	count(doorbells, 1);
+	count(send_wrs, n);
+	if (n)
+		req_execute_small(qp, bytes);
+	return err;
+}

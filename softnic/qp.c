@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Queue pairs: their making and their end. States are in modify.c, errors in error.c,
+ * the other end in link.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "async.h"
+#include "nic.h"
+#include "qp.h"
+#include "recv.h"
+#include "req.h"
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return n ? p : 0;
+}
+
+static int check(const struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (init->qp_type != IBV_QPT_RC || init->srq)
+		return EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return EINVAL;
+	if (cap->max_send_wr > SHARED_WRS_MAX || cap->max_recv_wr > SHARED_WRS_MAX ||
+	    cap->max_send_sge > SHARED_SGES_MAX || cap->max_recv_sge > SHARED_SGES_MAX ||
+	    cap->max_inline_data > SOFTNIC_INLINE_MAX)
+		return EINVAL;
+	return 0;
+}
+
+/* As providers do, and as rdma_xclient expects: a little can always be sent inline. */
+static void grant_inline(struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr && cap->max_inline_data < SOFTNIC_INLINE_MIN)
+		cap->max_inline_data = SOFTNIC_INLINE_MIN;
+}
+
+int qp_segment_create(const struct qp *qp, struct segment *segment)
+{
+	size_t size = shared_qp_size(qp->rq.size, qp->rq.max_sge);
+	struct shared_qp *s;
+	void *map;
+	int err;
+
+	err = shared_create("softnic-qp", size, false, &segment->fd, &map);
+	if (err)
+		return err;
+	s = map;
+	s->magic = SHARED_MAGIC;
+	s->version = SHARED_VERSION;
+	s->pd = qp->ibv.pd->handle;
+	s->recv_cq = qp->ibv.recv_cq->handle;
+	s->rq_size = qp->rq.size;
+	s->rq_sges = qp->rq.max_sge;
+	segment->qp = s;
+	segment->size = size;
+	return 0;
+}
+
+void qp_segment_destroy(struct segment *segment)
+{
+	munmap(segment->qp, segment->size);
+	close(segment->fd);
+}
+
+static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	qp->init = *init;
+	qp->state = IBV_QPS_RESET;
+	qp->remote.channel_fd = -1;
+	qp->work.fn = req_run;
+	qp->sq.size = power_of_two(init->cap.max_send_wr);
+	qp->sq.max_sge = init->cap.max_send_sge;
+	qp->sq.max_inline = init->cap.max_inline_data;
+	qp->rq.size = power_of_two(init->cap.max_recv_wr);
+	qp->rq.max_sge = init->cap.max_recv_sge;
+	qp->sends = (struct cq_source){ req_poll, qp, NULL };
+	qp->recvs = (struct cq_source){ recv_poll, qp, NULL };
+	qp->ibv.context = pd->context;
+	qp->ibv.qp_context = init->qp_context;
+	qp->ibv.pd = pd;
+	qp->ibv.send_cq = init->send_cq;
+	qp->ibv.recv_cq = init->recv_cq;
+	qp->ibv.qp_type = init->qp_type;
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	pthread_mutex_init(&qp->post_lock, NULL);
+	pthread_mutex_init(&qp->recv_lock, NULL);
+	pthread_mutex_init(&qp->lock, NULL);
+}
+
+static void free_qp(struct qp *qp)
+{
+	recv_fini(qp);
+	req_fini(qp);
+	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->recv_lock);
+	pthread_mutex_destroy(&qp->post_lock);
+	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	free(qp);
+}
+
+static int number(struct qp *qp)
+{
+	int err;
+
+	pthread_mutex_lock(&nic.lock);
+	err = nic_add_qp(qp, &qp->ibv.qp_num);
+	pthread_mutex_unlock(&nic.lock);
+	qp->ibv.handle = qp->ibv.qp_num;
+	return err;
+}
+
+static int allocate(struct qp *qp)
+{
+	int err;
+
+	err = req_init(qp);
+	if (!err)
+		err = recv_init(qp);
+	if (!err)
+		err = qp_segment_create(qp, &qp->segment);
+	if (err)
+		return err;
+	err = number(qp);
+	if (err)
+		qp_segment_destroy(&qp->segment);
+	return err;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	int err = check(init);
+	struct qp *qp;
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	grant_inline(&init->cap);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	init_fields(qp, pd, init);
+	err = allocate(qp);
+	if (err) {
+		free_qp(qp);
+		errno = -err;
+		return NULL;
+	}
+	add_ordered(&to_pd(pd)->users, 1);
+	cq_add(to_cq(init->send_cq), &qp->sends);
+	cq_add(to_cq(init->recv_cq), &qp->recvs);
+	count(qps, 1);
+	return &qp->ibv;
+}
+
+/* First nobody new can come in, then whoever is in leaves, then what they used goes. */
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct qp *qp = to_qp(ibv);
+
+	pthread_mutex_lock(&qp->lock);
+	store_release(&qp->state, IBV_QPS_RESET);
+	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
+	pthread_mutex_unlock(&qp->lock);
+	qp_wait_for_copies(qp);
+	nic_del_qp(qp, ibv->qp_num);
+	softnic_timer_disarm(&qp->timer);
+	softnic_timer_disarm(&qp->quiet);
+	softnic_work_cancel(&qp->work);
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp_unlink(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	cq_del(to_cq(ibv->send_cq), &qp->sends);
+	cq_del(to_cq(ibv->recv_cq), &qp->recvs);
+	async_forget(qp);
+	qp_segment_destroy(&qp->segment);
+	add_ordered(&to_pd(ibv->pd)->users, -1);
+	count(qps, -1);
+	free_qp(qp);
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct qp *qp = to_qp(ibv);
+
+	(void)attr_mask;	/* what was not asked for may be given as well */
+	pthread_mutex_lock(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->cap = qp->init.cap;
+	*init = qp->init;
+	pthread_mutex_unlock(&qp->lock);
+	return 0;
+}

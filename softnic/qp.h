@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A reliable-connected queue pair.
+ *
+ * Three locks, so that posting never waits for a copy: post_lock for who appends to the
+ * send queue, recv_lock for who appends to the receive queue, and lock for everything
+ * else: the state, the link, and executing the send queue, which one thread does at a
+ * time, the engine or whoever posts. Completions are polled without any of them, under
+ * cq->lock, which comes before all three.
+ */
+#ifndef SOFTNIC_QP_H
+#define SOFTNIC_QP_H
+
+#include <pthread.h>
+
+#include "cq.h"
+#include "loop.h"
+#include "mr.h"
+#include "peer.h"
+#include "shared.h"
+
+struct guest;
+
+/* A send work request, from post to poll. */
+struct send_wqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add, swap;
+	uint32_t rkey;
+	uint32_t length;
+	uint32_t imm;
+	uint8_t opcode;		/* enum ibv_wr_opcode */
+	uint8_t num_sge;
+	uint16_t flags;		/* enum ibv_send_flags; SIGNALED if the queue signals all */
+	uint32_t status;	/* enum ibv_wc_status, once done */
+};
+
+/* polled <= done <= tail, modulo 2^32; tail - polled <= size. */
+struct send_queue {
+	struct send_wqe *wqes;
+	struct ibv_sge *sges;		/* max_sge each */
+	uint8_t *inlined;		/* max_inline each */
+	uint32_t size;			/* a power of two */
+	uint32_t max_sge, max_inline;
+	uint32_t tail;			/* posted */
+	uint32_t done;			/* executed */
+	uint32_t polled;		/* taken by ibv_poll_cq() */
+
+	/* The work request at done, while it is executed. */
+	uint32_t offset;		/* bytes moved */
+	uint64_t give_up_ns;		/* when the transport's retries are used up; 0: not yet begun */
+	uint32_t rnr_left;
+	bool rnr_begun;
+	bool waiting;			/* for the timer: leave it alone */
+};
+
+/* What the owner remembers of a receive, out of its peer's reach. */
+struct posted_recv {
+	uint64_t wr_id;
+	uint64_t room;			/* bytes */
+};
+
+struct recv_queue {
+	struct posted_recv *posted;
+	uint32_t size, max_sge;
+	uint32_t tail;			/* posted; what the segment says is for the peer */
+	uint32_t polled;
+	uint32_t end;			/* where the peer stopped, once flushing */
+	bool flushing;			/* what is left was flushed */
+};
+
+/* Where the other end is, once its process told us. */
+struct remote {
+	struct peer *peer;
+	struct shared_qp *shared;	/* NULL until then */
+	size_t size;
+	uint32_t rq_size, rq_sges;	/* checked against size */
+	struct shared_cq *cq;		/* its receive CQ */
+	int channel_fd;			/* -1 if that has none */
+};
+
+/* What of ours the peer maps. */
+struct segment {
+	struct shared_qp *qp;
+	size_t size;
+	int fd;
+};
+
+struct qp {
+	struct ibv_qp ibv;
+	pthread_mutex_t post_lock, recv_lock, lock;
+	struct ibv_qp_attr attr;	/* as set by ibv_modify_qp() */
+	struct ibv_qp_init_attr init;
+	enum ibv_qp_state state;	/* written under lock */
+	struct send_queue sq;
+	struct recv_queue rq;
+	struct remote remote;
+	struct softnic_work work;	/* executes the send queue */
+	struct softnic_timer timer;	/* ends a wait of the send queue */
+	struct softnic_timer quiet;	/* looks whether the peer has left our buffers */
+	uint64_t error_ns;		/* when the error came */
+	uint32_t error_guard;		/* the peer's guard at that time */
+	struct cq_source sends, recvs;	/* where our completion queues find us */
+
+	struct segment segment;
+	struct guest *guest;		/* who has it; nic.lock */
+	uint32_t users;			/* nic.lock */
+	uint32_t events_delivered;	/* asynchronous ones; the context's lock */
+};
+
+static inline struct qp *to_qp(struct ibv_qp *qp)
+{
+	return (struct qp *)qp;
+}
+
+/* Does it know whom it is connected to? */
+static inline bool qp_is_connected(const struct qp *qp)
+{
+	enum ibv_qp_state s = load_acquire(&qp->state);
+
+	return s == IBV_QPS_RTR || s == IBV_QPS_RTS;
+}
+
+static inline struct shared_recv *qp_recv_at(const struct shared_qp *s, uint32_t size,
+					     uint32_t sges, uint32_t at)
+{
+	return (struct shared_recv *)(s->recvs + (at & (size - 1)) * shared_recv_size(sges));
+}
+
+/** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
+int qp_segment_create(const struct qp *qp, struct segment *segment);
+void qp_segment_destroy(struct segment *segment);
+
+/**
+ * qp_wait_for_copies() - nobody copies any more by what was true before the call
+ *
+ * Neither our own send queue by our memory regions, nor the peer by our receive queue
+ * and our regions. A peer that keeps us waiting for two seconds is cut off.
+ *
+ * Context: an application's thread, no locks held.
+ */
+void qp_wait_for_copies(struct qp *qp);
+
+/**
+ * qp_error() - the queue pair goes to the error state
+ *
+ * What is in the send queue is flushed; what is in the receive queue will be as soon as
+ * the peer has left our buffers.
+ *
+ * Context: qp->lock held. Does nothing in the error and reset states.
+ */
+void qp_error(struct qp *qp);
+
+/** qp_error_event() - qp_error(), and tell the program through its context */
+void qp_error_event(struct qp *qp, enum ibv_event_type event);
+
+/* Events. All on the engine thread; with nic.lock held, but for qp_linked(). */
+
+/** qp_linked() - the answer to a question of ours; takes the descriptors it wants */
+void qp_linked(struct peer *peer, const struct message *m, int *fds);
+/** qp_peer_ended() - a process that ours talk to has ended */
+void qp_peer_ended(struct peer *peer);
+/** qp_guest_ended() - a process that talks to ours has ended */
+void qp_guest_ended(struct guest *guest);
+/** qp_peer_complains() - a request of the peer was refused: value of MSG_QP_ERROR */
+void qp_peer_complains(struct qp *qp, uint64_t value);
+
+/* link.c: finding the other end. */
+
+/** qp_link() - ask for the other end, unless we know it. nic.lock and qp->lock held. */
+void qp_link(struct qp *qp);
+/** qp_unlink() - forget it, and tell its process. nic.lock and qp->lock held. */
+void qp_unlink(struct qp *qp);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The limits are those of the shared memory's layout; the rest is what Soft-RoCE would say.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gid.h"
+#include "nic.h"
+#include "query.h"
+
+#undef ibv_query_port
+
+enum { DEFAULT_PKEY = 0xffff, RD_ATOMIC_MAX = 128 };
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	(void)context;
+	*attr = (struct ibv_device_attr){
+		.fw_ver = "softnic",
+		.node_guid = htobe64(SOFTNIC_GUID),
+		.sys_image_guid = htobe64(SOFTNIC_GUID),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1),
+		.max_qp = NIC_QPS,
+		.max_qp_wr = SHARED_WRS_MAX,
+		.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
+		.max_sge = SHARED_SGES_MAX,
+		.max_sge_rd = SHARED_SGES_MAX,
+		.max_cq = SHARED_CQS,
+		.max_cqe = SOFTNIC_CQES_MAX,
+		.max_mr = SHARED_MRS - 1,
+		.max_pd = 1 << 20,
+		.max_qp_rd_atom = RD_ATOMIC_MAX,
+		.max_res_rd_atom = NIC_QPS * RD_ATOMIC_MAX,
+		.max_qp_init_rd_atom = RD_ATOMIC_MAX,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_pkeys = 1,
+		.phys_port_cnt = 1,
+	};
+	return 0;
+}
+
+int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t size)
+{
+	(void)input;
+	if (size < sizeof(attr->orig_attr))
+		return EINVAL;
+	memset(attr, 0, size);
+	return ibv_query_device(context, &attr->orig_attr);
+}
+
+int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	const struct ibv_port_attr a = {
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_4096,
+		.gid_tbl_len = gid_count(),
+		.port_cap_flags = IBV_PORT_CM_SUP,
+		.max_msg_sz = SOFTNIC_MESSAGE_MAX,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = 2,	/* 4x */
+		.active_speed = 32,	/* EDR: something to print; nothing is paced */
+		.phys_state = 5,	/* link up */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+
+	(void)context;
+	if (port != SOFTNIC_PORT)
+		return EINVAL;
+	memset(attr, 0, size);
+	memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));
+	return 0;
+}
+
+/* As programs built against old headers call it: their structure ends at link_layer. */
+int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	size_t size = offsetof(struct ibv_port_attr, link_layer) + sizeof(uint8_t);
+
+	return query_port(context, port, (struct ibv_port_attr *)attr, size);
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	(void)context;
+	if (port == SOFTNIC_PORT && index >= 0 && !gid_get(index, gid))
+		return 0;
+	errno = EINVAL;
+	return -1;
+}
+
+static void fill_entry(struct ibv_gid_entry *entry, uint32_t index)
+{
+	*entry = (struct ibv_gid_entry){
+		.gid_index = index,
+		.port_num = SOFTNIC_PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+	};
+	gid_get(index, &entry->gid);
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	(void)context;
+	if (port != SOFTNIC_PORT || flags || entry_size < sizeof(*entry))
+		return EINVAL;
+	if (index >= gid_count())
+		return ENODATA;
+	fill_entry(entry, index);
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	uint32_t i;
+
+	(void)context;
+	if (flags || entry_size < sizeof(*entries) || max_entries < gid_count())
+		return -EINVAL;
+	for (i = 0; i < gid_count(); i++)
+		fill_entry((void *)((char *)entries + i * entry_size), i);
+	return i;
+}
+
+/* Private to rdma-core, for ibv_devinfo: its numbering has InfiniBand and RoCE v1 as one. */
+enum ibv_gid_type_sysfs { GID_TYPE_IB_ROCE_V1, GID_TYPE_ROCE_V2 };
+
+__attribute__((visibility("default"))) int
+ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+		   enum ibv_gid_type_sysfs *type);
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+		       enum ibv_gid_type_sysfs *type)
+{
+	(void)context;
+	if (port != SOFTNIC_PORT || index >= gid_count()) {
+		errno = EINVAL;
+		return -1;
+	}
+	*type = GID_TYPE_ROCE_V2;
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port != SOFTNIC_PORT || index) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htobe16(DEFAULT_PKEY);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	(void)context;
+	if (port == SOFTNIC_PORT && pkey == htobe16(DEFAULT_PKEY))
+		return 0;
+	errno = EINVAL;
+	return -1;
+}

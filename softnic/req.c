@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A send queue is executed strictly in order, one work request after the other, by
+ * whoever holds qp->lock: so a fence is kept without doing anything for it.
+ *
+ * What cannot go on waits for the timer: a receiver without a buffer (RNR) as long as the
+ * receiver asked for, an end that does not answer until the transport's retries would
+ * have been used up.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic.h"
+#include "req.h"
+#include "resp.h"
+
+enum {
+	SMALL_BYTES_MAX = 64 << 10,	/* a post that moves more is for the engine */
+	ASK_AGAIN_NS = 5000000,		/* for the other end */
+	ATOMIC_AGAIN_NS = 50000,
+	RNR_FOR_EVER = 7,
+};
+
+/* A loaded host takes a while to answer even where the network would not. */
+#define GIVE_UP_NS_MIN 500000000ull
+
+int req_init(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	if (!sq->size)
+		return 0;
+	sq->wqes = calloc(sq->size, sizeof(*sq->wqes));
+	sq->sges = calloc((size_t)sq->size * sq->max_sge, sizeof(*sq->sges));
+	sq->inlined = calloc(sq->size, sq->max_inline ? sq->max_inline : 1);
+	return sq->wqes && (sq->sges || !sq->max_sge) && sq->inlined ? 0 : -ENOMEM;
+}
+
+void req_fini(struct qp *qp)
+{
+	free(qp->sq.wqes);
+	free(qp->sq.sges);
+	free(qp->sq.inlined);
+}
+
+static void forget_attempt(struct send_queue *sq)
+{
+	sq->offset = 0;
+	sq->give_up_ns = 0;
+	sq->rnr_begun = false;
+	sq->waiting = false;
+}
+
+void req_reset(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	store_relaxed(&sq->tail, 0);
+	store_relaxed(&sq->done, 0);
+	store_release(&sq->polled, 0);
+	forget_attempt(sq);
+}
+
+static void count_done(const struct send_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		count(writes, 1);
+		count(write_bytes, wqe->length);
+		break;
+	case IBV_WR_RDMA_READ:
+		count(reads, 1);
+		count(read_bytes, wqe->length);
+		break;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		count(sends, 1);
+		count(send_bytes, wqe->length);
+		break;
+	default:
+		count(atomics, 1);
+	}
+}
+
+static struct send_wqe *current_wqe(struct send_queue *sq)
+{
+	return &sq->wqes[sq->done & (sq->size - 1)];
+}
+
+static void complete(struct qp *qp, enum ibv_wc_status status)
+{
+	struct send_queue *sq = &qp->sq;
+	struct send_wqe *wqe = current_wqe(sq);
+	bool noticed = status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED);
+
+	wqe->status = status;
+	if (status == IBV_WC_SUCCESS)
+		count_done(wqe);
+	forget_attempt(sq);
+	store_release(&sq->done, sq->done + 1);
+	if (noticed)
+		cq_notice(to_cq(qp->ibv.send_cq), status != IBV_WC_SUCCESS);
+}
+
+static bool is_empty(const struct send_queue *sq)
+{
+	return sq->done == load_ordered(&sq->tail);
+}
+
+void req_flush(struct qp *qp)
+{
+	while (!is_empty(&qp->sq))
+		complete(qp, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* The responder's program learns of a request it did not make. */
+static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
+{
+	bool send = op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM;
+	struct message m = {
+		.type = MSG_QP_ERROR,
+		.qpn = qp->attr.dest_qp_num,
+		.from = qp->ibv.qp_num,
+	};
+
+	if (status == IBV_WC_REM_ACCESS_ERR)
+		m.value = 1 + IBV_EVENT_QP_ACCESS_ERR;
+	else if (status == IBV_WC_REM_INV_REQ_ERR && !send)
+		m.value = 1 + IBV_EVENT_QP_REQ_ERR;
+	else if (status == IBV_WC_REM_OP_ERR && !send)
+		m.value = 1 + IBV_EVENT_QP_FATAL;
+	else if (status != IBV_WC_REM_INV_REQ_ERR && status != IBV_WC_REM_OP_ERR)
+		return;
+	peer_tell(qp->remote.peer, &m);
+}
+
+void req_fail(struct qp *qp, enum ibv_wc_status status)
+{
+	if (is_empty(&qp->sq))
+		return;
+	if (qp->remote.shared)
+		complain(qp, current_wqe(&qp->sq)->opcode, status);
+	complete(qp, status);
+	qp_error(qp);
+}
+
+/* Units of 10 us, as the transport encodes them. */
+static uint64_t rnr_ns(uint32_t timer)
+{
+	static const uint16_t units[32] = {
+		65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+		1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	return units[timer & 31] * 10000ull;
+}
+
+static void timer_expired(struct softnic_timer *t);
+
+static void wait_for(struct qp *qp, uint64_t ns)
+{
+	qp->sq.waiting = true;
+	softnic_timer_arm(&qp->timer, ns, timer_expired);
+}
+
+static void receiver_not_ready(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	count(rnr_naks, 1);
+	if (!sq->rnr_begun) {
+		sq->rnr_begun = true;
+		sq->rnr_left = qp->attr.rnr_retry;
+	}
+	if (!sq->rnr_left) {
+		req_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	if (qp->attr.rnr_retry != RNR_FOR_EVER)
+		sq->rnr_left--;
+	wait_for(qp, rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
+}
+
+/* The first attempt and its retries, each with the timeout; 0 stands for no limit. */
+static uint64_t give_up_after_ns(const struct qp *qp)
+{
+	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
+
+	if (!qp->attr.timeout)
+		return UINT64_MAX / 2;
+	return ns < GIVE_UP_NS_MIN ? GIVE_UP_NS_MIN : ns;
+}
+
+static void nobody_answers(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+	uint64_t now_ns = softnic_now_ns();
+
+	if (!sq->give_up_ns)
+		sq->give_up_ns = now_ns + give_up_after_ns(qp);
+	if (now_ns >= sq->give_up_ns)
+		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	else
+		wait_for(qp, ASK_AGAIN_NS);
+}
+
+/* Returns true if there may be more to do right now. */
+static bool step(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t at = sq->done & (sq->size - 1);
+	int status = RESP_SILENT;
+
+	if (qp->remote.shared)
+		status = resp_step(qp, &sq->wqes[at], sq->sges + (size_t)at * sq->max_sge,
+				   sq->inlined + (size_t)at * sq->max_inline);
+	switch (status) {
+	case RESP_MORE:
+		return true;
+	case RESP_RNR:
+		receiver_not_ready(qp);
+		break;
+	case RESP_SILENT:
+		nobody_answers(qp);
+		break;
+	case RESP_BUSY:
+		wait_for(qp, ATOMIC_AGAIN_NS);
+		break;
+	case IBV_WC_SUCCESS:
+		complete(qp, IBV_WC_SUCCESS);
+		break;
+	default:
+		req_fail(qp, status);
+	}
+	return true;
+}
+
+/* Is there something to do, and may it be done now? */
+static bool is_ready(struct qp *qp)
+{
+	if (is_empty(&qp->sq) || qp->sq.waiting)
+		return false;
+	if (qp->state == IBV_QPS_ERR) {
+		req_flush(qp);
+		return false;
+	}
+	return qp->state == IBV_QPS_RTS;
+}
+
+bool req_run(struct softnic_work *work)
+{
+	struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, work));
+	bool more;
+
+	pthread_mutex_lock(&qp->lock);
+	more = is_ready(qp) && step(qp) && is_ready(qp);
+	pthread_mutex_unlock(&qp->lock);
+	return more;
+}
+
+/*
+ * If someone else executes, it may be past looking at the tail already: the engine will
+ * look again.
+ */
+void req_execute_small(struct qp *qp, uint64_t bytes)
+{
+	bool left = true;
+
+	if (bytes <= SMALL_BYTES_MAX && !pthread_mutex_trylock(&qp->lock)) {
+		uint32_t begin = qp->sq.done;
+
+		while (is_ready(qp) && qp->sq.done - begin < qp->sq.size &&
+		       current_wqe(&qp->sq)->length <= SMALL_BYTES_MAX && step(qp))
+			;
+		left = !is_empty(&qp->sq) && !qp->sq.waiting;
+		pthread_mutex_unlock(&qp->lock);
+	}
+	if (left)
+		softnic_work_kick(&qp->work);
+}
+
+void req_resume(struct qp *qp)
+{
+	qp->sq.waiting = false;
+	softnic_work_kick(&qp->work);
+}
+
+/* On the engine's thread. */
+static void timer_expired(struct softnic_timer *t)
+{
+	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, timer));
+
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp->sq.waiting = false;
+	if (!is_empty(&qp->sq))
+		qp_link(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	softnic_work_kick(&qp->work);
+}
+
+static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return IBV_WC_SEND;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	default:
+		return IBV_WC_RDMA_WRITE;
+	}
+}
+
+static void fill_wc(const struct qp *qp, const struct send_wqe *wqe, struct ibv_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wqe->wr_id;
+	wc->status = wqe->status;
+	wc->opcode = wc_opcode(wqe->opcode);
+	wc->byte_len = wqe->length;
+	wc->qp_num = qp->ibv.qp_num;
+}
+
+int req_poll(struct qp *qp, struct ibv_wc *wc, int room)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t done = load_acquire(&sq->done), at = load_relaxed(&sq->polled);
+	int n = 0;
+
+	for (; at != done && n < room; at++) {
+		const struct send_wqe *wqe = &sq->wqes[at & (sq->size - 1)];
+
+		if (wqe->status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
+			fill_wc(qp, wqe, &wc[n++]);
+	}
+	store_release(&sq->polled, at);
+	return n;
+}

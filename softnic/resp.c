@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Every step stands under the guard in the target's segment: guard made odd, then the
+ * target's state, keys and bounds looked up, then the copy, then guard made even. Whoever
+ * takes something away at the target (a region, a queue pair) stores that first and looks
+ * at the guard second, so either the check fails or the owner waits. Steps are short,
+ * lest it wait long.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nic.h"
+#include "resp.h"
+
+/* What a step works on: both ends' pieces of memory, [offset, offset + length) of the whole. */
+struct pieces {
+	struct iovec v[SHARED_SGES_MAX];
+	int num;
+};
+
+/* Returns false if a key, a bound or a right is not as it must be. */
+static bool gather(struct pieces *p, const struct shared_pub *pub, uint32_t pd, uint32_t access,
+		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length)
+{
+	uint64_t addr, n;
+	uint32_t i;
+
+	p->num = 0;
+	for (i = 0; i < num_sge && length; i++) {
+		struct ibv_sge sge = sges[i];
+
+		if (!mr_translate(pub, sge.lkey, pd, access, sge.addr, sge.length, &addr))
+			return false;
+		if (offset >= sge.length) {
+			offset -= sge.length;
+			continue;
+		}
+		n = sge.length - offset < length ? sge.length - offset : length;
+		p->v[p->num].iov_base = (void *)(uintptr_t)(addr + offset);
+		p->v[p->num++].iov_len = n;
+		length -= n;
+		offset = 0;
+	}
+	return !length;
+}
+
+static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe *wqe,
+			 const struct ibv_sge *sges, void *inlined, uint32_t length)
+{
+	uint32_t access = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+
+	if (wqe->flags & IBV_SEND_INLINE) {
+		p->v[0].iov_base = (char *)inlined + qp->sq.offset;
+		p->v[0].iov_len = length;
+		p->num = 1;
+		return true;
+	}
+	return gather(p, nic.pub, qp->ibv.pd->handle, access, sges, wqe->num_sge, qp->sq.offset,
+		      length);
+}
+
+static int copy_status(int err)
+{
+	switch (err) {
+	case 0:
+		return IBV_WC_SUCCESS;
+	case -ESRCH:
+		return IBV_WC_RETRY_EXC_ERR;
+	default:
+		return IBV_WC_REM_OP_ERR;
+	}
+}
+
+/* The next receive, copied out of reach of changes. */
+struct receive {
+	struct shared_recv *at;
+	struct ibv_sge sges[SHARED_SGES_MAX];
+	uint32_t num_sge;
+	uint64_t room;
+};
+
+static int peek_receive(const struct remote *r, struct receive *recv)
+{
+	const struct shared_qp *s = r->shared;
+	uint32_t head = load_relaxed(&s->rq_head), i;
+
+	if (!r->rq_size || load_acquire(&s->rq_tail) == head)
+		return RESP_RNR;
+	recv->at = qp_recv_at(s, r->rq_size, r->rq_sges, head);
+	recv->num_sge = load_relaxed(&recv->at->num_sge);
+	if (recv->num_sge > r->rq_sges)
+		return IBV_WC_REM_OP_ERR;
+	recv->room = 0;
+	for (i = 0; i < recv->num_sge; i++) {
+		recv->sges[i] = recv->at->sges[i];
+		recv->room += recv->sges[i].length;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+static bool has_imm(const struct send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void finish_receive(const struct remote *r, const struct receive *recv,
+			   const struct send_wqe *wqe, enum ibv_wc_status status)
+{
+	struct shared_qp *s = r->shared;
+	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+
+	recv->at->opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+	recv->at->flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0;
+	recv->at->byte_len = wqe->length;
+	recv->at->imm = wqe->imm;
+	store_relaxed(&recv->at->status, status);
+	store_release(&s->rq_head, load_relaxed(&s->rq_head) + 1);
+	cq_ring(r->cq, r->channel_fd,
+		(wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS);
+}
+
+static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
+{
+	uint32_t left = wqe->length - qp->sq.offset;
+
+	return left < RESP_BYTES_MAX ? left : RESP_BYTES_MAX;
+}
+
+static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+		     uint32_t length)
+{
+	struct remote *r = &qp->remote;
+	struct receive recv;
+	struct pieces there;
+	int status;
+
+	status = peek_receive(r, &recv);
+	if (status)
+		return status;
+	if (wqe->length > recv.room) {
+		finish_receive(r, &recv, wqe, IBV_WC_LOC_LEN_ERR);
+		return IBV_WC_REM_INV_REQ_ERR;
+	}
+	if (!gather(&there, r->peer->pub, r->shared->pd, IBV_ACCESS_LOCAL_WRITE, recv.sges,
+		    recv.num_sge, qp->sq.offset, length)) {
+		finish_receive(r, &recv, wqe, IBV_WC_LOC_PROT_ERR);
+		return IBV_WC_REM_OP_ERR;
+	}
+	status = copy_status(copy_bytes(&r->peer->target, true, here->v, here->num, there.v,
+					there.num));
+	if (status)
+		return status;
+	qp->sq.offset += length;
+	if (qp->sq.offset < wqe->length)
+		return RESP_MORE;
+	finish_receive(r, &recv, wqe, IBV_WC_SUCCESS);
+	return IBV_WC_SUCCESS;
+}
+
+static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+		     uint32_t length)
+{
+	bool write = wqe->opcode != IBV_WR_RDMA_READ;
+	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+	struct remote *r = &qp->remote;
+	struct receive recv;
+	struct iovec there;
+	uint64_t addr;
+	int status;
+
+	if (!(r->shared->access & access))
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (!mr_translate(r->peer->pub, wqe->rkey, r->shared->pd, access, wqe->remote_addr,
+			  wqe->length, &addr))
+		return IBV_WC_REM_ACCESS_ERR;
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		status = peek_receive(r, &recv);
+		if (status)
+			return status;
+	}
+	there.iov_base = (void *)(uintptr_t)(addr + qp->sq.offset);
+	there.iov_len = length;
+	status = copy_status(copy_bytes(&r->peer->target, write, here->v, here->num, &there, 1));
+	if (status)
+		return status;
+	qp->sq.offset += length;
+	if (qp->sq.offset < wqe->length)
+		return RESP_MORE;
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		finish_receive(r, &recv, wqe, IBV_WC_SUCCESS);
+	return IBV_WC_SUCCESS;
+}
+
+static uint64_t atomic_result(const struct send_wqe *wqe, uint64_t old)
+{
+	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return old + wqe->compare_add;
+	return old == wqe->compare_add ? wqe->swap : old;
+}
+
+static int copy_u64(struct qp *qp, bool to, uint64_t *value, uint64_t addr)
+{
+	struct iovec here = { value, sizeof(*value) };
+	struct iovec there = { (void *)(uintptr_t)addr, sizeof(*value) };
+
+	return copy_bytes(&qp->remote.peer->target, to, &here, 1, &there, 1);
+}
+
+/* Atomic among all initiators, as the lock is one for the whole target process. */
+static int update(struct qp *qp, const struct send_wqe *wqe, uint64_t addr, uint64_t *old)
+{
+	uint64_t new;
+	int err;
+
+	if (!peer_atomic_lock(qp->remote.peer))
+		return RESP_BUSY;
+	err = copy_u64(qp, false, old, addr);
+	if (!err) {
+		new = atomic_result(wqe, *old);
+		if (new != *old)
+			err = copy_u64(qp, true, &new, addr);
+	}
+	peer_atomic_unlock(qp->remote.peer);
+	return copy_status(err);
+}
+
+static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges)
+{
+	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC;
+	struct remote *r = &qp->remote;
+	uint64_t addr, result, old;
+	int status;
+
+	if (!mr_translate(nic.pub, sges[0].lkey, qp->ibv.pd->handle, IBV_ACCESS_LOCAL_WRITE,
+			  sges[0].addr, sizeof(old), &result))
+		return IBV_WC_LOC_PROT_ERR;
+	if (!(r->shared->access & access) || wqe->remote_addr % sizeof(old))
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (!mr_translate(r->peer->pub, wqe->rkey, r->shared->pd, access, wqe->remote_addr,
+			  sizeof(old), &addr))
+		return IBV_WC_REM_ACCESS_ERR;
+	status = update(qp, wqe, addr, &old);
+	if (!status)
+		memcpy((void *)(uintptr_t)result, &old, sizeof(old));
+	return status;
+}
+
+static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
+		   void *inlined)
+{
+	const struct shared_qp *s = qp->remote.shared;
+	uint32_t length = step_length(qp, wqe), state = load_ordered(&s->state);
+	struct pieces here;
+
+	if (state == SHARED_QP_RESET)
+		return RESP_SILENT;
+	if (state != SHARED_QP_READY || load_relaxed(&s->dest_qpn) != qp->ibv.qp_num)
+		return IBV_WC_RETRY_EXC_ERR;
+	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return resp_atomic(qp, wqe, sges);
+	if (!gather_local(&here, qp, wqe, sges, inlined, length))
+		return IBV_WC_LOC_PROT_ERR;
+	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		return resp_send(qp, wqe, &here, length);
+	return resp_rdma(qp, wqe, &here, length);
+}
+
+int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges, void *inlined)
+{
+	struct shared_qp *s = qp->remote.shared;
+	int status;
+
+	add_ordered(&s->guard, 1);
+	status = respond(qp, wqe, sges, inlined);
+	__atomic_add_fetch(&s->guard, 1, __ATOMIC_RELEASE);
+	return status;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A guest may ask for a queue pair before ours knows whom it is connected to; the
+ * question then waits here until it does. That a guest's connection ended is how we
+ * learn that its process did.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cq.h"
+#include "loop.h"
+#include "nic.h"
+#include "qp.h"
+#include "serve.h"
+
+enum { ASKS_MAX = NIC_QPS };
+
+struct ask {
+	uint32_t qpn, from;
+	struct ask *next;
+};
+
+struct guest {
+	int fd;
+	struct ask *asks;
+	uint32_t num_asks;
+	struct guest *next;
+};
+
+static struct guest *guests;	/* nic.lock */
+
+static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
+{
+	struct message m = { .type = MSG_QP, .qpn = ask->qpn, .from = ask->from, .value = err };
+	int fds[2] = { -1, -1 }, num_fds = 0;
+
+	if (!err) {
+		fds[num_fds++] = qp->segment.fd;
+		if (qp->ibv.recv_cq->channel)
+			fds[num_fds++] = qp->ibv.recv_cq->channel->fd;
+		m.has_channel = num_fds == 2;
+	}
+	if (!message_send(g->fd, &m, fds, num_fds) && !err)
+		qp->guest = g;
+}
+
+static void remember(struct guest *g, const struct ask *ask)
+{
+	struct ask *a;
+
+	for (a = g->asks; a; a = a->next)
+		if (a->qpn == ask->qpn && a->from == ask->from)
+			return;		/* it grows impatient */
+	a = malloc(sizeof(*a));
+	if (!a || g->num_asks == ASKS_MAX) {
+		free(a);
+		answer(g, ask, NULL, ENOMEM);
+		return;
+	}
+	*a = *ask;
+	a->next = g->asks;
+	g->asks = a;
+	g->num_asks++;
+}
+
+/* Only the queue pair that ours is connected to gets in. */
+static void handle_ask(struct guest *g, const struct message *m)
+{
+	struct ask ask = { m->qpn, m->from, NULL };
+	struct qp *qp = nic_qp(m->qpn);
+
+	if (!qp)
+		answer(g, &ask, NULL, ENOENT);
+	else if (!qp_is_connected(qp))
+		remember(g, &ask);
+	else if (qp->attr.dest_qp_num != m->from)
+		answer(g, &ask, NULL, EPERM);
+	else
+		answer(g, &ask, qp, 0);
+}
+
+void serve_ready(struct qp *qp)
+{
+	struct guest *g;
+	struct ask **at, *a;
+
+	for (g = guests; g; g = g->next) {
+		for (at = &g->asks; (a = *at); ) {
+			if (a->qpn != qp->ibv.qp_num || a->from != qp->attr.dest_qp_num) {
+				at = &a->next;
+				continue;
+			}
+			answer(g, a, qp, 0);
+			*at = a->next;
+			g->num_asks--;
+			free(a);
+		}
+	}
+}
+
+static void handle_hello(struct guest *g)
+{
+	struct message m = {
+		.type = MSG_WELCOME,
+		.value = nic.nonce,
+		.addr = (uintptr_t)&nic.nonce,
+	};
+	int fds[] = { nic.pub_fd, nic.bell_fd, nic.mem_fd };
+
+	message_send(g->fd, &m, fds, nic.mem_fd >= 0 ? 3 : 2);
+}
+
+static void handle_from_user(struct guest *g, const struct message *m)
+{
+	struct qp *qp = nic_qp(m->qpn);
+
+	if (!qp || qp->guest != g || qp->attr.dest_qp_num != m->from)
+		return;
+	if (m->type == MSG_BYE_QP)
+		qp->guest = NULL;
+	else
+		qp_peer_complains(qp, m->value);
+}
+
+static void end(struct guest *g)
+{
+	struct guest **at = &guests;
+	struct ask *a;
+
+	softnic_loop_del(g->fd);
+	pthread_mutex_lock(&nic.lock);
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	qp_guest_ended(g);
+	pthread_mutex_unlock(&nic.lock);
+	close(g->fd);
+	while ((a = g->asks)) {
+		g->asks = a->next;
+		free(a);
+	}
+	free(g);
+}
+
+static void handle(void *arg, uint32_t events)
+{
+	int fds[MESSAGE_FDS_MAX], err;
+	struct guest *g = arg;
+	struct message m;
+
+	(void)events;
+	err = message_receive(g->fd, &m, fds);
+	if (err == -EAGAIN)
+		return;
+	message_close_fds(fds);
+	if (err) {
+		end(g);
+		return;
+	}
+	pthread_mutex_lock(&nic.lock);
+	switch (m.type) {
+	case MSG_HELLO:
+		handle_hello(g);
+		break;
+	case MSG_ASK_QP:
+		handle_ask(g, &m);
+		break;
+	case MSG_BYE_QP:
+	case MSG_QP_ERROR:
+		handle_from_user(g, &m);
+		break;
+	}
+	pthread_mutex_unlock(&nic.lock);
+}
+
+enum { ACCEPT_AGAIN_NS = 100000000 };
+
+static void accept_again(struct softnic_timer *t)
+{
+	if (softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL))
+		softnic_timer_arm(t, ACCEPT_AGAIN_NS, accept_again);
+}
+
+/* Without a free descriptor the guest stays waiting; we must not look at it all the time. */
+static void accept_later(void)
+{
+	static struct softnic_timer later;
+
+	softnic_loop_del(nic.listen_fd);
+	softnic_timer_arm(&later, ACCEPT_AGAIN_NS, accept_again);
+}
+
+void serve_accept(void *arg, uint32_t events)
+{
+	struct guest *g;
+	pid_t pid;
+	int fd;
+
+	(void)arg;
+	(void)events;
+	fd = accept4(nic.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			accept_later();
+		return;
+	}
+	g = shared_is_ours(fd, &pid) ? calloc(1, sizeof(*g)) : NULL;
+	if (!g) {
+		close(fd);
+		return;
+	}
+	g->fd = fd;
+	pthread_mutex_lock(&nic.lock);
+	g->next = guests;
+	guests = g;
+	pthread_mutex_unlock(&nic.lock);
+	if (softnic_loop_add(fd, EPOLLIN, handle, g))
+		end(g);
+}
+
+void serve_forget_all(void)
+{
+	guests = NULL;
+}
+
+void serve_cut_off(struct guest *g)
+{
+	shutdown(g->fd, SHUT_RDWR);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The answering side of links: hands our shared memory to the processes that ask.
+ */
+#ifndef SOFTNIC_SERVE_H
+#define SOFTNIC_SERVE_H
+
+#include <stdint.h>
+
+struct qp;
+struct guest;
+
+/** serve_accept() - the handler of the listening socket */
+void serve_accept(void *arg, uint32_t events);
+
+/** serve_ready() - a queue pair may be had now: answer whoever asked too early. nic.lock held. */
+void serve_ready(struct qp *qp);
+
+/** serve_forget_all() - after a fork, in the child: they are the parent's guests */
+void serve_forget_all(void);
+
+/**
+ * serve_cut_off() - a guest holds up this process: end the connection
+ *
+ * Context: nic.lock held; @guest from qp->guest, so it is alive.
+ */
+void serve_cut_off(struct guest *guest);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What processes share: three kinds of sealed memfd, and the messages that hand them out.
+ *
+ * pub	one a process; the owner writes, peers can only read: memory regions, counters.
+ * bell	one a process; every peer may write: where completion queues are armed and rung.
+ * qp	one a queue pair; its one peer may write: the receive queue, and the peer's guard.
+ *
+ * Nothing read from memory that a peer can write is trusted: it is copied, checked, then
+ * used. All of it belongs to one user, who could attach a debugger to either side anyway;
+ * the checks are there so that one program's bug stays its own.
+ */
+#ifndef SOFTNIC_SHARED_H
+#define SOFTNIC_SHARED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "device.h"
+#include "stat.h"
+
+enum {
+	SHARED_VERSION = 1,
+	SHARED_MRS = 1 << 16,
+	SHARED_CQS = 1 << 14,
+	SHARED_SGES_MAX = 32,
+	SHARED_WRS_MAX = 1 << 15,
+};
+
+#define SHARED_MAGIC 0x52494557u	/* "WEIR" */
+
+/* The only orders used between threads and processes. */
+#define load_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#define load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+/* For "I store, then look; you store, then look": one of us sees the other. */
+#define load_ordered(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define store_ordered(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
+#define add_ordered(p, n) __atomic_add_fetch(p, n, __ATOMIC_SEQ_CST)
+#define swap_ordered(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+
+/* A memory region. Its key is stored last and cleared first; 0 means unused. */
+struct shared_mr {
+	uint32_t key;
+	uint32_t access;
+	uint32_t pd;
+	uint32_t unused;
+	uint64_t iova;		/* what work requests say */
+	uint64_t addr;		/* where it is in the owner */
+	uint64_t length;
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct shared_mr) == 48, "shared between programs");
+
+struct shared_pub {
+	uint32_t magic, version;
+	uint32_t pid, slot;
+	char comm[16];
+	struct softnic_counters counters;
+	struct shared_mr mrs[SHARED_MRS];	/* [0] stays unused: key 0 is no key */
+};
+
+enum { ARMED_NOT, ARMED_SOLICITED, ARMED_ANY };
+
+/* Where one completion queue is rung. One cache line each. */
+struct shared_cq {
+	uint32_t armed;		/* taken back to ARMED_NOT by whoever rings */
+	uint32_t fired;		/* events written to the channel, not yet taken */
+	uint32_t arrivals;	/* changes whenever there may be something to poll */
+	uint32_t reserved[13];
+};
+_Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
+
+struct shared_bell {
+	struct shared_cq cqs[SHARED_CQS];
+};
+
+enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };
+
+/* A receive work request, and beneath it how it ended. */
+struct shared_recv {
+	uint32_t num_sge;
+	uint32_t status;	/* enum ibv_wc_status */
+	uint32_t opcode;	/* enum ibv_wc_opcode */
+	uint32_t flags;		/* enum ibv_wc_flags */
+	uint32_t byte_len;
+	uint32_t imm;
+	uint64_t reserved;
+	struct ibv_sge sges[];
+};
+
+struct shared_qp {
+	/* The owner's. */
+	uint32_t magic, version;
+	uint32_t state;
+	uint32_t dest_qpn;
+	uint32_t pd;
+	uint32_t access;
+	uint32_t min_rnr_timer;
+	uint32_t recv_cq;	/* index into the owner's bell */
+	uint32_t rq_size;	/* a power of two, or 0 */
+	uint32_t rq_sges;	/* of each receive */
+	uint32_t rq_tail;	/* receives posted */
+	uint32_t reserved0[5];
+	/* The peer's. */
+	uint32_t guard;		/* odd while the peer is between its checks and its copy */
+	uint32_t rq_head;	/* receives used up */
+	uint32_t reserved1[14];
+	/* shared_recv of rq_sges each, rq_size times */
+	uint8_t recvs[];
+};
+_Static_assert(sizeof(struct shared_qp) == 128, "two cache lines, then the receive queue");
+
+static inline size_t shared_recv_size(uint32_t sges)
+{
+	return sizeof(struct shared_recv) + sges * sizeof(struct ibv_sge);
+}
+
+static inline size_t shared_qp_size(uint32_t rq_size, uint32_t rq_sges)
+{
+	return sizeof(struct shared_qp) + rq_size * shared_recv_size(rq_sges);
+}
+
+/* The messages, over SOCK_SEQPACKET; whoever connects asks, whoever listens answers. */
+enum message_type {
+	MSG_HELLO = 1,	/* asks for WELCOME: value is the asker's slot */
+	MSG_WELCOME,	/* descriptors: pub, bell, and /proc/self/mem if it could be opened;
+			 * addr is where in the answerer's memory to find value */
+	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's */
+	MSG_QP,		/* descriptors: qp, and the receive CQ's channel if it has one;
+			 * value is 0, or an errno and no descriptors */
+	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
+	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
+};
+
+struct message {
+	uint32_t magic, version;
+	uint32_t type;
+	uint32_t qpn, from;
+	uint32_t has_channel;
+	uint64_t value;
+	uint64_t addr;
+};
+_Static_assert(sizeof(struct message) == 40, "shared between programs");
+
+enum { MESSAGE_FDS_MAX = 3 };
+
+/**
+ * shared_create() - a new sealed memfd, mapped for writing
+ * @name: shown in /proc only
+ * @size: in bytes
+ * @owner_only: nobody else can ever map it for writing
+ * @fd: to hand out
+ * @map: where it is; the child of a fork does not have it
+ *
+ * Return: 0 or a negative errno.
+ */
+int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map);
+
+/**
+ * shared_map() - map a peer's memfd, if it cannot shrink under us
+ * @fd: stays the caller's
+ * @size_min: smaller ones are refused
+ * @prot: PROT_READ, PROT_WRITE
+ * @map: where it is
+ * @size: how large
+ *
+ * Return: 0, -EPROTO if it is not what it should be, or another negative errno.
+ */
+int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size);
+
+/**
+ * shared_address() - the abstract address of a slot of this user
+ * @slot: 1 to SOFTNIC_SLOTS - 1
+ * @addr: written
+ *
+ * Return: its length.
+ */
+socklen_t shared_address(uint32_t slot, struct sockaddr_un *addr);
+
+/**
+ * shared_is_ours() - does the other end of a socket belong to this user?
+ * @fd: a connected socket
+ * @pid: the other end's, 0 if it is not visible from here
+ */
+bool shared_is_ours(int fd, pid_t *pid);
+
+/** message_send() - 0 or a negative errno; -EAGAIN if the socket is full. Never blocks. */
+int message_send(int fd, const struct message *m, const int *fds, int num_fds);
+
+/**
+ * message_receive() - take one message without blocking
+ * @fd: the socket
+ * @m: the message
+ * @fds: room for MESSAGE_FDS_MAX descriptors, now the caller's; -1 beyond the last
+ *
+ * Return: 0, -EAGAIN, -EPIPE at the end, -EPROTO if it is not one of this version's,
+ * -EMFILE if there was no room for its descriptors.
+ */
+int message_receive(int fd, struct message *m, int *fds);
+
+/** message_close_fds() - close what came with a message */
+void message_close_fds(int *fds);
+
+#endif

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Programs that connect with rdma_cm run on softnic as they are.
+
+cm_programs.py LIBRARY: the library to preload. Each test is a server and its client; a program that
+is not installed skips its tests.
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+LIBRARY = os.path.abspath(sys.argv.pop(1))
+PATIENCE_S = 60
+
+
+def start(command):
+    return subprocess.Popen(command.split(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env={**os.environ, "LD_PRELOAD": LIBRARY}, text=True)
+
+
+def is_listening(port):
+    """A listener's name, in the state and with the flag that only listeners have."""
+    with open("/proc/net/unix") as sockets:
+        for line in sockets:
+            fields = line.split()
+            if (len(fields) == 8 and fields[3] == "00010000" and fields[7].startswith("@weir-softnic-cm-")
+                    and fields[7].endswith(f"-{port}")):
+                return True
+    return False
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.port = random.randrange(10000, 32000)
+        self.processes = []
+
+    def tearDown(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def launch(self, command):
+        command = command.format(port=self.port)
+        if not shutil.which(command.split()[0]):
+            self.skipTest(f"{command.split()[0]} is not installed")
+        self.processes.append(start(command))
+        return self.processes[-1]
+
+    def serve(self, command):
+        server = self.launch(command)
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_listening(self.port):
+            self.assertIsNone(server.poll(), "the server ended before it listened")
+            self.assertLess(time.monotonic(), deadline, "the server does not listen")
+            time.sleep(0.02)
+        return server
+
+    def succeed(self, process):
+        output, _ = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 0, f"{process.args}:\n{output}")
+        return output
+
+    def pair(self, server, client):
+        server, client = self.serve(server), self.launch(client)
+        output = self.succeed(client)
+        self.succeed(server)
+        return output
+
+    def test_rping(self):
+        output = self.pair("rping -s -a 127.0.0.1 -p {port} -C 10 -V -S 1000",
+                           "rping -c -a 127.0.0.1 -p {port} -C 10 -V -v -S 1000")
+        self.assertEqual(output.count("ping data"), 10)
+
+    def test_rping_over_ipv6(self):
+        self.pair("rping -s -a ::1 -p {port} -C 3 -V", "rping -c -a ::1 -p {port} -C 3 -V")
+
+    def test_rping_with_qps_of_its_own(self):
+        self.pair("rping -s -p {port} -C 3 -V -q", "rping -c -a 127.0.0.1 -p {port} -C 3 -V -q")
+
+    def test_rping_server_that_stays(self):
+        self.serve("rping -s -P -a 127.0.0.1 -p {port}")
+        for _ in range(5):
+            self.succeed(self.launch("rping -c -a 127.0.0.1 -p {port} -C 5 -V"))
+
+    def test_rping_is_not_left_alone_with_a_killed_server(self):
+        server = self.serve("rping -s -a 127.0.0.1 -p {port}")
+        client = self.launch("rping -c -a 127.0.0.1 -p {port} -v")
+        self.assertIn("ping data", client.stdout.readline())
+        server.send_signal(signal.SIGKILL)
+        client.communicate(timeout=10)
+
+    def test_ucmatose(self):
+        self.pair("ucmatose -p {port} -c 8", "ucmatose -s 127.0.0.1 -p {port} -c 8")
+
+    def test_ucmatose_that_migrates(self):
+        self.pair("ucmatose -p {port} -c 8 -m", "ucmatose -s 127.0.0.1 -p {port} -c 8 -m")
+
+    def test_rdma_client(self):
+        self.pair("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}")
+
+    def test_rdma_xclient(self):
+        self.pair("rdma_xserver -p {port} -c r", "rdma_xclient -s 127.0.0.1 -p {port} -c r")
+
+    def test_cmtime(self):
+        self.serve("cmtime -p {port} -c 50")  # some versions serve for ever
+        self.succeed(self.launch("cmtime -s 127.0.0.1 -p {port} -c 50"))
+
+    def perftest(self, command):
+        self.pair(command + " -R -p {port}", command + " -R -p {port} 127.0.0.1")
+
+    def test_ib_write_bw(self):
+        self.perftest("ib_write_bw -n 500")
+
+    def test_ib_write_bw_on_four_qps(self):
+        self.perftest("ib_write_bw -q 4 -n 100")
+
+    def test_ib_send_bw(self):
+        self.perftest("ib_send_bw -n 500")
+
+    def test_ib_send_bw_with_events(self):
+        self.perftest("ib_send_bw -e -n 500")
+
+    def test_ib_read_lat(self):
+        self.perftest("ib_read_lat -n 500")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Each thing that can go wrong with a work request, and what both ends are told of it.
+ */
+#include "verbs_harness.h"
+
+static void start(struct pair *pair, int access, const struct manners *m)
+{
+	end_open(&pair->e, ALL_ACCESS);
+	puppet_start(&pair->p, &pair->e, access, m);
+}
+
+static enum ibv_qp_state state_of(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+/* What a request may do to a region of BUF_SIZE bytes, whose rights are said. */
+static const struct access_case {
+	const char *name;
+	int access;
+	enum ibv_wr_opcode op;
+	int64_t local_offset, remote_offset;
+	uint32_t length;
+	uint32_t lkey_flip, rkey_flip;
+	enum ibv_wc_status status;
+} access_cases[] = {
+	{ "a write up to the last byte is done", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  0, BUF_SIZE - 8, 8, 0, 0, IBV_WC_SUCCESS },
+	{ "a write one byte over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  0, BUF_SIZE - 7, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a write one byte before the start is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  0, -1, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a read that begins at the end is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
+	  0, BUF_SIZE, 1, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "an address that wraps around is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
+	  0, INT64_MIN, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a key of another generation is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
+	  0, 0, 8, 0, 1, IBV_WC_REM_ACCESS_ERR },
+	{ "a key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_READ,
+	  0, 0, 8, 0, 0x80000000, IBV_WC_REM_ACCESS_ERR },
+	{ "a write without the right is refused", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+	  IBV_WR_RDMA_WRITE, 0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "a read without the right is refused", IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+	  IBV_WR_RDMA_READ, 0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "an atomic without the right is refused",
+	  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	  0, 0, 8, 0, 0, IBV_WC_REM_ACCESS_ERR },
+	{ "an atomic at an odd address is refused", ALL_ACCESS, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	  0, 4, 8, 0, 0, IBV_WC_REM_INV_REQ_ERR },
+	{ "a local key of no region is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  0, 0, 8, 1, 0, IBV_WC_LOC_PROT_ERR },
+	{ "a local range over the end is refused", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  BUF_SIZE - 7, 0, 8, 0, 0, IBV_WC_LOC_PROT_ERR },
+	{ "nothing at all needs no key", ALL_ACCESS, IBV_WR_RDMA_WRITE,
+	  0, 0, 0, 1, 1, IBV_WC_SUCCESS },
+};
+
+static void test_access_is_checked(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(access_cases) / sizeof(access_cases[0]); i++) {
+		const struct access_case *c = &access_cases[i];
+		struct pair pair;
+		struct wr w;
+
+		print_message("# %s\n", c->name);
+		start(&pair, c->access, &plain);
+		wr_make(&w, &pair.e, c->op, c->local_offset, c->length, c->remote_offset);
+		w.sge.lkey ^= c->lkey_flip;
+		w.wr.wr.rdma.rkey ^= c->rkey_flip;
+		if (c->op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+			w.wr.wr.atomic.rkey ^= c->rkey_flip;
+		do_wr(&pair.e, &w, c->status);
+		assert_int_equal(state_of(&pair.e), c->status ? IBV_QPS_ERR : IBV_QPS_RTS);
+		if (c->status == IBV_WC_REM_ACCESS_ERR)
+			assert_int_equal(tell(&pair.p, ORDER_ASYNC_EVENT, 0, 0, 0).value,
+					 IBV_EVENT_QP_ACCESS_ERR);
+		if (c->status == IBV_WC_REM_INV_REQ_ERR)
+			assert_int_equal(tell(&pair.p, ORDER_ASYNC_EVENT, 0, 0, 0).value,
+					 IBV_EVENT_QP_REQ_ERR);
+		puppet_stop(&pair.p, &pair.e);
+	}
+}
+
+static void test_a_region_of_another_domain_is_refused(void **state)
+{
+	struct pair pair;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	pd = ibv_alloc_pd(pair.e.ctx);
+	mr = ibv_reg_mr(pd, pair.e.buf, BUF_SIZE, ALL_ACCESS);
+	assert_non_null(mr);
+	wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	w.sge.lkey = mr->lkey;
+	do_wr(&pair.e, &w, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	ibv_dereg_mr(mr);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_receive_that_is_too_short_fails_at_both_ends(void **state)
+{
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	tell(&pair.p, ORDER_POST_RECV, 0, 15, 1);
+	tell(&pair.p, ORDER_POST_RECV, 0, 64, 2);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_WR_FLUSH_ERR);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
+{
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	tell(&pair.p, ORDER_POST_WRONG_RECV, 0, 16, 0);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_REM_OP_ERR);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_LOC_PROT_ERR);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_receiver_that_is_late_is_waited_for(void **state)
+{
+	struct ibv_wc wc;
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	assert_int_equal(post(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0)), 0);
+	usleep(50000);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	tell(&pair.p, ORDER_POST_RECV, 0, 16, 1);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state)
+{
+	const struct manners few = { .min_rnr_timer = 18 /* 10 ms */, .rnr_retry = 3,
+				     .timeout = 14, .retry_cnt = 7 };
+	uint64_t begin;
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &few);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 16, 0), IBV_WC_SUCCESS);
+	begin = now_ms();
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_RNR_RETRY_EXC_ERR);
+	assert_in_range(now_ms() - begin, 15, 1000);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_after_an_error_the_rest_is_flushed_in_order(void **state)
+{
+	struct pair pair;
+	struct wr w;
+	int i;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(post_recv(&pair.e, 100 + i, 0, 64), 0);
+	for (i = 0; i < 6; i++) {
+		/* The first is large, so that the others queue up behind the second. */
+		wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, i ? 8 : BUF_SIZE, 0);
+		w.wr.wr_id = i;
+		w.wr.wr.rdma.rkey ^= i == 1;
+		w.wr.send_flags = i & 1 ? 0 : IBV_SEND_SIGNALED;
+		assert_int_equal(post(&pair.e, &w), 0);
+	}
+	for (i = 0; i < 6; i++) {
+		struct ibv_wc wc = wait_wc(&pair.e);
+
+		while (wc.wr_id >= 100)	/* receives are flushed in an order of their own */
+			wc = wait_wc(&pair.e);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.status, i == 0 ? IBV_WC_SUCCESS :
+				 i == 1 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+	}
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_in_the_error_state_posts_are_flushed(void **state)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct pair pair;
+	struct ibv_wc wc;
+	struct wr w;
+	int i;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
+	assert_int_equal(ibv_modify_qp(pair.e.qp, &error, IBV_QP_STATE), 0);
+	for (i = 0; i < 3; i++) {
+		wc = wait_wc(&pair.e);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	}
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	assert_int_equal(wait_wc(&pair.e).wr_id, 7);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_WR_FLUSH_ERR);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_peer_in_the_error_state_does_not_answer(void **state)
+{
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	tell(&pair.p, ORDER_TO_ERROR, 0, 0, 0);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_number_that_is_nobodys_does_not_answer(void **state)
+{
+	struct name nobody = { .qpn = 0xfffffe };
+	uint64_t begin = now_ms();
+	struct end e;
+	struct wr w;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	nobody.addr = (uintptr_t)e.buf;
+	nobody.rkey = e.mr->rkey;
+	end_connect(&e, &nobody, &plain);
+	do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
+	assert_in_range(now_ms() - begin, 300, 3000);
+	end_close(&e);
+}
+
+static void test_two_ends_of_one_process_connect(void **state)
+{
+	struct end a, b;
+	struct name name;
+	struct wr w;
+
+	(void)state;
+	end_open(&a, ALL_ACCESS);
+	end_open(&b, ALL_ACCESS);
+	name = end_name(&b);
+	end_connect(&a, &name, &plain);
+	name = end_name(&a);
+	/* The question is asked before the other end knows the answer. */
+	assert_int_equal(post(&a, wr_make(&w, &a, IBV_WR_RDMA_WRITE, 0, 64, 0)), 0);
+	usleep(20000);
+	end_connect(&b, &name, &plain);
+	assert_int_equal(wait_wc(&a).status, IBV_WC_SUCCESS);
+	memset(b.buf, 0x77, 64);
+	do_wr(&b, wr_make(&w, &b, IBV_WR_RDMA_WRITE, 0, 64, 0), IBV_WC_SUCCESS);
+	assert_memory_equal(a.buf, b.buf, 64);
+	end_close(&a);
+	end_close(&b);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_access_is_checked),
+		cmocka_unit_test(test_a_region_of_another_domain_is_refused),
+		cmocka_unit_test(test_a_receive_that_is_too_short_fails_at_both_ends),
+		cmocka_unit_test(test_a_receive_with_a_wrong_key_fails_at_both_ends),
+		cmocka_unit_test(test_a_receiver_that_is_late_is_waited_for),
+		cmocka_unit_test(test_a_receiver_that_is_never_ready_uses_up_the_retries),
+		cmocka_unit_test(test_after_an_error_the_rest_is_flushed_in_order),
+		cmocka_unit_test(test_in_the_error_state_posts_are_flushed),
+		cmocka_unit_test(test_a_peer_in_the_error_state_does_not_answer),
+		cmocka_unit_test(test_a_number_that_is_nobodys_does_not_answer),
+		cmocka_unit_test(test_two_ends_of_one_process_connect),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

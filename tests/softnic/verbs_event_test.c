@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Completion channels: one event for one arm, none lost, none too many.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "verbs_harness.h"
+
+static bool is_readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+static void take_event(struct end *e)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, e->cq);
+	assert_ptr_equal(context, e);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static void write_once(struct end *e)
+{
+	struct wr w;
+
+	do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+}
+
+static void test_without_an_arm_there_is_no_event(void **state)
+{
+	struct pair *pair = *state;
+
+	write_once(&pair->e);
+	assert_false(is_readable(pair->e.channel->fd, 20));
+}
+
+static void test_one_arm_gives_one_event(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	assert_int_equal(ibv_req_notify_cq(e->cq, 0), 0);
+	write_once(e);
+	write_once(e);
+	take_event(e);
+	assert_false(is_readable(e->channel->fd, 20));
+}
+
+static void test_arming_twice_gives_one_event(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	ibv_req_notify_cq(e->cq, 0);
+	ibv_req_notify_cq(e->cq, 0);
+	write_once(e);
+	take_event(e);
+	assert_false(is_readable(e->channel->fd, 20));
+}
+
+static void test_a_channel_may_be_set_to_not_block(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	int flags = fcntl(e->channel->fd, F_GETFL);
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(fcntl(e->channel->fd, F_SETFL, flags | O_NONBLOCK), 0);
+	errno = 0;
+	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	ibv_req_notify_cq(e->cq, 0);
+	write_once(e);
+	take_event(e);
+	fcntl(e->channel->fd, F_SETFL, flags);
+}
+
+static void test_a_message_wakes_a_process_that_sleeps(void **state)
+{
+	struct pair *pair = *state;
+	struct wr w;
+
+	tell(&pair->p, ORDER_POST_RECV, 0, 64, 1);
+	tell(&pair->p, ORDER_ARM, 0, 0, 0);
+	give_order(&pair->p, ORDER_WAIT_EVENT, 0, 0, 0);
+	usleep(20000);
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_SEND, 0, 64, 0), IBV_WC_SUCCESS);
+	take_answer(&pair->p);
+	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
+}
+
+static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	assert_int_equal(post_recv(e, 1, 0, 64), 0);
+	assert_int_equal(post_recv(e, 2, 0, 64), 0);
+	ibv_req_notify_cq(e->cq, 1);
+	write_once(e);		/* a completion of a send is not solicited */
+	tell(&pair->p, ORDER_SEND, 0, 64, 0);
+	assert_int_equal(wait_wc(e).wr_id, 1);
+	assert_false(is_readable(e->channel->fd, 20));
+	tell(&pair->p, ORDER_SEND, 0, 64, 1);
+	take_event(e);
+	assert_int_equal(wait_wc(e).wr_id, 2);
+	tell(&pair->p, ORDER_POLL, 0, 0, 0);
+	tell(&pair->p, ORDER_POLL, 0, 0, 0);
+}
+
+/* Poll, arm, poll, sleep: with a sender that never waits, it must never sleep for ever. */
+static void test_no_event_is_lost(void **state)
+{
+	enum { TIMES = 3000 };
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	int left = TIMES, i, n;
+	struct ibv_wc wc;
+
+	for (i = 0; i < QUEUE_DEPTH; i++)
+		assert_int_equal(post_recv(e, i, 0, 8), 0);
+	give_order(&pair->p, ORDER_SEND_MANY, 0, 8, TIMES);
+	while (left) {
+		ibv_req_notify_cq(e->cq, 0);
+		while ((n = ibv_poll_cq(e->cq, 1, &wc)) > 0) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			assert_int_equal(post_recv(e, 0, 0, 8), 0);
+			left--;
+		}
+		if (!left)
+			break;
+		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
+		take_event(e);
+	}
+	take_answer(&pair->p);
+	if (is_readable(e->channel->fd, 0))
+		take_event(e);
+}
+
+static void *acknowledge_later(void *cq)
+{
+	usleep(50000);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static void test_destroying_waits_for_the_acknowledgement(void **state)
+{
+	struct pair pair;
+	pthread_t thread;
+	struct ibv_cq *cq;
+	uint64_t begin;
+	void *context;
+
+	(void)state;
+	end_open(&pair.e, ALL_ACCESS);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	ibv_req_notify_cq(pair.e.cq, 0);
+	write_once(&pair.e);
+	assert_int_equal(ibv_get_cq_event(pair.e.channel, &cq, &context), 0);
+	assert_int_equal(ibv_destroy_cq(pair.e.cq), EBUSY);	/* its queue pair is there */
+	assert_int_equal(ibv_destroy_comp_channel(pair.e.channel), EBUSY);
+	begin = now_ms();
+	assert_int_equal(pthread_create(&thread, NULL, acknowledge_later, cq), 0);
+	puppet_stop(&pair.p, &pair.e);
+	assert_true(now_ms() - begin >= 40);
+	pthread_join(thread, NULL);
+}
+
+static void test_destroying_takes_back_events_that_nobody_took(void **state)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct pair *pair = *state;
+	struct ibv_comp_channel *channel;
+	struct ibv_qp *qp;
+
+	channel = ibv_create_comp_channel(pair->e.ctx);
+	init.recv_cq = init.send_cq = ibv_create_cq(pair->e.ctx, 4, NULL, channel, 0);
+	qp = ibv_create_qp(pair->e.pd, &init);
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+	ibv_req_notify_cq(init.recv_cq, 0);
+	ibv_modify_qp(qp, &error, IBV_QP_STATE);
+	assert_true(is_readable(channel->fd, PATIENCE_MS));	/* the flushed receive */
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(init.recv_cq), 0);
+	assert_false(is_readable(channel->fd, 0));
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_without_an_arm_there_is_no_event),
+		cmocka_unit_test(test_one_arm_gives_one_event),
+		cmocka_unit_test(test_arming_twice_gives_one_event),
+		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
+		cmocka_unit_test(test_a_message_wakes_a_process_that_sleeps),
+		cmocka_unit_test(test_an_arm_for_solicited_ones_waits_for_one),
+		cmocka_unit_test(test_no_event_is_lost),
+		cmocka_unit_test(test_destroying_waits_for_the_acknowledgement),
+		cmocka_unit_test(test_destroying_takes_back_events_that_nobody_took),
+	};
+
+	return cmocka_run_group_tests(all, pair_up, pair_down);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

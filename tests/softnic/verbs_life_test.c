@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Ends that go away: regions taken back under a writer, processes killed or stopped, and
+ * what stays behind, which is nothing.
+ */
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "softnic/qp.h"
+#include "verbs_harness.h"
+
+static void start(struct pair *pair)
+{
+	end_open(&pair->e, ALL_ACCESS);
+	puppet_start(&pair->p, &pair->e, ALL_ACCESS, &plain);
+}
+
+static unsigned int num_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void test_a_peer_does_not_post_receives_for_us(void **state)
+{
+	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
+	struct pair pair;
+	struct ibv_wc wc;
+
+	(void)state;
+	start(&pair);
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	store_relaxed(&to_qp(pair.e.qp)->segment.qp->rq_tail, 1000);
+	assert_int_equal(ibv_modify_qp(pair.e.qp, &to_error, IBV_QP_STATE), 0);
+	wc = wait_wc(&pair.e);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **state)
+{
+	struct shared_recv *recv;
+	struct pair pair;
+	struct ibv_wc wc;
+	struct qp *qp;
+
+	(void)state;
+	start(&pair);
+	qp = to_qp(pair.e.qp);
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	recv = qp_recv_at(qp->segment.qp, qp->rq.size, qp->rq.max_sge, 0);
+	recv->status = IBV_WC_SUCCESS;
+	recv->opcode = IBV_WC_RECV;
+	recv->byte_len = 1 << 20;
+	store_release(&qp->segment.qp->rq_head, 1);
+	cq_notice(to_cq(pair.e.cq), false);
+	wc = wait_wc(&pair.e);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(wc.byte_len, 64);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+/* It had taken the arm, and was killed before it rang; meanwhile we had given up on it. */
+static void test_a_peer_that_dies_about_to_ring_is_no_lost_event(void **state)
+{
+	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
+	struct pollfd event;
+	struct pair pair;
+
+	(void)state;
+	start(&pair);
+	tell(&pair.p, ORDER_WRITE_ONCE, 0, 0, 0);
+	event = (struct pollfd){ .fd = pair.e.channel->fd, .events = POLLIN };
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	assert_int_equal(ibv_req_notify_cq(pair.e.cq, 0), 0);
+	store_relaxed(&to_cq(pair.e.cq)->bell->armed, ARMED_NOT);
+	assert_int_equal(ibv_modify_qp(pair.e.qp, &to_error, IBV_QP_STATE), 0);
+	assert_int_equal(poll(&event, 1, 0), 0);
+	puppet_kill(&pair.p);
+	assert_int_equal(poll(&event, 1, PATIENCE_MS), 1);
+	end_close(&pair.e);
+}
+
+static void deregister_under_a_writer(unsigned int after_us)
+{
+	struct pair pair;
+	int i;
+
+	start(&pair);
+	tell(&pair.p, ORDER_FILL, 0, BUF_SIZE, 0xee);
+	tell(&pair.p, ORDER_WRITE_FOR_EVER, 0, 0, 0);
+	while (!*(volatile uint8_t *)pair.e.buf)
+		;
+	usleep(after_us);
+	assert_int_equal(ibv_dereg_mr(pair.e.mr), 0);
+	pair.e.mr = NULL;
+	memset(pair.e.buf, 0, BUF_SIZE);
+	usleep(2000);
+	for (i = 0; i < BUF_SIZE; i++)
+		if (pair.e.buf[i])
+			fail_msg("byte %d was written after the deregistration", i);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+/* The peer writes as fast as it can; what is stored there afterwards stays. */
+static void test_once_deregistered_a_region_is_not_written_any_more(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		deregister_under_a_writer(i * 100);
+}
+
+static void test_a_killed_peer_ends_what_is_under_way(void **state)
+{
+	struct ibv_async_event event;
+	struct pair pair;
+	struct ibv_wc wc;
+	uint64_t begin;
+	struct wr w;
+	int i;
+
+	(void)state;
+	start(&pair);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	assert_int_equal(post_recv(&pair.e, 10, 0, 64), 0);
+	assert_int_equal(post_recv(&pair.e, 11, 0, 64), 0);
+	/* Nothing is posted there: these wait. */
+	for (i = 0; i < 3; i++) {
+		wr_make(&w, &pair.e, IBV_WR_SEND, 0, 64, 0);
+		w.wr.wr_id = i;
+		assert_int_equal(post(&pair.e, &w), 0);
+	}
+	ibv_req_notify_cq(pair.e.cq, 0);
+	begin = now_ms();
+	puppet_kill(&pair.p);
+	for (i = 0; i < 5; i++) {
+		wc = wait_wc(&pair.e);
+		assert_int_equal(wc.status, wc.wr_id ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
+	}
+	assert_true(now_ms() - begin < 1000);
+	assert_int_equal(ibv_get_async_event(pair.e.ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_FATAL);
+	ibv_ack_async_event(&event);
+	end_close(&pair.e);
+}
+
+static void test_a_killed_peer_wakes_a_sleeper(void **state)
+{
+	struct pair pair;
+	struct ibv_cq *cq;
+	void *context;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		start(&pair);
+		assert_int_equal(post_recv(&pair.e, 1, 0, 64), 0);
+		ibv_req_notify_cq(pair.e.cq, 0);
+		tell(&pair.p, ORDER_WRITE_FOR_EVER, 0, 0, 0);
+		puppet_kill(&pair.p);
+		assert_int_equal(ibv_get_cq_event(pair.e.channel, &cq, &context), 0);
+		ibv_ack_cq_events(cq, 1);
+		assert_int_equal(wait_wc(&pair.e).status, IBV_WC_WR_FLUSH_ERR);
+		end_close(&pair.e);
+	}
+}
+
+static void test_a_peer_killed_while_it_is_written_to_gives_an_error(void **state)
+{
+	struct pair pair;
+	struct ibv_wc wc;
+	struct wr w;
+	int i;
+
+	(void)state;
+	start(&pair);
+	for (i = 0; i < QUEUE_DEPTH; i++)
+		assert_int_equal(post(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0,
+						       BUF_SIZE, 0)), 0);
+	puppet_kill(&pair.p);
+	for (i = 0; i < QUEUE_DEPTH; i++)
+		wc = wait_wc(&pair.e);
+	assert_int_not_equal(wc.status, IBV_WC_SUCCESS);
+	end_close(&pair.e);
+}
+
+/* In good order: nobody is told, as with any other device. */
+static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	tell(&pair.p, ORDER_WRITE_ONCE, 0, 0, 0);
+	tell(&pair.p, ORDER_CLOSE, 0, 0, 0);
+	waitpid(pair.p.pid, NULL, 0);
+	close(pair.p.fd);
+	usleep(20000);
+	assert_int_equal(ibv_query_qp(pair.e.qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	do_wr(&pair.e, &w, IBV_WC_RETRY_EXC_ERR);
+	end_close(&pair.e);
+}
+
+/* It may stand between its checks and its copy: it is waited for, but not for ever. */
+static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void **state)
+{
+	struct pair pair;
+	uint64_t begin;
+	int status;
+
+	(void)state;
+	start(&pair);
+	tell(&pair.p, ORDER_FILL, 0, BUF_SIZE, 0xee);
+	tell(&pair.p, ORDER_WRITE_FOR_EVER, 0, 0, 0);
+	while (!pair.e.buf[0])
+		usleep(100);
+	kill(pair.p.pid, SIGSTOP);
+	assert_int_equal(waitpid(pair.p.pid, &status, WUNTRACED), pair.p.pid);
+	begin = now_ms();
+	assert_int_equal(ibv_dereg_mr(pair.e.mr), 0);
+	print_message("# it took %u ms\n", (unsigned int)(now_ms() - begin));
+	assert_true(now_ms() - begin < 4000);
+	pair.e.mr = NULL;
+	kill(pair.p.pid, SIGCONT);
+	puppet_kill(&pair.p);
+	end_close(&pair.e);
+}
+
+static void test_nothing_stays_behind(void **state)
+{
+	static struct softnic_process all[1024];
+	unsigned int before, after, i;
+	struct pair pair;
+	size_t n;
+
+	(void)state;
+	start(&pair);
+	puppet_stop(&pair.p, &pair.e);
+	usleep(20000);
+	before = num_fds();
+	for (i = 0; i < 20; i++) {
+		start(&pair);
+		if (i % 2)
+			puppet_stop(&pair.p, &pair.e);
+		else {
+			puppet_kill(&pair.p);
+			end_close(&pair.e);
+		}
+	}
+	for (i = 0; i < 100 && (after = num_fds()) > before; i++)
+		usleep(10000);
+	assert_int_equal(after, before);
+	assert_int_equal(softnic_stat(all, 1024, &n), 0);
+	for (i = 0; i < n; i++)
+		assert_int_not_equal(all[i].pid, pair.p.pid);
+}
+
+#ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
+static int use_in_child(void)
+{
+	struct end a, b;
+	struct name name;
+	struct wr w;
+
+	end_open(&a, ALL_ACCESS);
+	end_open(&b, ALL_ACCESS);
+	name = end_name(&b);
+	end_connect(&a, &name, &plain);
+	name = end_name(&a);
+	end_connect(&b, &name, &plain);
+	do_wr(&a, wr_make(&w, &a, IBV_WR_RDMA_WRITE, 0, 64, 0), IBV_WC_SUCCESS);
+	end_close(&a);
+	end_close(&b);
+	return 0;
+}
+
+static void test_a_child_may_open_the_device_for_itself(void **state)
+{
+	struct pair pair;
+	int status;
+	pid_t pid;
+	struct wr w;
+
+	(void)state;
+	start(&pair);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	pid = fork();
+	if (!pid)
+		_exit(use_in_child());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+/* Its descriptors must not keep a dead process's connections open. */
+static void test_a_child_that_lives_on_does_not_hide_a_death(void **state)
+{
+	struct pair pair;
+	struct answer a;
+
+	(void)state;
+	start(&pair);
+	assert_int_equal(post_recv(&pair.e, 1, 0, 64), 0);
+	a = tell(&pair.p, ORDER_FORK, 0, 0, 0);
+	puppet_kill(&pair.p);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_WR_FLUSH_ERR);
+	kill(a.value, SIGKILL);
+	end_close(&pair.e);
+}
+#endif
+
+static const struct softnic_process *find_self(struct softnic_process *all, size_t n)
+{
+	while (n--)
+		if (all[n].pid == getpid())
+			return &all[n];
+	fail_msg("this process has the device open and is not listed");
+	return NULL;
+}
+
+static void test_the_counters_can_be_read_from_outside(void **state)
+{
+	static struct softnic_process all[1024];
+	struct softnic_counters before, after;
+	struct pair pair;
+	struct wr w;
+	size_t n;
+
+	(void)state;
+	start(&pair);
+	assert_int_equal(softnic_stat(all, 1024, &n), 0);
+	before = find_self(all, n)->counters;
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 100000, 0), IBV_WC_SUCCESS);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_READ, 0, 5, 0), IBV_WC_SUCCESS);
+	assert_int_equal(softnic_stat(all, 1024, &n), 0);
+	after = find_self(all, n)->counters;
+	assert_int_equal(after.doorbells - before.doorbells, 2);
+	assert_int_equal(after.send_wrs - before.send_wrs, 2);
+	assert_int_equal(after.completions - before.completions, 2);
+	assert_int_equal(after.write_bytes - before.write_bytes, 100000);
+	assert_int_equal(after.read_bytes - before.read_bytes, 5);
+	assert_int_equal(after.mrs, 1);
+	assert_int_equal(after.qps, 1);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_once_deregistered_a_region_is_not_written_any_more),
+		cmocka_unit_test(test_a_killed_peer_ends_what_is_under_way),
+		cmocka_unit_test(test_a_killed_peer_wakes_a_sleeper),
+		cmocka_unit_test(test_a_peer_killed_while_it_is_written_to_gives_an_error),
+		cmocka_unit_test(test_a_peer_that_closed_and_ended_is_no_error),
+		cmocka_unit_test(test_a_peer_does_not_post_receives_for_us),
+		cmocka_unit_test(test_a_peer_does_not_make_a_receive_longer_than_its_buffer),
+		cmocka_unit_test(test_a_peer_that_dies_about_to_ring_is_no_lost_event),
+		cmocka_unit_test(test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long),
+#ifndef __SANITIZE_THREAD__
+		cmocka_unit_test(test_a_child_may_open_the_device_for_itself),
+		cmocka_unit_test(test_a_child_that_lives_on_does_not_hide_a_death),
+#endif
+		cmocka_unit_test(test_nothing_stays_behind),
+		cmocka_unit_test(test_the_counters_can_be_read_from_outside),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

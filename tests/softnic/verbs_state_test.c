@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The states of a queue pair, what posting refuses, and what the device says of itself.
+ */
+#include "verbs_harness.h"
+
+enum {
+	TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	TO_RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	TO_RTS = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+static int move(struct end *e, enum ibv_qp_state to, int mask)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = to,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xfffffd,
+		.min_rnr_timer = 3,
+		.timeout = 14,
+		.retry_cnt = 6,
+		.rnr_retry = 5,
+		.ah_attr = { .port_num = 1, .dlid = 9 },
+	};
+
+	return ibv_modify_qp(e->qp, &attr, mask);
+}
+
+static const struct step {
+	const char *name;
+	enum ibv_qp_state to;
+	int mask;
+	int result;
+} steps[] = {
+	{ "reset to init lacks the port", IBV_QPS_INIT, TO_INIT & ~IBV_QP_PORT, EINVAL },
+	{ "reset to rtr skips a state", IBV_QPS_RTR, TO_RTR, EINVAL },
+	{ "reset to init", IBV_QPS_INIT, TO_INIT, 0 },
+	{ "init to init changes rights", IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS, 0 },
+	{ "init to rts skips a state", IBV_QPS_RTS, TO_RTS, EINVAL },
+	{ "init to rtr lacks the number", IBV_QPS_RTR, TO_RTR & ~IBV_QP_DEST_QPN, EINVAL },
+	{ "init to rtr with what it may not have", IBV_QPS_RTR, TO_RTR | IBV_QP_TIMEOUT, EINVAL },
+	{ "init to rtr", IBV_QPS_RTR, TO_RTR, 0 },
+	{ "rtr to rts lacks the timeout", IBV_QPS_RTS, TO_RTS & ~IBV_QP_TIMEOUT, EINVAL },
+	{ "rtr to rts", IBV_QPS_RTS, TO_RTS, 0 },
+	{ "rts to rts changes the rnr timer", IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER, 0 },
+	{ "rts to init is no way", IBV_QPS_INIT, TO_INIT, EINVAL },
+	{ "rts to error", IBV_QPS_ERR, IBV_QP_STATE, 0 },
+	{ "error to rts is no way", IBV_QPS_RTS, TO_RTS, EINVAL },
+	{ "error to reset", IBV_QPS_RESET, IBV_QP_STATE, 0 },
+	{ "and again: reset to init", IBV_QPS_INIT, TO_INIT, 0 },
+	{ "init to error", IBV_QPS_ERR, IBV_QP_STATE, 0 },
+	{ "error to reset again", IBV_QPS_RESET, IBV_QP_STATE, 0 },
+};
+
+static void test_states_change_as_they_may(void **state)
+{
+	struct end e;
+	unsigned int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		print_message("# %s\n", steps[i].name);
+		assert_int_equal(move(&e, steps[i].to, steps[i].mask), steps[i].result);
+	}
+	end_close(&e);
+}
+
+static void test_a_query_says_what_was_set(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	move(&e, IBV_QPS_INIT, TO_INIT);
+	move(&e, IBV_QPS_RTR, TO_RTR);
+	move(&e, IBV_QPS_RTS, TO_RTS);
+	assert_int_equal(ibv_query_qp(e.qp, &attr, ~0, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	assert_int_equal(attr.dest_qp_num, 0xfffffd);
+	assert_int_equal(attr.path_mtu, IBV_MTU_1024);
+	assert_int_equal(attr.ah_attr.dlid, 9);
+	assert_int_equal(attr.retry_cnt, 6);
+	assert_int_equal(attr.rnr_retry, 5);
+	assert_int_equal(attr.min_rnr_timer, 3);
+	assert_int_equal(attr.cap.max_send_wr, QUEUE_DEPTH);
+	assert_int_equal(attr.cap.max_inline_data, INLINE_MAX);
+	assert_ptr_equal(init.send_cq, e.cq);
+	end_close(&e);
+}
+
+static void test_a_queue_pair_can_be_used_again_after_a_reset(void **state)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct end a, b;
+	struct ibv_wc wc;
+	struct wr w;
+	int round;
+
+	(void)state;
+	end_open(&a, ALL_ACCESS);
+	end_open(&b, ALL_ACCESS);
+	for (round = 0; round < 3; round++) {
+		struct name to_b = end_name(&b), to_a = end_name(&a);
+
+		end_connect(&a, &to_b, &plain);
+		end_connect(&b, &to_a, &plain);
+		assert_int_equal(post_recv(&b, round, 0, 64), 0);
+		do_wr(&a, wr_make(&w, &a, IBV_WR_SEND, 0, 64, 0), IBV_WC_SUCCESS);
+		wc = wait_wc(&b);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, round);
+		assert_int_equal(post_recv(&b, 99, 0, 64), 0);	/* and is forgotten */
+		assert_int_equal(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE), 0);
+		assert_int_equal(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
+		assert_int_equal(ibv_poll_cq(b.cq, 1, &wc), 0);
+	}
+	end_close(&a);
+	end_close(&b);
+}
+
+static void test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct ibv_send_wr *bad;
+	struct wr w[3];
+
+	wr_make(&w[0], e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	wr_make(&w[1], e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	wr_make(&w[2], e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	w[0].wr.next = &w[1].wr;
+	w[1].wr.next = &w[2].wr;
+
+	w[1].wr.opcode = 99;
+	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &w[1].wr);
+	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
+
+	w[1].wr.opcode = IBV_WR_RDMA_WRITE;
+	w[1].wr.num_sge = SGES_MAX + 1;
+	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &w[1].wr);
+	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
+
+	w[1].wr.num_sge = 1;
+	w[1].wr.send_flags |= IBV_SEND_INLINE;
+	w[1].sge.length = INLINE_MAX + 1;
+	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &w[1].wr);
+	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
+}
+
+static void test_a_full_queue_refuses_one_more(void **state)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_recv_wr *bad_recv, recv[QUEUE_DEPTH + 1];
+	struct wr w[QUEUE_DEPTH + 1];
+	struct pair pair;
+	int i;
+
+	(void)state;
+	end_open(&pair.e, ALL_ACCESS);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (i = 0; i <= QUEUE_DEPTH; i++) {
+		wr_make(&w[i], &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+		w[i].wr.wr_id = i;
+		w[i].wr.next = i < QUEUE_DEPTH ? &w[i + 1].wr : NULL;
+		recv[i] = (struct ibv_recv_wr){ .next = i < QUEUE_DEPTH ? &recv[i + 1] : NULL };
+	}
+	assert_int_equal(ibv_post_send(pair.e.qp, &w[0].wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &w[QUEUE_DEPTH].wr);
+	for (i = 0; i < QUEUE_DEPTH; i++)
+		assert_int_equal(wait_wc(&pair.e).wr_id, i);
+	assert_int_equal(ibv_post_recv(pair.e.qp, &recv[0], &bad_recv), ENOMEM);
+	assert_ptr_equal(bad_recv, &recv[QUEUE_DEPTH]);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_posting_needs_a_state_that_can(void **state)
+{
+	struct end e;
+	struct wr w;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	assert_int_equal(post(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0)), EINVAL);
+	assert_int_equal(post_recv(&e, 1, 0, 8), EINVAL);
+	move(&e, IBV_QPS_INIT, TO_INIT);
+	assert_int_equal(post_recv(&e, 1, 0, 8), 0);
+	assert_int_equal(post(&e, &w), EINVAL);
+	end_close(&e);
+}
+
+static void test_registering_refuses_what_is_wrong(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	errno = 0;
+	assert_null(ibv_reg_mr(e->pd, e->buf, 8, IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);	/* remote without local write */
+	assert_null(ibv_reg_mr(e->pd, e->buf, 0, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_reg_mr(e->pd, (void *)4096, 8, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	assert_null(ibv_reg_mr(e->pd, e->buf, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void test_a_region_may_begin_at_an_address_of_its_own(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, e->buf + 64, 64, 0x1000, ALL_ACCESS);
+	struct wr w;
+
+	assert_non_null(mr);
+	memset(e->buf + 64, 0x33, 64);
+	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	w.sge = (struct ibv_sge){ 0x1000 + 8, 8, mr->lkey };
+	do_wr(e, &w, IBV_WC_SUCCESS);
+	assert_true(tell(&pair->p, ORDER_PEEK, 0, 0, 0).value == 0x3333333333333333ull);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void test_the_port_is_what_it_says(void **state)
+{
+	struct pair *pair = *state;
+	struct ibv_context *ctx = pair->e.ctx;
+	const uint8_t loopback[16] = { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 };
+	struct ibv_port_attr port;
+	struct ibv_gid_entry gid;
+
+	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(port.active_mtu, IBV_MTU_4096);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_true(port.gid_tbl_len >= 2);
+	assert_int_equal(ibv_query_port(ctx, 2, &port), EINVAL);
+	assert_int_equal(ibv_query_gid_ex(ctx, 1, 1, &gid, 0), 0);
+	assert_int_equal(gid.gid_type, IBV_GID_TYPE_ROCE_V2);
+	assert_memory_equal(gid.gid.raw, loopback, sizeof(loopback));
+	assert_int_equal(ibv_query_gid_ex(ctx, 1, port.gid_tbl_len, &gid, 0), ENODATA);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_states_change_as_they_may),
+		cmocka_unit_test(test_a_query_says_what_was_set),
+		cmocka_unit_test(test_a_queue_pair_can_be_used_again_after_a_reset),
+		cmocka_unit_test(test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it),
+		cmocka_unit_test(test_a_full_queue_refuses_one_more),
+		cmocka_unit_test(test_posting_needs_a_state_that_can),
+		cmocka_unit_test(test_registering_refuses_what_is_wrong),
+		cmocka_unit_test(test_a_region_may_begin_at_an_address_of_its_own),
+		cmocka_unit_test(test_the_port_is_what_it_says),
+	};
+
+	return cmocka_run_group_tests(all, pair_up, pair_down);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}
