@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/handshake.h"
+
+static const uint8_t type_length[] = {
+	[WIRE_HELLO] = sizeof(struct wire_hello),
+	[WIRE_CHALLENGE] = sizeof(struct wire_challenge),
+	[WIRE_PROOF] = sizeof(struct wire_proof),
+	[WIRE_WELCOME] = sizeof(struct wire_welcome),
+	[WIRE_REFUSAL] = sizeof(struct wire_refusal),
+};
+
+/* What a peer wrote goes to logs and terminals: nothing but printable ASCII gets through. */
+static void text_mask(char *text, size_t size)
+{
+	size_t i;
+
+	text[size - 1] = '\0';
+	for (i = 0; text[i]; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
+}
+
+int wire_connect_decode(const void *data, size_t length, struct wire_connect *out)
+{
+	struct wire_connect connect;
+
+	if (!data || length < offsetof(struct wire_connect, channel))
+		return -EPROTO;
+	memcpy(&connect, data, length < sizeof(connect) ? length : sizeof(connect));
+	if (connect.magic != WIRE_MAGIC)
+		return -EPROTO;
+	if (connect.version != WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (length < sizeof(connect) || connect.channel >= WIRE_CHANNELS_MAX ||
+	    !connect.session_id != !connect.channel)
+		return -EPROTO;
+	*out = connect;
+	return 0;
+}
+
+int wire_refusal_decode(const void *data, size_t length, struct wire_refusal *out)
+{
+	struct wire_refusal refusal;
+
+	if (!data || length < sizeof(refusal))
+		return -EPROTO;
+	memcpy(&refusal, data, sizeof(refusal));
+	if (refusal.head.magic != WIRE_MAGIC || refusal.head.type != WIRE_REFUSAL)
+		return -EPROTO;
+	text_mask(refusal.text, sizeof(refusal.text));
+	*out = refusal;
+	return 0;
+}
+
+size_t wire_handshake_encode(union wire_handshake *message, enum wire_handshake_type type)
+{
+	message->head = (struct wire_handshake_head){
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.type = type,
+		.length = type_length[type],
+	};
+	return message->head.length;
+}
+
+int wire_handshake_decode(const void *data, size_t length, union wire_handshake *out)
+{
+	struct wire_handshake_head head;
+
+	if (length < sizeof(head))
+		return -EPROTO;
+	memcpy(&head, data, sizeof(head));
+	if (head.magic != WIRE_MAGIC)
+		return -EPROTO;
+	if (head.version != WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (head.type < WIRE_HELLO || head.type > WIRE_REFUSAL ||
+	    head.length != type_length[head.type] || head.length != length)
+		return -EPROTO;
+	memcpy(out, data, length);
+	if (head.type == WIRE_REFUSAL)
+		text_mask(out->refusal.text, sizeof(out->refusal.text));
+	return 0;
+}
