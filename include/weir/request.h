@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Requests: read, write and atomics on a donor's memory, asynchronous from any thread,
+ * and plain blocking forms of them.
+ *
+ * Order: requests of one session that overlap take effect in the order submitted;
+ * those that do not are free. weir_barrier() orders everything. "Before" means that
+ * one call returned before the other began.
+ *
+ * Done means done: when a write completes, any RDMA read that starts afterwards sees it.
+ */
+#ifndef WEIR_REQUEST_H
+#define WEIR_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/memory.h>
+#include <weir/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_queue;
+struct weir_request; /* one in flight; valid until its weir_done_fn returns */
+
+/* Registered local memory, scattered. @memory must cover [addr, addr+length). */
+struct weir_iov {
+	void *addr;
+	size_t length;
+	struct weir_memory *memory;
+};
+
+/**
+ * typedef weir_done_fn - a request is done
+ * @status: 0 or a negative errno; -ECONNRESET means that the outcome is unknown
+ *
+ * Runs in the session's thread, or in any thread that submits or processes; it may submit,
+ * must not block, and must not close the session.
+ */
+typedef void weir_done_fn(void *arg, int status);
+
+/* How the caller learns that a request is done: @done, or, if that is NULL, through @queue. */
+struct weir_completion {
+	weir_done_fn *done;
+	struct weir_queue *queue;
+	void *arg; /* for @done, or returned by the queue */
+	uint64_t timeout_ns; /* 0: the session's. One that is posted and late ends its channel, too:
+			      * only then does the NIC let go of its memory */
+};
+
+/**
+ * weir_read_async(), weir_write_async() - move bytes between a region and local memory
+ * @region: offset and length must lie within it
+ * @iov, @iovcnt: 1 to 8 pieces; the array is copied, the memory must stay until done
+ * @completion: copied
+ * @request: receives a handle for weir_cancel(); NULL if none is wanted, or without @done
+ *
+ * Context: any thread; does not block. The completion may be delivered before this returns.
+ * Return: 0, then exactly one completion follows; otherwise none does:
+ * -EINVAL bounds, iov, or a handle for what goes to a queue; -EACCES read-only region;
+ * -ENOTCONN; -ENOMEM.
+ */
+int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		    unsigned int iovcnt, const struct weir_completion *completion,
+		    struct weir_request **request);
+int weir_write_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		     unsigned int iovcnt, const struct weir_completion *completion,
+		     struct weir_request **request);
+
+/* Atomics on 8 aligned bytes, atomic against other RDMA atomics; the old value lands at @old,
+ * 8 bytes within @memory, in host order. */
+int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
+			    uint64_t desired, uint64_t *old, struct weir_memory *memory,
+			    const struct weir_completion *completion, struct weir_request **request);
+int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old,
+			 struct weir_memory *memory, const struct weir_completion *completion,
+			 struct weir_request **request);
+
+/* Done when everything submitted before is done; everything submitted after waits for it. */
+int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion);
+
+/**
+ * weir_cancel() - end a request early
+ *
+ * The caller must know that its weir_done_fn has not returned yet.
+ * Return: 0, its completion says -ECANCELED; -EINPROGRESS it is posted and will end by itself.
+ */
+int weir_cancel(struct weir_request *request);
+
+/*
+ * Blocking forms. @buf is any memory: it is staged through the session's registered pool.
+ * Context: any thread but a callback. Return: the request's status.
+ */
+int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length);
+int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length);
+int weir_compare_swap(struct weir_region *region, uint64_t offset, uint64_t expected,
+		      uint64_t desired, uint64_t *old);
+int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old);
+int weir_flush(struct weir_session *session); /* weir_barrier_async, waited for */
+
+/*
+ * Completion queues, for callers that would rather ask than be called.
+ */
+struct weir_event {
+	void *arg;
+	int status;
+};
+
+int weir_queue_create(struct weir_queue **queue);
+void weir_queue_destroy(struct weir_queue *queue); /* nothing may still point to it */
+int weir_queue_fd(const struct weir_queue *queue); /* readable when there are events */
+/* Takes up to @max events without waiting. Return: how many. */
+int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max);
+/* The same, but waits for at least one. Return: how many; 0 after @timeout_ms (-1: for ever). */
+int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

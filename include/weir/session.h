@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sessions: a client's connections to one donor, and the pipeline over them.
+ */
+#ifndef WEIR_SESSION_H
+#define WEIR_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/error.h>
+#include <weir/key.h>
+#include <weir/message.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_session;
+struct ibv_pd;
+struct ibv_cq;
+struct ibv_qp;
+
+#define WEIR_PORT_DEFAULT 7474
+
+/* How to open a session; zero means the default everywhere. */
+struct weir_session_options {
+	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until close */
+	const char *device; /* only this verbs device, such as "rxe0"; NULL: what the route says */
+	unsigned int channels; /* QPs, 1 to 16; default 2 */
+	unsigned int depth; /* WRs in flight a channel; default 128 */
+	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The first
+				* session on a NIC decides. */
+	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
+	unsigned int retries; /* times a read may be posted again after a channel failed; default 3 */
+	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process() */
+
+	weir_message_fn *on_message; /* messages the donor sends unasked; may be NULL */
+	void (*on_down)(void *arg, int status); /* once, when the last channel is gone; from the
+						 * session's thread, or weir_session_process()
+						 * without one; may be NULL. Channel 0 carries the
+						 * messages: when it fails, the others go too */
+	void *arg; /* for both */
+};
+
+/**
+ * weir_session_open() - connect to a donor and prove the key, mutually
+ * @donor: "host", "host:port", "[v6]:port"; the port defaults to WEIR_PORT_DEFAULT
+ * @options: NULL for defaults; copied
+ * @session: receives the session; close it with weir_session_close()
+ * @error: may be NULL
+ *
+ * Blocks up to the timeout. Context: any thread.
+ * Return: 0; -EINVAL malformed name or option; -ENODEV no verbs device reaches the donor;
+ * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EKEYREJECTED either side could not prove the key;
+ * -EPROTONOSUPPORT the donor speaks another version; -EPROTO it answered nonsense; -EDQUOT;
+ * -ETIMEDOUT; -ENOMEM (also locked-memory limit: the text says so).
+ */
+int weir_session_open(const char *donor, const struct weir_session_options *options,
+		      struct weir_session **session, struct weir_error *error);
+
+/**
+ * weir_session_close() - end a session
+ *
+ * What is in flight ends with -ECANCELED or its real outcome; every callback has returned when
+ * this returns. Regions, memories and pools of the session that have not been released by then
+ * are released with it.
+ * Context: any thread but a callback of this session.
+ */
+void weir_session_close(struct weir_session *session);
+
+/**
+ * weir_session_fd() - a descriptor that is readable when weir_session_process() has work
+ *
+ * For poll/epoll. Owned by the session.
+ */
+int weir_session_fd(const struct weir_session *session);
+
+/**
+ * weir_session_process() - poll for completions and messages, and run their callbacks
+ *
+ * Needed only with no_thread; allowed from any thread at any time: blocking helpers call it
+ * themselves instead of waiting to be woken.
+ * Return: number of events handled, 0 if there was nothing.
+ */
+int weir_session_process(struct weir_session *session);
+
+struct weir_session_info {
+	char device[64]; /* verbs device the bytes take, such as "softnic0" */
+	char peer[64]; /* address:port of the donor */
+	unsigned int channels; /* alive now */
+	uint64_t incarnation; /* of the donor: changes when it starts anew */
+	uint64_t quota_bytes; /* what this client may hold */
+	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
+	uint64_t bytes_read, bytes_written, retries, errors;
+};
+
+/* Context: any thread. */
+void weir_session_info(const struct weir_session *session, struct weir_session_info *info);
+
+/* What a donor tells its clients of itself. */
+struct weir_donor_state {
+	uint64_t incarnation;
+	uint64_t memory_bytes, lent_bytes; /* in all, to all */
+	uint64_t quota_bytes, held_bytes; /* this client's */
+	unsigned int clients, regions;
+};
+
+/**
+ * weir_session_donor_state() - ask the donor how it is
+ *
+ * Blocks for one message there and back. Context: any thread but a callback.
+ * Return: 0; -ENOTCONN; -ECONNRESET; -ETIMEDOUT; -EPROTO it answered nonsense.
+ */
+int weir_session_donor_state(struct weir_session *session, struct weir_donor_state *state);
+
+/**
+ * weir_session_verbs() - the plain verbs objects of one channel, for what weir does not do
+ *
+ * They are the session's. The QP's and CQ's own queues belong to weir; a user's traffic
+ * wants a QP of its own on @pd.
+ * Return: 0, or -EINVAL if there is no such channel.
+ */
+int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
+		       struct ibv_cq **cq, struct ibv_qp **qp);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Bringing up one channel: the connection manager resolves and connects, then both ends
+ * prove the key over the new QP (lib/handshake.h). It blocks, with a deadline, and is done
+ * before the session's thread starts.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/endpoint.h"
+#include "lib/error.h"
+#include "lib/handshake.h"
+#include "lib/session.h"
+
+#define RETRY_COUNT 7 /* of the transport, the most there is */
+#define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
+#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+
+/* What every step of it needs. */
+struct attempt {
+	struct weir_session *session;
+	struct weir_link *link;
+	uint64_t deadline_ns;
+	struct weir_error *error;
+};
+
+static int timed_out(const struct attempt *a)
+{
+	return weir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
+}
+
+/* Sleeps until one of the session's two sources speaks. The second comes with the device. */
+static int wait_readable(const struct attempt *a)
+{
+	struct ibv_comp_channel *comp = a->session->comp;
+	struct pollfd fds[2] = { { .fd = a->session->cm->fd, .events = POLLIN },
+				 { .fd = comp ? comp->fd : -1, .events = POLLIN } };
+	int rc;
+
+	do {
+		rc = poll(fds, 2, weir_poll_ms(a->deadline_ns));
+	} while (rc < 0 && errno == EINTR);
+	return rc > 0 ? 0 : timed_out(a);
+}
+
+/* The connection manager reports either a negative errno, or, on a reject, a reason. */
+static int explain_reject(const struct attempt *a, const struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+	struct wire_refusal refusal;
+
+	if (conn->private_data &&
+	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_refusal_explain(&refusal, a->error);
+	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
+		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s",
+				 a->session->peer);
+	return weir_fail(a->error, -ECONNREFUSED, "%s refused the connection, reason %d",
+			 a->session->peer, event->status);
+}
+
+static int explain_event(const struct attempt *a, const struct rdma_cm_event *event)
+{
+	const char *peer = a->session->peer;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		return explain_reject(a, event);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no verbs device reaches %s: %s", peer,
+				 weir_strerror(event->status));
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
+				 weir_strerror(event->status));
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return weir_fail(a->error, -EPROTO,
+				 "%s ended the connection during the proof of the key", peer);
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
+				 weir_strerror(event->status));
+	default:
+		return weir_fail(a->error, -EHOSTUNREACH, "connecting to %s ended in %s", peer,
+				 rdma_event_str(event->event));
+	}
+}
+
+/* Takes one event. Return: 1 what was waited for; 0 another channel's; or an error. */
+static int take_event(const struct attempt *a, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event;
+	struct weir_link *link;
+	int rc = 0;
+
+	if (rdma_get_cm_event(a->session->cm, &event))
+		return errno == EAGAIN ? 0 : weir_fail(a->error, -errno, "no connection manager");
+	link = event->id->context;
+	if (link == a->link)
+		rc = event->event == wanted ? 1 : explain_event(a, event);
+	else if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+		rc = weir_fail(a->error, -ECONNREFUSED, "%s ended the connection",
+			       a->session->peer);
+	rdma_ack_cm_event(event);
+	return rc;
+}
+
+static int wait_event(const struct attempt *a, enum rdma_cm_event_type wanted)
+{
+	int rc;
+
+	while (!(rc = take_event(a, wanted))) {
+		rc = wait_readable(a);
+		if (rc)
+			return rc;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int left_ms(const struct attempt *a)
+{
+	int ms = weir_poll_ms(a->deadline_ns);
+
+	return ms > 0 ? ms : 1;
+}
+
+static int resolve(const struct attempt *a, const struct sockaddr *address)
+{
+	struct weir_link *link = a->link;
+	int rc;
+
+	if (rdma_create_id(a->session->cm, &link->id, link, RDMA_PS_TCP))
+		return weir_fail(a->error, -errno, "the connection manager gives no id: %s",
+				 weir_strerror(-errno));
+	if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)address, left_ms(a)))
+		return weir_fail(a->error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no verbs device reaches %s: %s", a->session->peer,
+				 weir_strerror(-errno));
+	rc = wait_event(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (rc)
+		return rc;
+	if (!link->id->verbs)
+		return weir_fail(a->error, -ENODEV, "no verbs device reaches %s", a->session->peer);
+	if (rdma_resolve_route(link->id, left_ms(a)))
+		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", a->session->peer,
+				 weir_strerror(-errno));
+	return wait_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static int check_device(const struct attempt *a)
+{
+	const char *wanted = a->session->options.device;
+	const char *device = ibv_get_device_name(a->link->id->verbs->device);
+
+	if (!wanted || !strcmp(wanted, device))
+		return 0;
+	return weir_fail(a->error, -ENODEV, "the route to %s goes by device %s, not by %s",
+			 a->session->peer, device, wanted);
+}
+
+/* Channel 0 has its messages' buffers and CQ besides. */
+static int create_qp(const struct attempt *a)
+{
+	struct weir_session *session = a->session;
+	struct weir_link *link = a->link;
+	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS, .max_recv_wr = recvs,
+			 .max_send_sge = WEIR_SGE_MAX, .max_recv_sge = 1 },
+	};
+
+	link->cq = ibv_create_cq(session->nic->context,
+				 (int)session->options.depth + WEIR_HANDSHAKE_SENDS +
+					 WIRE_HANDSHAKE_RECVS, NULL,
+				 session->comp, 0);
+	if (!link->cq)
+		return weir_fail(a->error, -errno, "no completion queue of %u: %s",
+				 session->options.depth, weir_strerror(-errno));
+	link->recv_cq = link->number ? link->cq : session->recv_cq;
+	attr.send_cq = link->cq;
+	attr.recv_cq = link->recv_cq;
+	if (rdma_create_qp(link->id, session->nic->pd, &attr))
+		return weir_fail(a->error, -errno, "no queue pair of depth %u: %s",
+				 session->options.depth, weir_strerror(-errno));
+	return 0;
+}
+
+static int post_recvs(const struct attempt *a)
+{
+	struct weir_handshake_buffers *buffers =
+		weir_messages_handshake(a->session, a->link->number);
+	int i, rc = 0;
+
+	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++) {
+		struct ibv_sge sge = { (uintptr_t)buffers->recvs[i], WIRE_HANDSHAKE_MAX,
+				       a->session->messages.mr->lkey };
+		struct ibv_recv_wr *bad, wr = { .wr_id = i + 1, .sg_list = &sge, .num_sge = 1 };
+
+		rc = -ibv_post_recv(a->link->id->qp, &wr, &bad);
+	}
+	if (!rc && !a->link->number)
+		rc = weir_messages_post(a->session);
+	return rc ? weir_fail(a->error, rc, "cannot post receive buffers: %s", weir_strerror(rc)) :
+		    0;
+}
+
+static int connect_qp(const struct attempt *a)
+{
+	struct weir_session *session = a->session;
+	struct wire_connect hello = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.channel = a->link->number,
+		.session_id = session->id,
+		.key_id = weir_key_id(session->options.key),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.responder_resources = session->nic->rd_atomic,
+		.initiator_depth = session->nic->rd_atomic,
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
+	};
+
+	if (rdma_connect(a->link->id, &param))
+		return weir_fail(a->error, -errno, "cannot connect to %s: %s", session->peer,
+				 weir_strerror(-errno));
+	return wait_event(a, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static int send_handshake(const struct attempt *a, const void *message, size_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length,
+			       a->session->messages.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	int rc = -ibv_post_send(a->link->id->qp, &wr, &bad);
+
+	return rc ? weir_fail(a->error, rc, "cannot send to %s: %s", a->session->peer,
+			      weir_strerror(rc)) :
+		    0;
+}
+
+static void take_cq_events(struct weir_session *session)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!ibv_get_cq_event(session->comp, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}
+
+/* One completion of the handshake. Return: 1 a message, in @wc; 0 none yet; or an error. */
+static int poll_handshake(const struct attempt *a, struct ibv_wc *wc)
+{
+	struct ibv_wc sent;
+
+	if (a->link->cq != a->link->recv_cq)
+		ibv_poll_cq(a->link->cq, 1, &sent); /* what failed is flushed on the other, too */
+	while (ibv_poll_cq(a->link->recv_cq, 1, wc) > 0) {
+		if (wc->status != IBV_WC_SUCCESS)
+			return weir_fail(a->error, -EPROTO,
+					 "%s ended the connection during the proof of the key",
+					 a->session->peer);
+		if (wc->wr_id)
+			return 1;
+	}
+	return 0;
+}
+
+/* Arms before it polls for the last time, so that what comes later raises an event. */
+static int poll_armed(const struct attempt *a, struct ibv_wc *wc)
+{
+	int rc = poll_handshake(a, wc);
+
+	if (rc)
+		return rc;
+	ibv_req_notify_cq(a->link->recv_cq, 0);
+	return poll_handshake(a, wc);
+}
+
+/* A donor that cuts the connection may have said why: its last message counts more. */
+static int wait_handshake(const struct attempt *a, struct ibv_wc *wc)
+{
+	int rc;
+
+	while (!(rc = poll_armed(a, wc))) {
+		rc = take_event(a, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+		if (rc < 0)
+			return poll_handshake(a, wc) > 0 ? 0 : rc;
+		rc = wait_readable(a);
+		if (rc)
+			return rc;
+		take_cq_events(a->session);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int begin_handshake(const struct attempt *a, struct weir_handshake *h, void *out,
+			   size_t *out_length)
+{
+	struct weir_handshake_setup setup = {
+		.key = a->session->options.key,
+		.session_id = a->session->id,
+		.channel = a->link->number,
+		.credits = WEIR_MESSAGE_RECVS,
+	};
+	int rc = weir_endpoint_query(a->link->id, &setup.local, &setup.remote);
+
+	if (rc)
+		return weir_fail(a->error, rc, "cannot query the queue pair: %s",
+				 weir_strerror(rc));
+	weir_nonce(setup.nonce);
+	weir_handshake_client(h, &setup, out, out_length);
+	return 0;
+}
+
+static int handshake(const struct attempt *a, struct weir_handshake *h)
+{
+	struct weir_handshake_buffers *buffers =
+		weir_messages_handshake(a->session, a->link->number);
+	struct ibv_wc wc;
+	size_t length;
+	int i, rc;
+
+	rc = begin_handshake(a, h, buffers->sends[0], &length);
+	for (i = 0; !rc && i < WEIR_HANDSHAKE_SENDS; i++) {
+		rc = send_handshake(a, buffers->sends[i], length);
+		if (!rc)
+			rc = wait_handshake(a, &wc);
+		if (rc)
+			return rc;
+		rc = weir_handshake_input(h, buffers->recvs[wc.wr_id - 1], wc.byte_len,
+					  buffers->sends[i + 1], &length);
+		if (rc)
+			return weir_fail(a->error, rc, "%s: %s", a->session->peer, h->error.text);
+	}
+	return rc;
+}
+
+/* What the donor says when it lets channel 0 in counts for the session. */
+static int welcomed(const struct attempt *a, const struct wire_welcome *welcome)
+{
+	struct weir_session *session = a->session;
+	struct weir_messages *m = &session->messages;
+
+	if (a->link->number)
+		return 0;
+	if (welcome->message_max <= sizeof(struct wire_head) ||
+	    wire_credit_init(&m->credit, WEIR_MESSAGE_RECVS, welcome->credits))
+		return weir_fail(a->error, -EPROTO, "%s takes no messages", session->peer);
+	m->body_max = welcome->message_max - (uint32_t)sizeof(struct wire_head);
+	if (m->body_max > WIRE_BODY_MAX)
+		m->body_max = WIRE_BODY_MAX;
+	session->id = welcome->session_id;
+	session->incarnation = welcome->incarnation;
+	session->quota_bytes = welcome->quota_bytes;
+	return 0;
+}
+
+static int link_up(const struct attempt *a)
+{
+	struct weir_link *link = a->link;
+	int rc;
+
+	rc = weir_engine_channel_up(&a->session->engine, link->number, a->session->options.depth);
+	if (rc)
+		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
+				 weir_strerror(rc));
+	link->state = WEIR_LINK_UP;
+	a->session->nr_links++;
+	a->session->links_up++;
+	return 0;
+}
+
+int weir_session_connect(struct weir_session *session, uint16_t number,
+			 const struct sockaddr *address, uint64_t deadline_ns,
+			 struct weir_error *error)
+{
+	struct attempt a = { session, &session->links[number], deadline_ns, error };
+	struct weir_handshake h;
+	int rc;
+
+	weir_address_print(address, session->peer);
+	rc = resolve(&a, address);
+	if (!rc)
+		rc = check_device(&a);
+	if (!rc)
+		rc = weir_session_attach(session, a.link->id->verbs, error);
+	if (!rc)
+		rc = create_qp(&a);
+	if (!rc)
+		rc = post_recvs(&a);
+	if (!rc)
+		rc = connect_qp(&a);
+	if (!rc)
+		rc = handshake(&a, &h);
+	if (!rc)
+		rc = welcomed(&a, &h.welcome);
+	return rc ? rc : link_up(&a);
+}
+
+void weir_session_disconnect(struct weir_session *session, uint16_t number)
+{
+	struct weir_link *link = &session->links[number];
+
+	if (link->id && link->id->qp) {
+		rdma_disconnect(link->id);
+		rdma_destroy_qp(link->id);
+	}
+	if (link->cq)
+		ibv_destroy_cq(link->cq);
+	link->cq = NULL;
+	link->state = WEIR_LINK_CLOSED;
+}
+
+void weir_session_hear(struct weir_session *session)
+{
+	struct rdma_cm_event *event;
+
+	while (!rdma_get_cm_event(session->cm, &event)) {
+		struct weir_link *link = event->id->context;
+		enum rdma_cm_event_type type = event->event;
+
+		rdma_ack_cm_event(event);
+		if (type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			weir_link_fail(link);
+	}
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+
+#include "lib/clock.h"
+#include "lib/deliver.h"
+#include "lib/pump.h"
+#include "lib/session.h"
+
+/* A thread that only came to submit does not stay for ever to deliver what others submit. */
+#define ROUNDS_MAX 16
+
+static _Thread_local struct weir_session *inside;
+
+bool weir_deliver_is_inside(void)
+{
+	return inside;
+}
+
+static bool may_handle_message(const struct weir_session *session)
+{
+	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
+}
+
+static bool has_work(const struct weir_session *session)
+{
+	return !weir_list_is_empty(&session->done) ||
+	       !weir_list_is_empty(&session->calls.done) || may_handle_message(session);
+}
+
+/* All members of @from, in order, and leaves it empty. */
+static void take_all(struct weir_list *from, struct weir_list *to)
+{
+	weir_list_init(to);
+	if (weir_list_is_empty(from))
+		return;
+	*to = *from;
+	to->next->prev = to;
+	to->prev->next = to;
+	weir_list_init(from);
+}
+
+/* What one round delivers. */
+struct round {
+	struct weir_list requests;
+	struct weir_list callbacks;
+	struct weir_parcel *parcel;
+};
+
+static void round_take(struct weir_session *session, struct round *round)
+{
+	struct weir_messages *m = &session->messages;
+
+	take_all(&session->done, &round->requests);
+	take_all(&session->calls.done, &round->callbacks);
+	round->parcel = NULL;
+	if (!may_handle_message(session))
+		return;
+	round->parcel = weir_list_entry(m->inbox.next, struct weir_parcel, link);
+	weir_list_del(&round->parcel->link);
+	m->handling = true;
+}
+
+static void round_run(struct weir_session *session, struct round *round)
+{
+	const struct weir_session_options *options = &session->options;
+	struct weir_list *at;
+
+	for (at = round->requests.next; at != &round->requests; at = at->next)
+		weir_request_deliver(weir_list_entry(at, struct weir_request, link));
+	for (at = round->callbacks.next; at != &round->callbacks; at = at->next)
+		weir_callback_deliver(weir_list_entry(at, struct weir_callback, link));
+	if (round->parcel && options->on_message)
+		options->on_message(options->arg, NULL, NULL, round->parcel->body,
+				    round->parcel->head.length);
+}
+
+static void round_return(struct weir_session *session, struct round *round)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&round->requests))
+		weir_request_recycle(
+			weir_list_entry(round->requests.next, struct weir_request, link));
+	while (!weir_list_is_empty(&round->callbacks))
+		weir_callback_free(
+			weir_list_entry(round->callbacks.next, struct weir_callback, link));
+	if (!round->parcel)
+		return;
+	free(round->parcel);
+	m->handling = false;
+	if (m->inbox_count-- < WEIR_INBOX_MAX)
+		return;
+	weir_pump_poll(session, weir_now_ns()); /* nobody looked while the inbox was full */
+	weir_pump_leave(session, false);
+}
+
+void weir_deliver(struct weir_session *session)
+{
+	struct round round;
+	int rounds;
+
+	if (inside) {
+		if (inside != session && has_work(session))
+			weir_pump_kick(session);
+		weir_session_unlock(session);
+		return;
+	}
+	for (rounds = 0; has_work(session); rounds++) {
+		if (rounds == ROUNDS_MAX) {
+			weir_pump_kick(session);
+			break;
+		}
+		round_take(session, &round);
+		session->delivering++;
+		weir_session_unlock(session);
+
+		inside = session;
+		round_run(session, &round);
+		inside = NULL;
+
+		weir_session_lock(session);
+		round_return(session, &round);
+		if (!--session->delivering)
+			pthread_cond_broadcast(&session->idle);
+	}
+	weir_session_unlock(session);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One thread, one poll(2): the connection manager, the completions of all connections, timers,
+ * and whoever wakes it. Nothing is destroyed while its own event is handled: what is dead is
+ * reaped when the turn is over.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/donor.h"
+#include "lib/error.h"
+#include "lib/gate.h"
+#include "lib/handshake.h"
+#include "lib/peer.h"
+#include "lib/thread.h"
+
+#define CLIENTS_DEFAULT 64
+#define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
+
+struct timer {
+	struct weir_list link;
+	uint64_t deadline_ns;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	if (!donor->options.on_log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	donor->options.on_log(donor->options.arg, level, line);
+}
+
+static void wake(struct weir_donor *donor)
+{
+	const uint64_t one = 1;
+	ssize_t n;
+
+	do {
+		n = write(donor->wake_fd, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+}
+
+static struct weir_gate *gate_at(struct weir_list *link)
+{
+	return weir_list_entry(link, struct weir_gate, link);
+}
+
+static void events_handle(struct weir_donor *donor)
+{
+	struct rdma_cm_event *event;
+	struct rdma_conn_param param;
+	enum rdma_cm_event_type type;
+	struct rdma_cm_id *id;
+	char data[256]; /* private data: its length is one byte */
+
+	while (!rdma_get_cm_event(donor->events, &event)) {
+		type = event->event;
+		id = event->id;
+		param = event->param.conn;
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && param.private_data) {
+			memcpy(data, param.private_data, param.private_data_len);
+			param.private_data = data;
+		}
+		/* An id cannot be destroyed before its events are acknowledged. */
+		rdma_ack_cm_event(event);
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			weir_gate_request(donor, id, &param);
+		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != donor->listener && id->context)
+			weir_gate_disconnected(id->context);
+	}
+}
+
+static void completions_handle(struct weir_donor *donor)
+{
+	struct ibv_cq *cq;
+	void *gate;
+	int i;
+
+	for (i = 0; i < EVENTS_MAX && !ibv_get_cq_event(donor->completions, &cq, &gate); i++)
+		weir_gate_event(gate);
+}
+
+/* Runs what is due, without the lock: @fn may set timers, which have to wait for the next turn. */
+static void timers_run(struct weir_donor *donor)
+{
+	const uint64_t now_ns = weir_now_ns();
+	struct timer *timer;
+
+	for (;;) {
+		pthread_mutex_lock(&donor->lock);
+		timer = weir_list_is_empty(&donor->timers)
+				? NULL
+				: weir_list_entry(donor->timers.next, struct timer, link);
+		if (timer && timer->deadline_ns < now_ns)
+			weir_list_del(&timer->link);
+		else
+			timer = NULL;
+		pthread_mutex_unlock(&donor->lock);
+		if (!timer)
+			return;
+		timer->fn(timer->arg);
+		free(timer);
+	}
+}
+
+static void gates_turn(struct weir_donor *donor)
+{
+	struct weir_list *link;
+
+	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
+		if (gate_at(link)->is_busy)
+			weir_gate_poll(gate_at(link));
+		weir_gate_expire(gate_at(link));
+	}
+}
+
+/* Reaping a gate may kill others of its peer, before or behind it. */
+static void gates_reap(struct weir_donor *donor)
+{
+	struct weir_list *link = donor->gates.next;
+
+	while (link != &donor->gates) {
+		if (!gate_at(link)->is_dead) {
+			link = link->next;
+			continue;
+		}
+		weir_gate_reap(gate_at(link));
+		link = donor->gates.next;
+	}
+}
+
+/* How long the thread may sleep. */
+static int timeout_ms(struct weir_donor *donor)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+	struct weir_list *link;
+	struct weir_gate *gate;
+
+	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
+		gate = gate_at(link);
+		if (gate->is_busy)
+			return 0;
+		if (!gate->peer && gate->deadline_ns < deadline_ns)
+			deadline_ns = gate->deadline_ns;
+	}
+	pthread_mutex_lock(&donor->lock);
+	link = donor->timers.next;
+	if (link != &donor->timers &&
+	    weir_list_entry(link, struct timer, link)->deadline_ns < deadline_ns)
+		deadline_ns = weir_list_entry(link, struct timer, link)->deadline_ns;
+	pthread_mutex_unlock(&donor->lock);
+	return weir_poll_ms(deadline_ns);
+}
+
+static void *donor_run(void *arg)
+{
+	struct weir_donor *donor = arg;
+	struct pollfd fds[] = {
+		{ .fd = donor->events->fd, .events = POLLIN },
+		{ .fd = donor->completions->fd, .events = POLLIN },
+		{ .fd = donor->wake_fd, .events = POLLIN },
+	};
+	struct weir_list *link;
+	uint64_t count;
+
+	weir_donor_log(donor, WEIR_LOG_INFO, "listening address=%s device=%s memory=%llu",
+		       donor->address, ibv_get_device_name(donor->device->device),
+		       (unsigned long long)donor->arena.length);
+	while (!atomic_load(&donor->stop)) {
+		poll(fds, 3, timeout_ms(donor));
+		if (fds[2].revents && read(donor->wake_fd, &count, sizeof(count)) < 0)
+			continue; /* nothing to read: a spurious wake-up */
+		completions_handle(donor);
+		events_handle(donor);
+		timers_run(donor);
+		gates_turn(donor);
+		gates_reap(donor);
+	}
+	for (link = donor->gates.next; link != &donor->gates; link = link->next)
+		weir_gate_kill(gate_at(link), "the donor ends");
+	gates_reap(donor);
+	return NULL;
+}
+
+int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)(void *arg),
+		     void *arg)
+{
+	struct timer *timer = malloc(sizeof(*timer));
+	struct weir_list *link;
+
+	if (!timer)
+		return -ENOMEM;
+	*timer = (struct timer){
+		.deadline_ns = weir_now_ns() + delay_ms * WEIR_NS_PER_MS,
+		.fn = fn,
+		.arg = arg,
+	};
+	pthread_mutex_lock(&donor->lock);
+	link = donor->timers.prev;
+	while (link != &donor->timers &&
+	       weir_list_entry(link, struct timer, link)->deadline_ns > timer->deadline_ns)
+		link = link->prev;
+	weir_list_add(link, &timer->link);
+	pthread_mutex_unlock(&donor->lock);
+	wake(donor);
+	return 0;
+}
+
+/* Real devices pin what they register: use all that this process may lock. */
+static void memlock_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+static int options_take(struct weir_donor *donor, const struct weir_donor_options *options,
+			struct weir_error *error)
+{
+	struct weir_donor_options *o = &donor->options;
+
+	*o = *options;
+	if (!o->memory_bytes)
+		return weir_fail(error, -EINVAL, "memory_bytes is 0: how much is to be lent?");
+	if (o->nr_keys && !o->keys)
+		return weir_fail(error, -EINVAL, "nr_keys is %u, but there are no keys",
+				 o->nr_keys);
+	if (!o->listen)
+		o->listen = "127.0.0.1";
+	if (!o->quota_bytes)
+		o->quota_bytes = o->memory_bytes;
+	if (!o->clients_max)
+		o->clients_max = CLIENTS_DEFAULT;
+	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
+	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
+	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));
+	if (!donor->tenants || !donor->pds)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void donor_free(struct weir_donor *donor)
+{
+	if (donor->wake_fd >= 0)
+		close(donor->wake_fd);
+	pthread_mutex_destroy(&donor->lock);
+	free(donor->tenants);
+	free(donor->pds);
+	free(donor);
+}
+
+static int donor_start(struct weir_donor *donor, struct weir_error *error)
+{
+	weir_lender_init(&donor->lender, &donor->arena, donor->pds);
+	donor->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (donor->wake_fd < 0)
+		return weir_fail(error, -ENOMEM, "cannot create an eventfd: %s", strerror(errno));
+	return weir_thread_create(&donor->thread, "weir-donor", donor_run, donor, error);
+}
+
+int weir_donor_open(const struct weir_donor_options *options, struct weir_donor **out,
+		    struct weir_error *error)
+{
+	struct weir_donor *donor = calloc(1, sizeof(*donor));
+	int ret;
+
+	if (!donor)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	donor->wake_fd = -1;
+	pthread_mutex_init(&donor->lock, NULL);
+	weir_list_init(&donor->timers);
+	weir_list_init(&donor->gates);
+	weir_list_init(&donor->peers);
+	memlock_raise();
+	ret = options_take(donor, options, error);
+	if (!ret && sodium_init() < 0)
+		ret = weir_fail(error, -EIO, "no source of random numbers");
+	if (ret)
+		goto out_free;
+	randombytes_buf(&donor->incarnation, sizeof(donor->incarnation));
+	ret = weir_arena_init(&donor->arena, donor->options.memory_bytes,
+			      !donor->options.no_huge_pages, error);
+	if (ret)
+		goto out_free;
+	ret = weir_donor_listen(donor, error);
+	if (!ret)
+		ret = donor_start(donor, error);
+	if (ret)
+		goto out_unlisten;
+	*out = donor;
+	return 0;
+out_unlisten:
+	weir_donor_unlisten(donor);
+	weir_arena_fini(&donor->arena);
+out_free:
+	donor_free(donor);
+	return ret;
+}
+
+void weir_donor_close(struct weir_donor *donor)
+{
+	struct weir_list *link;
+
+	atomic_store(&donor->stop, true);
+	wake(donor);
+	pthread_join(donor->thread, NULL);
+	weir_lender_fini(&donor->lender);
+	weir_donor_unlisten(donor);
+	weir_arena_fini(&donor->arena);
+	while (!weir_list_is_empty(&donor->timers)) {
+		link = donor->timers.next;
+		weir_list_del(link);
+		free(weir_list_entry(link, struct timer, link));
+	}
+	donor_free(donor);
+}
+
+void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
+{
+	*info = (struct weir_donor_info){
+		.incarnation = donor->incarnation,
+		.clients = donor->nr_peers,
+		.joins = donor->joins,
+		.rejects = donor->rejects,
+		.messages = donor->messages,
+		.huge_pages = donor->arena.huge,
+	};
+	snprintf(info->device, sizeof(info->device), "%s",
+		 ibv_get_device_name(donor->device->device));
+	snprintf(info->address, sizeof(info->address), "%s", donor->address);
+	pthread_mutex_lock(&donor->lock);
+	info->memory_bytes = donor->arena.length;
+	info->lent_bytes = donor->arena.taken;
+	info->regions = donor->lender.nr_lent;
+	pthread_mutex_unlock(&donor->lock);
+}
+
+int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,
+			     struct weir_region_token *token, void **addr)
+{
+	int ret;
+
+	if (!length || tenant >= donor->nr_tenants)
+		return -EINVAL;
+	pthread_mutex_lock(&donor->lock);
+	ret = weir_lender_own(&donor->lender, tenant, length, token, addr, NULL);
+	pthread_mutex_unlock(&donor->lock);
+	return ret;
+}
+
+void weir_donor_region_destroy(struct weir_donor *donor, const struct weir_region_token *token)
+{
+	pthread_mutex_lock(&donor->lock);
+	weir_lender_disown(&donor->lender, token);
+	pthread_mutex_unlock(&donor->lock);
+}

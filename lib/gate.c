@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/donor.h"
+#include "lib/endpoint.h"
+#include "lib/error.h"
+#include "lib/gate.h"
+#include "lib/mail.h"
+#include "lib/peer.h"
+
+#define COMPLETIONS_MAX 64 /* in one turn of one gate, so that others get theirs */
+
+#define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+void weir_gate_kill(struct weir_gate *gate, const char *why)
+{
+	if (gate->is_dead)
+		return;
+	gate->is_dead = true;
+	weir_donor_log(gate->donor, gate->peer ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
+		       "gate %s channel=%u closed: %s", gate->name, gate->handshake.setup.channel,
+		       why);
+}
+
+/* Sends what is in the buffer; an honest client makes us send as often as it sends. */
+static void handshake_send(struct weir_gate *gate, unsigned int buffer, size_t length)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)gate->buffers[buffer],
+		.length = length,
+		.lkey = gate->mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = WEIR_GATE_HANDSHAKE_SEND | buffer,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct ibv_send_wr *bad;
+
+	if (ibv_post_send(gate->id->qp, &wr, &bad))
+		weir_gate_kill(gate, "cannot send");
+}
+
+static void refuse(struct weir_gate *gate, unsigned int buffer, size_t length)
+{
+	gate->is_refused = true;
+	gate->donor->rejects++;
+	weir_donor_log(gate->donor, WEIR_LOG_WARNING, "refused client=%s: %s", gate->name,
+		       gate->handshake.error.text);
+	handshake_send(gate, buffer, length);
+}
+
+/* A proven client gets its peer, new or the one of its session. */
+static int peer_get(struct weir_gate *gate, struct weir_peer **peer, struct weir_error *error)
+{
+	const struct wire_hello *hello = &gate->handshake.hello;
+
+	if (!hello->session_id)
+		return weir_peer_new(gate->donor, gate, peer, error);
+	*peer = weir_peer_find(gate->donor, hello->session_id, gate->tenant);
+	if (!*peer)
+		return weir_fail(error, -EPROTO, "there is no such session");
+	if ((*peer)->gates[hello->channel])
+		return weir_fail(error, -EPROTO, "channel %u is there already", hello->channel);
+	(*peer)->gates[hello->channel] = gate;
+	return 0;
+}
+
+/* The client knows the key: only now may its QP reach memory. */
+static int admit(struct weir_gate *gate, struct weir_peer **peer, struct weir_error *error)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = ACCESS_PROVEN };
+	int ret;
+
+	ret = ibv_modify_qp(gate->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	if (ret)
+		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(ret));
+	ret = peer_get(gate, peer, error);
+	if (ret)
+		return ret;
+	gate->peer = *peer;
+	gate->donor->nr_unproven--;
+	return 0;
+}
+
+static void proven(struct weir_gate *gate, unsigned int buffer)
+{
+	struct weir_donor *donor = gate->donor;
+	struct weir_peer *peer;
+	struct wire_welcome welcome;
+	size_t length;
+	int ret;
+
+	ret = admit(gate, &peer, &gate->handshake.error);
+	if (ret) {
+		weir_handshake_refuse(&gate->handshake, ret, gate->handshake.error.text,
+				      gate->buffers[buffer], &length);
+		refuse(gate, buffer, length);
+		return;
+	}
+	welcome = (struct wire_welcome){
+		.session_id = peer->session_id,
+		.incarnation = donor->incarnation,
+		.quota_bytes = donor->options.quota_bytes,
+		.message_max = sizeof(struct wire_head) + WIRE_BODY_MAX,
+		.credits = gate->handshake.setup.credits,
+	};
+	weir_handshake_welcome(&gate->handshake, &welcome, gate->buffers[buffer], &length);
+	handshake_send(gate, buffer, length);
+	if (gate->handshake.hello.session_id)
+		return;
+	donor->joins++;
+	weir_donor_log(donor, WEIR_LOG_INFO, "joined peer=%llu client=%s tenant=%u",
+		       (unsigned long long)peer->id, peer->name, peer->tenant);
+	if (donor->options.on_join)
+		donor->options.on_join(donor->options.arg, peer);
+}
+
+static void handshake_received(struct weir_gate *gate, unsigned int buffer, uint32_t length)
+{
+	unsigned int answer = WIRE_HANDSHAKE_RECVS + buffer;
+	size_t out_length;
+	int ret;
+
+	if (gate->is_refused)
+		return;
+	ret = weir_handshake_input(&gate->handshake, gate->buffers[buffer], length,
+				   gate->buffers[answer], &out_length);
+	if (ret)
+		refuse(gate, answer, out_length);
+	else if (out_length)
+		handshake_send(gate, answer, out_length);
+	else if (gate->handshake.state == WEIR_HANDSHAKE_PROVEN)
+		proven(gate, answer);
+}
+
+/*
+ * A write with immediate takes a receive as well. Its length is that of the write, which is
+ * none of the buffer's.
+ */
+static bool is_immediate(const struct ibv_wc *wc, unsigned int work)
+{
+	return (work == WEIR_GATE_HANDSHAKE_RECV || work == WEIR_GATE_MESSAGE_RECV) &&
+	       wc->opcode != IBV_WC_RECV;
+}
+
+static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
+{
+	unsigned int buffer = wc->wr_id & ~WEIR_GATE_WORK_MASK;
+	unsigned int work = wc->wr_id & WEIR_GATE_WORK_MASK;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		weir_gate_kill(gate, ibv_wc_status_str(wc->status));
+		return;
+	}
+	if (is_immediate(wc, work)) {
+		weir_gate_kill(gate, "it broke the protocol");
+		return;
+	}
+	switch (work) {
+	case WEIR_GATE_HANDSHAKE_RECV:
+		handshake_received(gate, buffer, wc->byte_len);
+		break;
+	case WEIR_GATE_HANDSHAKE_SEND:
+		if (gate->is_refused)
+			weir_gate_kill(gate, "refused");
+		break;
+	case WEIR_GATE_MESSAGE_RECV:
+		if (weir_mail_received(gate->peer, buffer, wc->byte_len))
+			weir_gate_kill(gate, "it broke the protocol");
+		break;
+	case WEIR_GATE_MESSAGE_SEND:
+		weir_mail_sent(gate->peer, buffer);
+		break;
+	}
+}
+
+/* False: there may be more than one turn takes. */
+static bool drain(struct weir_gate *gate)
+{
+	struct ibv_wc wc;
+	int i, n = 1;
+
+	for (i = 0; i < COMPLETIONS_MAX && n == 1 && !gate->is_dead; i++) {
+		n = ibv_poll_cq(gate->cq, 1, &wc);
+		if (n == 1)
+			completed(gate, &wc);
+		else if (n < 0)
+			weir_gate_kill(gate, "its CQ failed");
+	}
+	return n != 1 || gate->is_dead;
+}
+
+/*
+ * Armed only when it is empty: what is sent in answer completes at once on some devices, and would
+ * raise an event of its own. What comes just before it is armed raises none: hence the second look.
+ */
+void weir_gate_poll(struct weir_gate *gate)
+{
+	gate->is_busy = !drain(gate);
+	if (gate->is_busy || gate->is_dead)
+		return;
+	if (ibv_req_notify_cq(gate->cq, 0))
+		weir_gate_kill(gate, "its CQ cannot be armed");
+	gate->is_busy = !drain(gate);
+}
+
+void weir_gate_event(struct weir_gate *gate)
+{
+	ibv_ack_cq_events(gate->cq, 1);
+	weir_gate_poll(gate);
+}
+
+void weir_gate_disconnected(struct weir_gate *gate)
+{
+	do {
+		weir_gate_poll(gate);
+	} while (gate->is_busy);
+	weir_gate_kill(gate, "disconnected");
+}
+
+void weir_gate_expire(struct weir_gate *gate)
+{
+	if (gate->peer || gate->is_dead || weir_now_ns() < gate->deadline_ns)
+		return;
+	gate->donor->rejects++;
+	weir_gate_kill(gate, "no proof in time");
+}
+
+void weir_gate_destroy(struct weir_gate *gate)
+{
+	if (gate->id->qp)
+		ibv_destroy_qp(gate->id->qp);
+	gate->id->qp = NULL;
+	if (gate->cq)
+		ibv_destroy_cq(gate->cq);
+	if (gate->mr)
+		ibv_dereg_mr(gate->mr);
+	free(gate);
+}
+
+void weir_gate_reap(struct weir_gate *gate)
+{
+	struct rdma_cm_id *id = gate->id;
+	struct weir_peer *peer = gate->peer;
+
+	weir_list_del(&gate->link);
+	if (peer)
+		weir_peer_mute(peer, gate);
+	else
+		gate->donor->nr_unproven--;
+	rdma_disconnect(id);
+	weir_gate_destroy(gate);
+	rdma_destroy_id(id);
+	if (peer)
+		weir_peer_gate_gone(peer);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One connection to a donor: a QP, in the PD of the tenant that its REQ named.
+ *
+ * Until the client has proven the tenant's key it gets nothing but this: a QP without any right
+ * to remote access, two small receive buffers and WEIR_HANDSHAKE_NS. Then it becomes a channel of a
+ * peer, a new one or that of its session.
+ */
+#ifndef WEIR_LIB_GATE_H
+#define WEIR_LIB_GATE_H
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/list.h"
+#include "lib/handshake.h"
+
+struct weir_donor;
+struct weir_peer;
+
+/* What a completion's wr_id says: one of these, and below it the index of a buffer. */
+enum weir_gate_work {
+	WEIR_GATE_HANDSHAKE_RECV = 1 << 16,
+	WEIR_GATE_HANDSHAKE_SEND = 2 << 16,
+	WEIR_GATE_MESSAGE_RECV = 3 << 16,
+	WEIR_GATE_MESSAGE_SEND = 4 << 16,
+	WEIR_GATE_WORK_MASK = 0xff << 16,
+};
+
+/**
+ * struct weir_gate - one connection
+ * @name: the client's address
+ * @peer: whom it belongs to; NULL: unproven
+ * @mr: over @buffers, for the handshake; one more buffer for what is sent than is received
+ * @is_refused: it ends when the refusal is sent
+ * @is_dead: it ends at the end of this turn: weir_gate_reap()
+ * @is_busy: there may be more completions than one turn takes
+ */
+struct weir_gate {
+	struct weir_list link;
+	struct weir_donor *donor;
+	struct weir_peer *peer;
+	char name[64];
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct weir_handshake handshake;
+	unsigned int tenant;
+	uint64_t deadline_ns;
+	bool is_refused, is_dead, is_busy;
+	uint8_t buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
+};
+
+/**
+ * weir_gate_request() - admit.c: somebody wants to connect
+ * @id: given
+ *
+ * Accepts or rejects.
+ */
+void weir_gate_request(struct weir_donor *donor, struct rdma_cm_id *id,
+		       const struct rdma_conn_param *param);
+
+/*
+ * Takes what its CQ has, and arms it; but only up to a bound: then is_busy is set, and it wants to
+ * be called again.
+ */
+void weir_gate_poll(struct weir_gate *gate);
+
+/* Completions are there: an event said so. */
+void weir_gate_event(struct weir_gate *gate);
+
+/* The peer has disconnected, or is to be: takes what it sent before, then ends. */
+void weir_gate_disconnected(struct weir_gate *gate);
+
+/* Ends it, if it is unproven and its time is up. */
+void weir_gate_expire(struct weir_gate *gate);
+
+/* To be ended at the end of this turn. */
+void weir_gate_kill(struct weir_gate *gate, const char *why);
+
+/* Destroys all of a dead gate, and tells its peer. */
+void weir_gate_reap(struct weir_gate *gate);
+
+/* Frees it, its QP, CQ and MR, as far as there are any. Its id stays. */
+void weir_gate_destroy(struct weir_gate *gate);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <assert.h>
+#include <errno.h>
+
+#include "lib/error.h"
+#include "lib/link.h"
+#include "lib/session.h"
+
+#define POLL_MAX 32
+
+/* The core describes local memory just as the verbs do, so its lists are posted as they are. */
+static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
+	      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
+	      offsetof(struct weir_sge, length) == offsetof(struct ibv_sge, length) &&
+	      offsetof(struct weir_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	      "weir_sge is ibv_sge");
+
+/* Atomics, too, are told to the verbs in terms of the request. */
+static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
+{
+	out->wr.atomic.remote_addr = req->remote;
+	out->wr.atomic.rkey = req->rkey;
+	if (req->op == WEIR_OP_CAS) {
+		out->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+		out->wr.atomic.compare_add = req->compare;
+		out->wr.atomic.swap = req->operand;
+	} else {
+		out->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		out->wr.atomic.compare_add = req->operand;
+	}
+}
+
+static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
+{
+	const struct weir_req *req = wr->req;
+
+	*out = (struct ibv_send_wr){
+		.wr_id = (uintptr_t)wr,
+		.next = wr->next ? out + 1 : NULL,
+		.sg_list = (struct ibv_sge *)wr->sge,
+		.num_sge = wr->nr_sge,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	switch (req->op) {
+	case WEIR_OP_READ:
+	case WEIR_OP_WRITE:
+		out->opcode = req->op == WEIR_OP_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+		out->wr.rdma.remote_addr = req->remote + wr->offset;
+		out->wr.rdma.rkey = req->rkey;
+		break;
+	case WEIR_OP_CAS:
+	case WEIR_OP_FADD:
+		fill_atomic(out, req);
+		break;
+	case WEIR_OP_SEND:
+	case WEIR_OP_BARRIER: /* is never posted */
+		out->opcode = IBV_WR_SEND;
+		break;
+	}
+}
+
+void weir_link_post(struct weir_link *link, struct weir_wr *wr)
+{
+	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = NULL;
+	struct weir_session *session = link->session;
+	unsigned int count = 0, posted;
+
+	for (; wr; wr = wr->next)
+		fill(&chain[count++], wr);
+	posted = count;
+	if (link->state != WEIR_LINK_UP)
+		posted = 0;
+	else if (ibv_post_send(link->id->qp, chain, &bad))
+		posted = (unsigned int)(bad - chain);
+	link->in_flight += posted;
+	session->counters.doorbells++;
+	session->counters.work_requests += posted;
+
+	for (; posted < count; posted++) {
+		struct weir_wc wc = { (void *)(uintptr_t)chain[posted].wr_id, -ENOTCONN };
+
+		weir_engine_completed(&session->engine, &wc, 0);
+	}
+}
+
+static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
+{
+	if (wr->req->op == WEIR_OP_READ)
+		session->counters.bytes_read += wr->length;
+	else if (wr->req->op == WEIR_OP_WRITE)
+		session->counters.bytes_written += wr->length;
+}
+
+static void completed(struct weir_link *link, const struct ibv_wc *in, uint64_t now_ns)
+{
+	struct weir_wc wc = { (void *)(uintptr_t)in->wr_id, weir_wc_errno(in->status) };
+	struct weir_session *session = link->session;
+
+	link->in_flight--;
+	session->counters.completions++;
+	if (wc.status)
+		session->counters.errors++;
+	else
+		count_bytes(session, wc.wr);
+	weir_engine_completed(&session->engine, &wc, now_ns);
+}
+
+/* Receives that the handshake left behind are flushed here, too: their wr_id is small. */
+static bool is_sent(const struct ibv_wc *wc)
+{
+	return wc->wr_id > WEIR_HANDSHAKE_WR_MAX;
+}
+
+int weir_link_poll(struct weir_link *link, uint64_t now_ns)
+{
+	struct ibv_wc wcs[POLL_MAX];
+	int got, i, total = 0;
+
+	do {
+		got = ibv_poll_cq(link->cq, POLL_MAX, wcs);
+		for (i = 0; i < got; i++) {
+			if (is_sent(&wcs[i]))
+				completed(link, &wcs[i], now_ns);
+		}
+		total += got > 0 ? got : 0;
+	} while (got == POLL_MAX);
+	return total;
+}
+
+void weir_link_fail(struct weir_link *link)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (link->state != WEIR_LINK_UP)
+		return;
+	link->state = WEIR_LINK_FAILING;
+	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
+}
+
+bool weir_link_settle(struct weir_link *link)
+{
+	if (link->state != WEIR_LINK_FAILING || link->in_flight)
+		return false;
+	link->state = WEIR_LINK_DOWN;
+	weir_engine_channel_down(&link->session->engine, link->number);
+	return true;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A link is a channel as the verbs see it: a connection, its QP, its CQ.
+ *
+ * It begins as CLOSED, is UP once both ends have proven the key, FAILING when it has shown
+ * an error and what it had in flight is being flushed, and DOWN when the flush is over.
+ *
+ * All functions: with nic->lock held.
+ */
+#ifndef WEIR_LIB_LINK_H
+#define WEIR_LIB_LINK_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/engine.h"
+
+struct weir_session;
+
+/* The wr_ids of the handshake are below; those of the engine's WRs are addresses. */
+#define WEIR_HANDSHAKE_WR_MAX 255
+
+enum weir_link_state {
+	WEIR_LINK_CLOSED,
+	WEIR_LINK_UP,
+	WEIR_LINK_FAILING,
+	WEIR_LINK_DOWN,
+};
+
+/**
+ * struct weir_link - one channel's verbs
+ * @session: whose
+ * @number: of the channel
+ * @in_flight: WRs posted and not seen completed
+ * @armed: @cq will raise an event, or has raised one that nobody took yet
+ * @id: the connection, or NULL
+ * @cq: of what is sent
+ * @recv_cq: of what is received: the session's for channel 0, @cq for all others, which
+ *	receive nothing after the handshake
+ */
+struct weir_link {
+	struct weir_session *session;
+	uint16_t number;
+	enum weir_link_state state;
+	uint32_t in_flight;
+	bool armed;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_cq *recv_cq;
+};
+
+/* Posts a batch; what cannot be posted is given back to the engine. */
+void weir_link_post(struct weir_link *link, struct weir_wr *wr);
+
+/* Takes completions of what was posted to the engine. Return: how many. */
+int weir_link_poll(struct weir_link *link, uint64_t now_ns);
+
+/* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */
+void weir_link_fail(struct weir_link *link);
+
+/* After a poll: a FAILING link with nothing left in flight is DOWN. Return: whether it became so. */
+bool weir_link_settle(struct weir_link *link);
+
+#endif

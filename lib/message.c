@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/call.h"
+#include "lib/clock.h"
+#include "lib/deliver.h"
+#include "lib/error.h"
+#include "lib/memory.h"
+#include "lib/message.h"
+#include "lib/pump.h"
+#include "lib/session.h"
+
+#define SEND_SPIN_NS 50000
+
+static_assert(WEIR_MESSAGE_MAX == WIRE_BODY_MAX, "the API promises what the wire carries");
+
+/* What the arena holds, in this order. */
+struct arena {
+	struct weir_handshake_buffers handshakes[WEIR_CHANNEL_MAX];
+	char sends[WEIR_MESSAGE_SENDS][WIRE_MESSAGE_BYTES];
+	char recvs[WEIR_MESSAGE_RECVS][WIRE_MESSAGE_BYTES];
+};
+
+static struct arena *arena_of(struct weir_session *session)
+{
+	return (struct arena *)session->messages.arena;
+}
+
+static void finish_outgoing(struct weir_request *request);
+
+int weir_messages_init(struct weir_session *session, struct weir_error *error)
+{
+	struct weir_messages *m = &session->messages;
+	int i;
+
+	m->arena = weir_memory_map(sizeof(struct arena));
+	if (!m->arena)
+		return weir_fail(error, -ENOMEM, "no memory for message buffers");
+	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct arena),
+			   IBV_ACCESS_LOCAL_WRITE);
+	if (!m->mr) {
+		int rc = -errno;
+
+		weir_memory_unmap(m->arena, sizeof(struct arena));
+		m->arena = NULL;
+		return weir_fail_memlock(error, "message buffers", sizeof(struct arena), rc);
+	}
+	for (i = 0; i < WEIR_MESSAGE_SENDS; i++) {
+		struct weir_outgoing *out = &m->outgoing[i];
+
+		out->request.session = session;
+		out->request.finish = finish_outgoing;
+		out->buffer = arena_of(session)->sends[i];
+		weir_list_add_tail(&m->free_outgoing, &out->link);
+	}
+	return 0;
+}
+
+static void free_parcels(struct weir_list *list)
+{
+	while (!weir_list_is_empty(list)) {
+		struct weir_parcel *parcel = weir_list_entry(list->next, struct weir_parcel, link);
+
+		weir_list_del(&parcel->link);
+		free(parcel);
+	}
+}
+
+void weir_messages_fini(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	free_parcels(&m->inbox);
+	free_parcels(&m->backlog);
+	if (!m->arena)
+		return;
+	ibv_dereg_mr(m->mr);
+	weir_memory_unmap(m->arena, sizeof(struct arena));
+	m->arena = NULL;
+}
+
+struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
+						       unsigned int channel)
+{
+	return &arena_of(session)->handshakes[channel];
+}
+
+/* Posts one receive buffer; its index, beyond those of the handshake, is the wr_id. */
+static int post_recv(struct weir_session *session, unsigned int index)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)arena_of(session)->recvs[index],
+		.length = WIRE_MESSAGE_BYTES,
+		.lkey = session->messages.mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = WEIR_HANDSHAKE_WR_MAX + 1 + index, .sg_list = &sge,
+				  .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(session->links[0].id->qp, &wr, &bad);
+}
+
+int weir_messages_post(struct weir_session *session)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < WEIR_MESSAGE_RECVS; i++)
+		rc = post_recv(session, i);
+	return rc;
+}
+
+struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body)
+{
+	struct weir_parcel *parcel = malloc(sizeof(*parcel) + head->length);
+
+	if (!parcel)
+		return NULL;
+	parcel->head = *head;
+	if (head->length)
+		memcpy(parcel->body, body, head->length);
+	return parcel;
+}
+
+static bool has_buffer(const struct weir_messages *m)
+{
+	return !weir_list_is_empty(&m->free_outgoing);
+}
+
+static bool has_room(const struct weir_messages *m)
+{
+	return weir_list_is_empty(&m->backlog) && has_buffer(m) && wire_credit_has_room(&m->credit);
+}
+
+/*
+ * Hands a message to the engine. There is a credit for it, and a buffer. It has no deadline:
+ * a message that was dropped, and the credits that it carries, would be missed by nobody here,
+ * and calls have deadlines of their own.
+ */
+static int post(struct weir_session *session, struct wire_head head, const void *body)
+{
+	struct weir_messages *m = &session->messages;
+	struct weir_outgoing *out =
+		weir_list_entry(m->free_outgoing.next, struct weir_outgoing, link);
+	struct weir_req *req = &out->request.req;
+	int rc;
+
+	*req = (struct weir_req){
+		.op = WEIR_OP_SEND,
+		.nr_sge = 1,
+		.length = sizeof(head) + head.length,
+		.deadline_ns = WEIR_NEVER,
+		.sge[0] = { (uintptr_t)out->buffer, (uint32_t)sizeof(head) + head.length,
+			    m->mr->lkey },
+	};
+	rc = weir_engine_submit(&session->engine, req, weir_now_ns());
+	if (rc)
+		return rc;
+	head.credits = wire_credit_spend(&m->credit);
+	memcpy(out->buffer, &head, sizeof(head));
+	if (head.length)
+		memcpy(out->buffer + sizeof(head), body, head.length);
+	weir_list_del(&out->link);
+	return 0;
+}
+
+static void wake_waiting(struct weir_session *session)
+{
+	struct weir_list *list = &session->messages.waiting;
+
+	while (!weir_list_is_empty(list)) {
+		struct weir_sender *sender = weir_list_entry(list->next, struct weir_sender, link);
+
+		weir_list_del(&sender->link);
+		weir_waiter_done(&sender->waiter, session, 0);
+	}
+}
+
+void weir_messages_flush(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&m->backlog) && has_buffer(m) &&
+	       wire_credit_has_room(&m->credit)) {
+		struct weir_parcel *parcel =
+			weir_list_entry(m->backlog.next, struct weir_parcel, link);
+
+		weir_list_del(&parcel->link);
+		m->backlog_count--;
+		post(session, parcel->head, parcel->body); /* fails only if channel 0 did */
+		free(parcel);
+	}
+	if (wire_credit_is_due(&m->credit) && has_buffer(m))
+		post(session, (struct wire_head){ .kind = WIRE_CREDIT }, NULL);
+	if (has_room(m))
+		wake_waiting(session);
+}
+
+static void finish_outgoing(struct weir_request *request)
+{
+	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
+	struct weir_session *session = request->session;
+
+	weir_list_add(&session->messages.free_outgoing, &out->link);
+	weir_messages_flush(session);
+}
+
+static int enqueue(struct weir_messages *m, const struct wire_head *head, const void *data)
+{
+	struct weir_parcel *parcel;
+
+	if (m->backlog_count == WEIR_BACKLOG_MAX)
+		return -EAGAIN;
+	parcel = weir_parcel_make(head, data);
+	if (!parcel)
+		return -ENOMEM;
+	weir_list_add_tail(&m->backlog, &parcel->link);
+	m->backlog_count++;
+	return 0;
+}
+
+int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_t tag,
+		      const void *data, size_t length)
+{
+	struct weir_messages *m = &session->messages;
+	struct wire_head head = { .kind = kind, .tag = tag, .length = (uint32_t)length };
+
+	if (length > m->body_max)
+		return -EMSGSIZE;
+	if (session->down || session->stopping)
+		return -ENOTCONN;
+	return has_room(m) ? post(session, head, data) : enqueue(m, &head, data);
+}
+
+/* A donor that breaks the protocol is not talked to any more. */
+static void break_off(struct weir_session *session, int status)
+{
+	if (!session->down_status)
+		session->down_status = status;
+	weir_link_fail(&session->links[0]);
+}
+
+static int to_inbox(struct weir_messages *m, const struct wire_head *head, const void *body)
+{
+	struct weir_parcel *parcel = weir_parcel_make(head, body);
+
+	if (!parcel)
+		return -ENOMEM;
+	weir_list_add_tail(&m->inbox, &parcel->link);
+	m->inbox_count++;
+	return 0;
+}
+
+static int receive(struct weir_session *session, const void *data, size_t length)
+{
+	struct weir_messages *m = &session->messages;
+	struct wire_head head;
+	const void *body;
+	int rc;
+
+	rc = wire_control_decode(data, length, &head, &body);
+	if (!rc)
+		rc = wire_credit_received(&m->credit, head.credits);
+	if (rc)
+		return rc;
+	switch ((enum wire_kind)head.kind) {
+	case WIRE_ONEWAY:
+		return to_inbox(m, &head, body);
+	case WIRE_REPLY:
+	case WIRE_CONTROL_REPLY:
+		return weir_calls_answer(session, &head, body);
+	case WIRE_CREDIT:
+		return 0;
+	case WIRE_CALL:
+	case WIRE_CONTROL_CALL:
+		break;
+	}
+	return -EPROTO; /* a client is not asked */
+}
+
+static void take(struct weir_session *session, const struct ibv_wc *wc)
+{
+	unsigned int index;
+	int rc;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		weir_link_fail(&session->links[0]);
+		return;
+	}
+	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
+	session->counters.completions++;
+	rc = wc->opcode == IBV_WC_RECV /* a write with immediate fills no buffer */
+		     ? receive(session, arena_of(session)->recvs[index], wc->byte_len)
+		     : -EPROTO;
+	if (!rc)
+		rc = post_recv(session, index);
+	if (rc)
+		break_off(session, rc);
+}
+
+int weir_messages_poll(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+	struct ibv_wc wc;
+	int taken = 0;
+
+	while (m->inbox_count < WEIR_INBOX_MAX && ibv_poll_cq(session->recv_cq, 1, &wc) > 0) {
+		take(session, &wc);
+		taken++;
+	}
+	if (taken)
+		weir_messages_flush(session);
+	return taken;
+}
+
+bool weir_messages_are_sent(const struct weir_session *session)
+{
+	const struct weir_messages *m = &session->messages;
+	const struct weir_list *at;
+	unsigned int unused = 0;
+
+	for (at = m->free_outgoing.next; at != &m->free_outgoing; at = at->next)
+		unused++;
+	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
+}
+
+void weir_messages_down(struct weir_session *session)
+{
+	free_parcels(&session->messages.backlog);
+	session->messages.backlog_count = 0;
+	wake_waiting(session);
+}
+
+/*
+ * A callback cannot wait: its message goes to the backlog, when there is no room.
+ */
+static bool must_wait(const struct weir_session *session)
+{
+	return !session->down && !session->stopping && !has_room(&session->messages) &&
+	       !weir_deliver_is_inside();
+}
+
+/* With nic->lock held, which it gives up. Returns when there is room, or nothing to wait for. */
+static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
+{
+	struct weir_sender sender = { .waiter = WEIR_WAITER_INIT };
+
+	weir_list_add_tail(&session->messages.waiting, &sender.link);
+	weir_session_unlock(session);
+	if (weir_waiter_wait(&sender.waiter, session, SEND_SPIN_NS, deadline_ns))
+		return 0;
+	weir_session_lock(session);
+	weir_list_del(&sender.link);
+	weir_session_unlock(session);
+	return weir_waiter_is_done(&sender.waiter) ? 0 : -ETIMEDOUT;
+}
+
+int weir_send(struct weir_session *session, const void *data, size_t length)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	int rc;
+
+	if (length > session->messages.body_max)
+		return -EMSGSIZE;
+	weir_session_lock(session);
+	while (must_wait(session)) {
+		rc = wait_for_room(session, deadline_ns);
+		if (rc)
+			return rc;
+		weir_session_lock(session);
+	}
+	rc = weir_message_send(session, WIRE_ONEWAY, 0, data, length);
+	weir_pump_pull(session);
+	weir_pump_poll(session, weir_now_ns());
+	weir_pump_leave(session, false);
+	weir_deliver(session);
+	return rc;
+}

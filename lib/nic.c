@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/error.h"
+#include "lib/nic.h"
+
+#define RD_ATOMIC_MAX 16
+
+static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_nic *nics;
+
+static uint8_t rd_atomic_of(struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(context, &attr) || attr.max_qp_rd_atom < 1)
+		return 1;
+	return attr.max_qp_rd_atom < RD_ATOMIC_MAX ? (uint8_t)attr.max_qp_rd_atom : RD_ATOMIC_MAX;
+}
+
+/* Sections under the lock are short: a thread that spins a little seldom has to sleep. */
+static void lock_init(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static int nic_make(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
+		    struct weir_error *error)
+{
+	struct weir_nic *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	n->pd = ibv_alloc_pd(context);
+	if (!n->pd) {
+		int rc = -errno;
+
+		free(n);
+		return weir_fail(error, rc, "%s gives no protection domain: %s",
+				 ibv_get_device_name(context->device), weir_strerror(rc));
+	}
+	n->context = context;
+	n->rd_atomic = rd_atomic_of(context);
+	weir_window_init(&n->window, window_bytes, WEIR_WINDOW_WRS);
+	lock_init(&n->lock);
+	*nic = n;
+	return 0;
+}
+
+int weir_nic_get(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
+		 struct weir_error *error)
+{
+	struct weir_nic *n;
+	int rc = 0;
+
+	pthread_mutex_lock(&nics_lock);
+	for (n = nics; n && n->context != context;)
+		n = n->next;
+	if (!n) {
+		rc = nic_make(context, window_bytes, &n, error);
+		if (rc)
+			goto unlock;
+		n->next = nics;
+		nics = n;
+	}
+	n->users++;
+	*nic = n;
+unlock:
+	pthread_mutex_unlock(&nics_lock);
+	return rc;
+}
+
+void weir_nic_put(struct weir_nic *nic)
+{
+	struct weir_nic **place = &nics;
+
+	pthread_mutex_lock(&nics_lock);
+	if (--nic->users)
+		goto unlock;
+	while (*place != nic)
+		place = &(*place)->next;
+	*place = nic->next;
+	ibv_dealloc_pd(nic->pd);
+	pthread_mutex_destroy(&nic->lock);
+	free(nic);
+unlock:
+	pthread_mutex_unlock(&nics_lock);
+}

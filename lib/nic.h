@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the sessions of one process share on one device. */
+#ifndef WEIR_LIB_NIC_H
+#define WEIR_LIB_NIC_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+#include "core/window.h"
+
+#define WEIR_WINDOW_BYTES_DEFAULT (8u << 20)
+#define WEIR_WINDOW_BYTES_MIN (64u << 10)
+#define WEIR_WINDOW_WRS 4096
+
+/**
+ * struct weir_nic - one device, as this process uses it
+ * @lock: guards @window, the engines that take from it, and all else in their sessions that
+ *	says so. Innermost but for the locks of queues and pools; callbacks run without it.
+ * @context: the connection manager's, which lives while a session has a connection
+ * @pd: of all sessions, so that they may share memory
+ * @rd_atomic: RDMA reads and atomics in flight that a QP can have
+ * @window: what may be in flight
+ * @users, @next: the list of NICs'
+ */
+struct weir_nic {
+	pthread_mutex_t lock;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	uint8_t rd_atomic;
+	struct weir_window window;
+	unsigned int users;
+	struct weir_nic *next;
+};
+
+/**
+ * weir_nic_get() - the NIC of a device; the first one to ask makes it
+ * @context: the device, opened
+ * @window_bytes: of the window, if it is made now
+ * @nic: receives it; give it back with weir_nic_put()
+ *
+ * Context: any thread. Return: 0; -ENOMEM; what the device says.
+ */
+int weir_nic_get(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
+		 struct weir_error *error);
+
+/* The last one to leave unmakes it. */
+void weir_nic_put(struct weir_nic *nic);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/deliver.h"
+#include "lib/pump.h"
+#include "lib/session.h"
+
+static struct weir_session *session_of(struct weir_engine *engine)
+{
+	return container_of(engine, struct weir_session, engine);
+}
+
+void weir_pump_pull(struct weir_session *session)
+{
+	struct weir_action action;
+
+	while (weir_engine_next(&session->engine, &action)) {
+		switch (action.type) {
+		case WEIR_ACTION_POST:
+			weir_link_post(&session->links[action.channel], action.wr);
+			break;
+		case WEIR_ACTION_DONE:
+			weir_request_finish(container_of(action.req, struct weir_request, req));
+			break;
+		case WEIR_ACTION_WAKE:
+			weir_pump_kick(session_of(action.engine));
+			break;
+		case WEIR_ACTION_FAIL:
+			weir_link_fail(&session->links[action.channel]);
+			break;
+		}
+	}
+}
+
+static uint64_t deadline_ns(const struct weir_session *session)
+{
+	uint64_t engine_ns = weir_engine_deadline_ns(&session->engine);
+	uint64_t calls_ns = session->calls.next_deadline_ns;
+
+	return engine_ns < calls_ns ? engine_ns : calls_ns;
+}
+
+static void expire(struct weir_session *session, uint64_t now_ns)
+{
+	if (now_ns < deadline_ns(session))
+		return;
+	weir_engine_expired(&session->engine, now_ns);
+	weir_calls_expire(session, now_ns);
+}
+
+static void last_link_is_down(struct weir_session *session)
+{
+	session->down = true;
+	session->down_due = session->options.on_down && !session->stopping;
+	weir_messages_down(session);
+	weir_calls_down(session, -ECONNRESET);
+	weir_pump_pull(session);
+	if (session->down_due)
+		weir_pump_kick(session);
+}
+
+/*
+ * Without channel 0 a session can neither say nor ask anything, so the others go with it.
+ * Returns whether any link went down.
+ */
+static bool settle(struct weir_session *session)
+{
+	unsigned int i, settled = 0;
+
+	for (i = 0; i < session->nr_links; i++) {
+		if (session->links[0].state != WEIR_LINK_UP)
+			weir_link_fail(&session->links[i]);
+		settled += weir_link_settle(&session->links[i]);
+	}
+	session->links_up -= settled;
+	return settled;
+}
+
+int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
+{
+	unsigned int i;
+	int events = 0;
+
+	for (i = 0; i < session->nr_links; i++) {
+		if (session->links[i].in_flight)
+			events += weir_link_poll(&session->links[i], now_ns);
+	}
+	events += weir_messages_poll(session);
+	expire(session, now_ns);
+	weir_pump_pull(session);
+	if (settle(session)) {
+		weir_pump_pull(session);
+		if (!session->links_up && !session->down)
+			last_link_is_down(session);
+	}
+	return events;
+}
+
+static bool arm(struct ibv_cq *cq, bool *armed)
+{
+	if (*armed)
+		return false;
+	*armed = !ibv_req_notify_cq(cq, 0);
+	return true;
+}
+
+static bool arm_all(struct weir_session *session, bool receive)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		struct weir_link *link = &session->links[i];
+
+		if (link->in_flight)
+			any |= arm(link->cq, &link->armed);
+	}
+	if (receive && session->recv_cq && !session->down)
+		any |= arm(session->recv_cq, &session->recv_armed);
+	return any;
+}
+
+static void set_timer(struct weir_session *session)
+{
+	uint64_t ns = deadline_ns(session);
+	struct itimerspec at = { .it_value = weir_timespec(ns) };
+
+	if (ns >= session->timer_ns)
+		return;
+	session->timer_ns = ns;
+	timerfd_settime(session->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+int weir_pump_leave(struct weir_session *session, bool receive)
+{
+	int events = 0;
+
+	/* What completed between the last poll and the arming raised no event. What the poll
+	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */
+	while (arm_all(session, receive))
+		events += weir_pump_poll(session, weir_now_ns());
+	set_timer(session);
+	return events;
+}
+
+void weir_pump_kick(struct weir_session *session)
+{
+	uint64_t one = 1;
+
+	if (write(session->kick_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full, so it is readable already */
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof(count)) > 0)
+		;
+}
+
+static void take_cq_events(struct weir_session *session)
+{
+	struct ibv_cq *cq;
+	void *context;
+	unsigned int i;
+
+	while (!ibv_get_cq_event(session->comp, &cq, &context)) {
+		ibv_ack_cq_events(cq, 1);
+		session->counters.events++;
+		if (cq == session->recv_cq)
+			session->recv_armed = false;
+		for (i = 0; i < session->nr_links; i++) {
+			if (cq == session->links[i].cq)
+				session->links[i].armed = false;
+		}
+	}
+}
+
+static void take_event(struct weir_session *session, int fd)
+{
+	if (fd == session->comp->fd) {
+		take_cq_events(session);
+	} else if (fd == session->cm->fd) {
+		weir_session_hear(session);
+	} else {
+		drain(fd);
+		if (fd == session->timer_fd)
+			session->timer_ns = UINT64_MAX;
+	}
+}
+
+int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
+{
+	struct epoll_event events[4];
+	int i, ready, handled;
+
+	ready = epoll_wait(session->epoll_fd, events, 4, timeout_ms);
+	weir_session_lock(session);
+	for (i = 0; i < ready; i++)
+		take_event(session, events[i].data.fd);
+	handled = weir_pump_poll(session, weir_now_ns());
+	handled += weir_pump_leave(session, receive);
+	if (session->down_due) /* not all callers tell it, and the kick may have been taken */
+		weir_pump_kick(session);
+	weir_deliver(session);
+	return handled;
+}
+
+void weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter)
+{
+	weir_session_lock(session);
+	weir_pump_poll(session, weir_now_ns());
+	if (weir_waiter_is_done(waiter))
+		weir_pump_leave(session, false);
+	weir_deliver(session);
+}

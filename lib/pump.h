@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The pump: does what the engine decides, and tells it what happened.
+ *
+ * All but weir_pump_step(), weir_pump_spin() and weir_pump_kick(): with nic->lock held.
+ * Whoever polls or pulls leaves in the end, by weir_pump_leave(): what it posted must not
+ * complete unseen.
+ */
+#ifndef WEIR_LIB_PUMP_H
+#define WEIR_LIB_PUMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_session;
+struct weir_waiter;
+
+/* Does all that the engine wants done now. */
+void weir_pump_pull(struct weir_session *session);
+
+/* Looks at all CQs and deadlines once, and pulls. Return: completions seen. */
+int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
+
+/**
+ * weir_pump_leave() - go away, with things in flight
+ * @receive: arm channel 0's receives, too; the session's thread sees to them otherwise
+ *
+ * Arms what would otherwise complete unseen, polls once more, and sets the timer.
+ * Return: completions seen.
+ */
+int weir_pump_leave(struct weir_session *session, bool receive);
+
+/**
+ * weir_pump_step() - one round: take events, poll, deliver
+ * @timeout_ms: how long to sleep for an event first; -1: for ever
+ * @receive: as weir_pump_leave()
+ *
+ * Context: without nic->lock. Return: events handled.
+ */
+int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive);
+
+/* One round of a waiter that will come again soon: arms nothing until @waiter is done. */
+void weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter);
+
+/* Wakes who sleeps on the session's descriptor. */
+void weir_pump_kick(struct weir_session *session);
+
+#endif

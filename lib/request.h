@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Requests from the inside: the core's request, and who wants to know that it is done. */
+#ifndef WEIR_LIB_REQUEST_H
+#define WEIR_LIB_REQUEST_H
+
+#include <weir/request.h>
+#include "core/request.h"
+
+struct weir_session;
+struct weir_waiter;
+
+/**
+ * struct weir_request - one in flight
+ * @req: for the engine
+ * @session: whose
+ * @link: among the live, the free, or those whose callbacks wait to be run
+ * @finish: takes it back from the engine, with nic->lock held
+ * @completion: the user's wish
+ * @waiter: a blocking helper's instead
+ */
+struct weir_request {
+	struct weir_req req;
+	struct weir_session *session;
+	struct weir_list link;
+	void (*finish)(struct weir_request *request);
+	union {
+		struct weir_completion completion;
+		struct weir_waiter *waiter;
+	};
+};
+
+/* The engine is done with @request. With nic->lock held. */
+static inline void weir_request_finish(struct weir_request *request)
+{
+	request->finish(request);
+}
+
+/* Runs the callback of a request from session->done. Without the lock. */
+void weir_request_deliver(struct weir_request *request);
+
+/* Makes it free to be used again. With nic->lock held. */
+void weir_request_recycle(struct weir_request *request);
+
+/* Frees the memory of all. Nothing may be submitted any more. */
+void weir_requests_fini(struct weir_session *session);
+
+/**
+ * weir_request_barrier_wait(), weir_request_transfer_wait() - submit, with a thread that waits
+ * @waiter: initialised; told when it is done
+ *
+ * Unlike the public calls they leave the CQs unarmed: @waiter's thread polls.
+ * Return: as the public calls.
+ */
+int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter);
+int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			       const struct weir_iov *iov, uint64_t compare, uint64_t operand,
+			       struct weir_waiter *waiter);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/error.h"
+#include "lib/memory.h"
+#include "lib/pump.h"
+#include "lib/region.h"
+#include "lib/session.h"
+#include "lib/thread.h"
+
+static int options_fill(struct weir_session_options *o, const struct weir_session_options *given,
+			struct weir_error *error)
+{
+	memset(o, 0, sizeof(*o));
+	if (given)
+		*o = *given;
+	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
+	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
+	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
+	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
+	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
+	if (o->channels > WEIR_CHANNEL_MAX)
+		return weir_fail(error, -EINVAL, "%u channels are too many: at most %d",
+				 o->channels, WEIR_CHANNEL_MAX);
+	if (o->depth > WEIR_DEPTH_MAX)
+		return weir_fail(error, -EINVAL, "a depth of %u is too much: at most %d", o->depth,
+				 WEIR_DEPTH_MAX);
+	if (o->window_bytes < WEIR_WINDOW_BYTES_MIN)
+		return weir_fail(error, -EINVAL,
+				 "a window of %llu bytes is too small: at least %u",
+				 (unsigned long long)o->window_bytes, WEIR_WINDOW_BYTES_MIN);
+	if (o->retries > UINT8_MAX)
+		return weir_fail(error, -EINVAL, "%u retries are too many: at most %d", o->retries,
+				 UINT8_MAX);
+	return 0;
+}
+
+/* Descriptors inside the session's own, so that a program needs to watch one only. */
+static int watch(struct weir_session *session, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+static int open_fds(struct weir_session *session)
+{
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	session->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	session->lead_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	session->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (session->epoll_fd < 0 || session->kick_fd < 0 || session->lead_fd < 0 ||
+	    session->timer_fd < 0)
+		return -errno;
+	session->timer_ns = UINT64_MAX;
+	return watch(session, session->kick_fd) || watch(session, session->timer_fd) ? -errno : 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void init_lists(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	weir_list_init(&session->done);
+	weir_list_init(&session->free_requests);
+	weir_list_init(&session->live_requests);
+	weir_list_init(&session->regions);
+	weir_list_init(&session->memories);
+	weir_list_init(&session->pools);
+	weir_list_init(&session->calls.free);
+	weir_list_init(&session->calls.done);
+	weir_list_init(&m->free_outgoing);
+	weir_list_init(&m->backlog);
+	weir_list_init(&m->waiting);
+	weir_list_init(&m->inbox);
+}
+
+static struct weir_session *session_alloc(const struct weir_session_options *options)
+{
+	struct weir_session *session = calloc(1, sizeof(*session));
+	uint16_t i;
+
+	if (!session)
+		return NULL;
+	session->options = *options;
+	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
+		session->links[i].session = session;
+		session->links[i].number = i;
+	}
+	init_lists(session);
+	pthread_cond_init(&session->idle, NULL);
+	pthread_cond_init(&session->lead, NULL);
+	pthread_mutex_init(&session->stage_lock, NULL);
+	pthread_mutex_init(&session->hold_lock, NULL);
+	return session;
+}
+
+/* In the order that the verbs want. */
+void weir_session_free(struct weir_session *session)
+{
+	uint16_t i;
+
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
+		weir_session_disconnect(session, i);
+	weir_regions_fini(session);
+	weir_pools_fini(session);
+	weir_memories_fini(session);
+	weir_messages_fini(session);
+	weir_calls_fini(&session->calls);
+	weir_requests_fini(session);
+	if (session->recv_cq)
+		ibv_destroy_cq(session->recv_cq);
+	if (session->comp)
+		ibv_destroy_comp_channel(session->comp);
+	if (session->nic)
+		weir_nic_put(session->nic);
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
+		if (session->links[i].id)
+			rdma_destroy_id(session->links[i].id);
+	}
+	if (session->cm)
+		rdma_destroy_event_channel(session->cm);
+	close_fd(session->epoll_fd);
+	close_fd(session->kick_fd);
+	close_fd(session->lead_fd);
+	close_fd(session->timer_fd);
+	pthread_cond_destroy(&session->idle);
+	pthread_cond_destroy(&session->lead);
+	pthread_mutex_destroy(&session->stage_lock);
+	pthread_mutex_destroy(&session->hold_lock);
+	free(session->wrs);
+	free(session);
+}
+
+/* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
+static int engine_init(struct weir_session *session)
+{
+	unsigned int nr_wrs = session->options.channels * session->options.depth;
+	struct weir_engine_config config = {
+		.fragment_bytes = WEIR_FRAGMENT_BYTES,
+		.seed = weir_now_ns(),
+	};
+
+	if (session->nic->window.bytes_max < config.fragment_bytes)
+		config.fragment_bytes = (uint32_t)session->nic->window.bytes_max;
+	session->wrs = calloc(nr_wrs, sizeof(*session->wrs));
+	if (!session->wrs)
+		return -ENOMEM;
+	return weir_engine_init(&session->engine, &config, &session->nic->window, session->wrs,
+				nr_wrs);
+}
+
+static int session_prepare(struct weir_session *session, struct weir_error *error)
+{
+	int rc = weir_calls_init(&session->calls);
+
+	if (rc)
+		return weir_fail(error, rc, "out of memory");
+	rc = open_fds(session);
+	if (rc)
+		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
+	session->cm = rdma_create_event_channel();
+	if (!session->cm)
+		return weir_fail(error, -ENODEV,
+				 "no RDMA device and no connection manager here: 'weir doctor' "
+				 "says what to do");
+	rc = set_nonblocking(session->cm->fd);
+	if (!rc)
+		rc = watch(session, session->cm->fd);
+	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
+}
+
+int weir_session_attach(struct weir_session *session, struct ibv_context *context,
+			struct weir_error *error)
+{
+	int rc;
+
+	if (session->nic && session->nic->context == context)
+		return 0;
+	if (session->nic)
+		return weir_fail(error, -ENODEV, "the route to %s changed devices", session->peer);
+	rc = weir_nic_get(context, session->options.window_bytes, &session->nic, error);
+	if (rc)
+		return rc;
+	session->comp = ibv_create_comp_channel(context);
+	if (!session->comp)
+		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
+	session->recv_cq = ibv_create_cq(context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL,
+					 session->comp, 0);
+	if (!session->recv_cq)
+		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
+	rc = set_nonblocking(session->comp->fd);
+	if (!rc)
+		rc = watch(session, session->comp->fd);
+	if (!rc)
+		rc = engine_init(session);
+	if (rc)
+		return weir_fail(error, rc, "cannot set up the session: %s", weir_strerror(rc));
+	return weir_messages_init(session, error);
+}
+
+static int session_connect(struct weir_session *session, const struct sockaddr *address,
+			   struct weir_error *error)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	uint16_t i;
+	int rc;
+
+	for (i = 0; i < session->options.channels; i++) {
+		rc = weir_session_connect(session, i, address, deadline_ns, error);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int session_open(const struct weir_session_options *options,
+			const struct sockaddr *address, struct weir_session **out,
+			struct weir_error *error)
+{
+	struct weir_session *session = session_alloc(options);
+	int rc;
+
+	if (!session)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	rc = session_prepare(session, error);
+	if (!rc)
+		rc = session_connect(session, address, error);
+	if (!rc)
+		rc = weir_thread_start(session, error);
+	if (rc) {
+		weir_session_free(session);
+		return rc;
+	}
+	*out = session;
+	return 0;
+}
+
+/* Another address of the same name may do better, unless the donor itself has spoken. */
+static bool is_worth_another(int status)
+{
+	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
+}
+
+int weir_session_open(const char *donor, const struct weir_session_options *options,
+		      struct weir_session **session, struct weir_error *error)
+{
+	struct weir_session_options filled;
+	struct addrinfo *list, *at;
+	int rc;
+
+	rc = options_fill(&filled, options, error);
+	if (rc)
+		return rc;
+	rc = weir_address_resolve(donor, NULL, &list, error);
+	if (rc)
+		return rc;
+	for (at = list; at; at = at->ai_next) {
+		rc = session_open(&filled, at->ai_addr, session, error);
+		if (!is_worth_another(rc))
+			break;
+	}
+	freeaddrinfo(list);
+	return rc;
+}
+
+int weir_session_fd(const struct weir_session *session)
+{
+	return session->epoll_fd;
+}
+
+int weir_session_process(struct weir_session *session)
+{
+	int handled = weir_pump_step(session, 0, true);
+
+	if (session->options.no_thread)
+		weir_thread_tell_down(session);
+	return handled;
+}
+
+void weir_session_info(const struct weir_session *session, struct weir_session_info *info)
+{
+	struct weir_session *s = (struct weir_session *)session; /* for its lock */
+
+	memset(info, 0, sizeof(*info));
+	snprintf(info->device, sizeof(info->device), "%s",
+		 ibv_get_device_name(s->nic->context->device));
+	snprintf(info->peer, sizeof(info->peer), "%s", s->peer);
+	info->incarnation = s->incarnation;
+	info->quota_bytes = s->quota_bytes;
+	weir_session_lock(s);
+	info->channels = s->links_up;
+	info->requests = s->counters.requests;
+	info->work_requests = s->counters.work_requests;
+	info->doorbells = s->counters.doorbells;
+	info->completions = s->counters.completions;
+	info->events = s->counters.events;
+	info->bytes_read = s->counters.bytes_read;
+	info->bytes_written = s->counters.bytes_written;
+	info->retries = s->counters.retries;
+	info->errors = s->counters.errors;
+	weir_session_unlock(s);
+}
+
+int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
+		       struct ibv_cq **cq, struct ibv_qp **qp)
+{
+	if (channel >= session->nr_links)
+		return -EINVAL;
+	*pd = session->nic->pd;
+	*cq = session->links[channel].cq;
+	*qp = session->links[channel].id->qp;
+	return 0;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A session from the inside.
+ *
+ * Threads. Whoever submits or waits also polls, so that a small request costs no change of
+ * thread. The session's own thread, unless the user wants none, sleeps until a CQ
+ * raises an event, a timer runs out or the connection manager speaks. A CQ is armed only by
+ * those who leave something in flight behind (weir_pump_leave()): what completes under the
+ * hands of its submitter wakes nobody.
+ *
+ * One lock, the NIC's, guards everything below that changes, unless noted. Completions that
+ * are callbacks are delivered without it (deliver.h).
+ */
+#ifndef WEIR_LIB_SESSION_H
+#define WEIR_LIB_SESSION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/session.h>
+#include "core/engine.h"
+#include "lib/address.h"
+#include "lib/call.h"
+#include "lib/link.h"
+#include "lib/message.h"
+#include "lib/nic.h"
+
+#define WEIR_CHANNELS_DEFAULT 2
+#define WEIR_DEPTH_DEFAULT 128
+#define WEIR_DEPTH_MAX 4096
+#define WEIR_TIMEOUT_NS_DEFAULT (10 * WEIR_NS_PER_S)
+#define WEIR_RETRIES_DEFAULT 3
+#define WEIR_FRAGMENT_BYTES (1u << 20)
+
+/**
+ * struct weir_session - one client's connections to one donor
+ * @options: with the defaults filled in
+ * @nic: where it runs
+ * @engine, @wrs: the pipeline, and its WRs
+ * @links: the channels, @nr_links of them; @links_up are UP or FAILING
+ * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
+ * @peer: "address:port"
+ * @comp: where all CQs of the session raise their events
+ * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_link
+ * @cm: where the connection manager speaks
+ * @epoll_fd: readable when any of @comp, @cm, @kick_fd, @timer_fd is
+ * @kick_fd: an eventfd, to wake who sleeps on @epoll_fd
+ * @lead_fd: an eventfd, to wake the waiter that sleeps on @epoll_fd; without a thread only
+ * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
+ * @thread: the session's own, unless options.no_thread
+ * @stopping: no more submits; the thread ends
+ * @down, @down_status: no channel is left
+ * @down_due: options.on_down has yet to be told
+ * @spinners: waiters that poll now; atomic. @spun: something was waited for since the
+ *	thread looked last; atomic
+ * @sleepers: waiters that sleep
+ * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
+ * @delivering: threads that run callbacks; @idle: when there are none
+ * @done: requests whose callbacks wait to be run
+ * @free_requests, @live_requests: those not in use, and those submitted
+ * @messages: what travels on channel 0
+ * @calls: which of those wait for an answer
+ * @stage, @stage_lock: the pool of the blocking helpers, made when it is first wanted
+ * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
+ * @counters: what weir_session_info() tells
+ */
+struct weir_session {
+	struct weir_session_options options;
+	struct weir_nic *nic;
+	struct weir_engine engine;
+	struct weir_wr *wrs;
+	struct weir_link links[WEIR_CHANNEL_MAX];
+	unsigned int nr_links;
+	unsigned int links_up;
+
+	uint64_t id;
+	uint64_t incarnation;
+	uint64_t quota_bytes;
+	char peer[WEIR_ADDRESS_MAX];
+
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *recv_cq;
+	bool recv_armed;
+	struct rdma_event_channel *cm;
+	int epoll_fd;
+	int kick_fd;
+	int lead_fd;
+	int timer_fd;
+	uint64_t timer_ns;
+
+	pthread_t thread;
+	bool has_thread;
+	bool stopping;
+	bool down;
+	bool down_due;
+	int down_status;
+
+	unsigned int spinners;
+	bool spun;
+	unsigned int sleepers;
+	bool leading;
+	pthread_cond_t lead;
+
+	unsigned int delivering;
+	pthread_cond_t idle;
+	struct weir_list done;
+	struct weir_list free_requests;
+	struct weir_list live_requests;
+
+	struct weir_messages messages;
+	struct weir_calls calls;
+
+	pthread_mutex_t stage_lock;
+	struct weir_pool *stage;
+
+	pthread_mutex_t hold_lock;
+	struct weir_list regions;
+	struct weir_list memories;
+	struct weir_list pools;
+
+	struct {
+		uint64_t requests, work_requests, doorbells, completions, events;
+		uint64_t bytes_read, bytes_written, retries, errors;
+	} counters;
+};
+
+/**
+ * weir_session_connect() - bring up one channel, from address to proof
+ * @number: of the channel; they come up in order, from 0
+ * @address: of the donor
+ * @deadline_ns: when to give up
+ *
+ * Only before the session's thread starts. On failure weir_session_disconnect() cleans up.
+ * Return: as weir_session_open().
+ */
+int weir_session_connect(struct weir_session *session, uint16_t number,
+			 const struct sockaddr *address, uint64_t deadline_ns,
+			 struct weir_error *error);
+
+/* What a session has once, and only a device can give; the first channel to come up finds it. */
+int weir_session_attach(struct weir_session *session, struct ibv_context *context,
+			struct weir_error *error);
+
+/* Frees whatever there is. No thread knows the session any more, and nothing is in flight. */
+void weir_session_free(struct weir_session *session);
+
+/* Lets go of a channel's QP, CQ and connection. Nothing may be in flight there. */
+void weir_session_disconnect(struct weir_session *session, uint16_t number);
+
+/* Takes what the connection manager has to say; a lost connection fails its link. */
+void weir_session_hear(struct weir_session *session);
+
+/* Puts @link in one of the lists of what the user holds, or takes it out. */
+static inline void weir_session_hold(struct weir_session *session, struct weir_list *list,
+				     struct weir_list *link)
+{
+	pthread_mutex_lock(&session->hold_lock);
+	weir_list_add_tail(list, link);
+	pthread_mutex_unlock(&session->hold_lock);
+}
+
+static inline void weir_session_release(struct weir_session *session, struct weir_list *link)
+{
+	pthread_mutex_lock(&session->hold_lock);
+	weir_list_del(link);
+	pthread_mutex_unlock(&session->hold_lock);
+}
+
+static inline void weir_session_lock(struct weir_session *session)
+{
+	pthread_mutex_lock(&session->nic->lock);
+}
+
+static inline void weir_session_unlock(struct weir_session *session)
+{
+	pthread_mutex_unlock(&session->nic->lock);
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * With a session thread, who sleeps is woken by it, over a futex. Without one, the first
+ * to sleep leads: it sleeps on the session's descriptor and polls for all; the others
+ * wait until they are done or the leader leaves.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/deliver.h"
+#include "lib/pump.h"
+#include "lib/session.h"
+#include "lib/waiter.h"
+
+enum { WAITING, ASLEEP, DONE };
+
+bool weir_waiter_is_done(struct weir_waiter *waiter)
+{
+	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == DONE;
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+	struct timespec at = weir_timespec(deadline_ns);
+
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+		deadline_ns == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts. */
+void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status)
+{
+	uint64_t one = 1;
+
+	waiter->status = status;
+	if (__atomic_exchange_n(&waiter->state, DONE, __ATOMIC_ACQ_REL) != ASLEEP)
+		return;
+	if (session->has_thread) {
+		futex_wake(&waiter->state);
+		return;
+	}
+	pthread_cond_broadcast(&session->lead);
+	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
+		return; /* full, and so readable */
+}
+
+/* Polls until @until_ns. One thread at a time: others would only be in its way. */
+static void spin(struct weir_waiter *waiter, struct weir_session *session, uint64_t until_ns)
+{
+	if (__atomic_fetch_add(&session->spinners, 1, __ATOMIC_ACQ_REL) == 0) {
+		do {
+			weir_pump_spin(session, waiter);
+			if (weir_waiter_is_done(waiter))
+				break;
+			sched_yield(); /* whom we wait for may want this very CPU */
+		} while (weir_now_ns() < until_ns);
+	}
+	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&session->spinners, 1, __ATOMIC_ACQ_REL);
+}
+
+/* From here on nobody may leave this waiter's completion unseen. */
+static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session)
+{
+	uint32_t waiting = WAITING;
+
+	weir_session_lock(session);
+	session->sleepers++;
+	__atomic_compare_exchange_n(&waiter->state, &waiting, ASLEEP, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
+	weir_pump_leave(session, true);
+	weir_deliver(session);
+}
+
+static void sleep_on_futex(struct weir_waiter *waiter, uint64_t deadline_ns)
+{
+	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns)
+		futex_wait(&waiter->state, ASLEEP, deadline_ns);
+}
+
+/* Both with nic->lock held; they give it up while they sleep. */
+static void lead(struct weir_session *session, uint64_t deadline_ns)
+{
+	struct pollfd fds[2] = { { .fd = session->epoll_fd, .events = POLLIN },
+				 { .fd = session->lead_fd, .events = POLLIN } };
+	uint64_t count;
+
+	session->leading = true;
+	weir_session_unlock(session);
+	poll(fds, 2, weir_poll_ms(deadline_ns));
+	if (fds[1].revents && read(session->lead_fd, &count, sizeof(count)) < 0)
+		count = 0; /* nothing there: fine */
+	weir_pump_step(session, 0, true);
+	weir_session_lock(session);
+	session->leading = false;
+	pthread_cond_broadcast(&session->lead);
+}
+
+static void follow(struct weir_session *session, uint64_t deadline_ns)
+{
+	struct timespec at = weir_timespec(deadline_ns);
+
+	if (deadline_ns == UINT64_MAX)
+		pthread_cond_wait(&session->lead, &session->nic->lock);
+	else
+		pthread_cond_clockwait(&session->lead, &session->nic->lock, CLOCK_MONOTONIC, &at);
+}
+
+static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session *session,
+				 uint64_t deadline_ns)
+{
+	weir_session_lock(session);
+	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns) {
+		if (session->leading)
+			follow(session, deadline_ns);
+		else
+			lead(session, deadline_ns);
+	}
+	weir_session_unlock(session);
+}
+
+bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session, uint64_t spin_ns,
+		      uint64_t deadline_ns)
+{
+	uint64_t until_ns;
+
+	if (weir_waiter_is_done(waiter))
+		return true;
+	until_ns = weir_after_ns(weir_now_ns(), spin_ns);
+	spin(waiter, session, until_ns < deadline_ns ? until_ns : deadline_ns);
+	if (weir_waiter_is_done(waiter))
+		return true;
+
+	fall_asleep(waiter, session);
+	if (session->has_thread)
+		sleep_on_futex(waiter, deadline_ns);
+	else
+		sleep_without_thread(waiter, session, deadline_ns);
+	weir_session_lock(session);
+	session->sleepers--;
+	weir_session_unlock(session);
+	return weir_waiter_is_done(waiter);
+}

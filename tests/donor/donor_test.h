@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the donor's tests share: a donor of their own on any port, and keys. */
+#ifndef TESTS_DONOR_TEST_H
+#define TESTS_DONOR_TEST_H
+
+#include <poll.h>
+#include <weir/donor.h>
+
+#include "lib/clock.h"
+#include "tests/donor/raw.h"
+#include "tests/wire/cmocka_all.h"
+
+#define MIB (1u << 20)
+#define SOON_MS 5000
+
+extern struct weir_key key_a, key_b;
+
+struct fixture {
+	struct weir_donor *donor;
+	struct weir_donor_info info;
+	struct weir_donor_options options;
+};
+
+/* Opens a donor with keys A and B, 16 MiB, 8 of them each client's, and what @options adds. */
+void donor_start(struct fixture *f, const struct weir_donor_options *options);
+void donor_stop(struct fixture *f);
+
+/* Reads the donor's figures into f->info. */
+const struct weir_donor_info *donor_look(struct fixture *f);
+
+/* Tries @condition until it is true, or not SOON. */
+#define assert_soon(condition)                                                                     \
+	do {                                                                                       \
+		uint64_t _end = weir_now_ns() + SOON_MS * WEIR_NS_PER_MS;                          \
+		bool _is_true;                                                                     \
+                                                                                                   \
+		while (!(_is_true = (condition)) && weir_now_ns() < _end)                          \
+			poll(NULL, 0, 2);                                                          \
+		if (!_is_true)                                                                     \
+			fail_msg("not within %d ms: %s", SOON_MS, #condition);                     \
+	} while (0)
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "tests/donor/donor_test.h"
+
+struct weir_key key_a = { .length = 16, .bytes = "aaaaaaaaaaaaaaaa" };
+struct weir_key key_b = { .length = 16, .bytes = "bbbbbbbbbbbbbbbb" };
+
+static void on_log(void *arg, enum weir_log_level level, const char *line)
+{
+	(void)arg;
+	if (getenv("WEIR_TEST_VERBOSE"))
+		fprintf(stderr, "# donor %d: %s\n", level, line);
+}
+
+void donor_start(struct fixture *f, const struct weir_donor_options *options)
+{
+	static const struct weir_key *const keys[] = { &key_a, &key_b };
+	struct weir_error error = { "" };
+
+	memset(f, 0, sizeof(*f));
+	if (options)
+		f->options = *options;
+	if (!f->options.listen)
+		f->options.listen = "127.0.0.1:0";
+	if (!f->options.keys) {
+		f->options.keys = keys;
+		f->options.nr_keys = 2;
+	}
+	if (!f->options.memory_bytes)
+		f->options.memory_bytes = 16 * MIB;
+	if (!f->options.quota_bytes)
+		f->options.quota_bytes = 8 * MIB;
+	f->options.on_log = on_log;
+	if (weir_donor_open(&f->options, &f->donor, &error))
+		fail_msg("%s", error.text);
+	donor_look(f);
+}
+
+void donor_stop(struct fixture *f)
+{
+	weir_donor_close(f->donor);
+}
+
+const struct weir_donor_info *donor_look(struct fixture *f)
+{
+	weir_donor_info(f->donor, &f->info);
+	return &f->info;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Runs docs/examples: each must say what it is there to show, and end well.
+
+The first argument is what they are run with as LD_PRELOAD, the second the donor, the others
+are the programs that talk to it.
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+PRELOAD, DONOR, PROGRAMS = sys.argv[1], sys.argv[2], sys.argv[3:]
+ENVIRONMENT = dict(os.environ, LD_PRELOAD=PRELOAD)
+
+# What each prints, in order.
+SAYS = {
+    'read_write': ['success: over the weir'],
+    'async': ['256 writes done, 0 failed'],
+    'queue': ['64 reads done'],
+    'pools': ['both buffers are out', 'head, body'],
+    'atomics': ['the counter was 999 before the last addition', 'the lock was free and is ours',
+                'now 17 holds it'],
+    'messages': ['the donor answers A QUESTION', 'the donor says A REMARK'],
+    'regions': ['blackboard: 65536 bytes, held by 2',
+                "the other client reads 'chalk', and may not write"],
+    'event_loop': ['answer: FIRST', 'answer: SECOND'],
+}
+
+
+class Examples(unittest.TestCase):
+    def setUp(self):
+        address = os.environ.get('WEIR_TEST_ADDRESS', '127.0.0.1')
+        self.donor = subprocess.Popen([DONOR, address + ':0'], stdout=subprocess.PIPE, text=True,
+                                      env=ENVIRONMENT)
+        self.address = self.donor.stdout.readline().strip()
+        self.assertTrue(self.address, 'the donor does not listen')
+
+    def tearDown(self):
+        self.donor.terminate()
+        self.donor.stdout.close()
+        self.assertEqual(self.donor.wait(timeout=10), 0)
+
+    def test_each_says_what_it_shows(self):
+        names = set()
+        for program in PROGRAMS:
+            name = os.path.basename(program).removeprefix('example_')
+            names.add(name)
+            with self.subTest(name):
+                run = subprocess.run([program, self.address], capture_output=True, text=True,
+                                     timeout=60, env=ENVIRONMENT)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertEqual(run.stderr, '')
+                where = 0
+                for line in SAYS[name]:
+                    where = run.stdout.find(line, where)
+                    self.assertGreaterEqual(where, 0, f'{line!r} not in {run.stdout!r}')
+        self.assertEqual(names, set(SAYS))
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])

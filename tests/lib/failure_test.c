@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Donors that die, requests that are too slow, or not wanted any more. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#define DEAD_NS (10 * SECOND_NS) /* nothing may take longer after a death */
+
+struct state {
+	struct donor donor;
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_pool *pool;
+	struct tally tally, down;
+};
+
+static void on_down(void *arg, int status)
+{
+	struct state *s = arg;
+
+	tally_done(&s->down, status);
+}
+
+static int setup_with(void **out, struct weir_session_options options)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	options.on_down = on_down;
+	options.arg = s;
+	donor_start(&s->donor, "67108864", NULL);
+	s->session = session_to(&s->donor, &options);
+	s->region = region_of(s->session, 32 * MIB);
+	assert_int_equal(weir_pool_create(s->session, 16 * MIB, 2, &s->pool, NULL), 0);
+	*out = s;
+	return 0;
+}
+
+static int setup(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ 0 });
+}
+
+static int setup_narrow(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .window_bytes = 64 << 10 });
+}
+
+static int setup_driven(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .no_thread = true });
+}
+
+static int release(struct state *s)
+{
+	weir_pool_destroy(s->pool);
+	weir_region_close(s->region);
+	weir_session_close(s->session);
+	free(s);
+	return 0;
+}
+
+static int teardown(void **in)
+{
+	struct state *s = *in;
+
+	donor_stop(&s->donor);
+	return release(s);
+}
+
+/* The donor is dead already. */
+static int teardown_dead(void **in)
+{
+	return release(*in);
+}
+
+static struct weir_request *submit(struct state *s, size_t length, uint64_t timeout_ns,
+				   struct tally *tally)
+{
+	struct weir_completion completion = { .done = tally_done, .arg = tally,
+					      .timeout_ns = timeout_ns };
+	void *buffer = weir_pool_get(s->pool);
+	struct weir_iov iov = { buffer, length, weir_pool_memory(s->pool) };
+	struct weir_request *request = NULL;
+
+	assert_int_equal(weir_write_async(s->region, 0, &iov, 1, &completion, &request), 0);
+	weir_pool_put(s->pool, buffer);
+	return request;
+}
+
+static void all_ends_when_the_donor_is_killed(void **in)
+{
+	struct state *s = *in;
+	uint64_t begin_ns;
+	char reply[8], byte;
+	size_t length;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		submit(s, 16 * MIB, 0, &s->tally);
+	begin_ns = now_ns();
+	donor_kill(&s->donor);
+	tally_wait(&s->tally, 100);
+	assert_int_not_equal(s->tally.status, 0);
+	tally_wait(&s->down, 1);
+	assert_int_not_equal(s->down.status, 0);
+	assert_true(now_ns() - begin_ns < DEAD_NS);
+
+	assert_int_equal(weir_read(s->region, 0, &byte, 1), -ENOTCONN);
+	assert_int_equal(weir_send(s->session, "p", 1), -ENOTCONN);
+	assert_int_equal(weir_call(s->session, "e", 1, reply, 8, &length), -ENOTCONN);
+	assert_int_equal(weir_flush(s->session), -ENOTCONN);
+	assert_true(now_ns() - begin_ns < DEAD_NS);
+}
+
+static void *call_in_vain(void *arg)
+{
+	struct state *s = arg;
+	char reply[8];
+	size_t length;
+
+	return (void *)(intptr_t)weir_call(s->session, "n", 1, reply, 8, &length);
+}
+
+static void *kill_soon(void *arg)
+{
+	struct state *s = arg;
+
+	usleep(100000);
+	donor_kill(&s->donor);
+	return NULL;
+}
+
+static void who_waits_is_woken_when_the_donor_is_killed(void **in)
+{
+	struct state *s = *in;
+	uint64_t begin_ns = now_ns();
+	pthread_t killer, caller;
+	char *bytes = malloc(16 * MIB);
+	void *called;
+	int rc;
+
+	pthread_create(&killer, NULL, kill_soon, s);
+	pthread_create(&caller, NULL, call_in_vain, s);
+	do {
+		rc = weir_write(s->region, 0, bytes, 16 * MIB);
+	} while (!rc);
+	assert_true(rc == -ECONNRESET || rc == -ENOTCONN);
+	pthread_join(killer, NULL);
+	pthread_join(caller, &called);
+	assert_int_equal((intptr_t)called, -ECONNRESET);
+	assert_true(now_ns() - begin_ns < DEAD_NS);
+	free(bytes);
+}
+
+/* Who waits takes what woke the program: it must be woken again to hear that this was the end. */
+static void who_waits_does_not_hide_the_end(void **in)
+{
+	struct state *s = *in;
+	struct pollfd fd = { .fd = weir_session_fd(s->session), .events = POLLIN };
+	pthread_t waiter, killer;
+	char byte = 1;
+
+	pthread_create(&waiter, NULL, call_in_vain, s);
+	pthread_create(&killer, NULL, kill_soon, s);
+	while (!weir_write(s->region, 0, &byte, 1))
+		;
+	pthread_join(waiter, NULL);
+	pthread_join(killer, NULL);
+	while (!s->down.done && poll(&fd, 1, 1000) == 1)
+		weir_session_process(s->session);
+	assert_int_equal(s->down.done, 1);
+}
+
+static void a_killed_donor_does_not_harm_another_session(void **in)
+{
+	struct state *s = *in;
+	struct weir_session *session;
+	struct weir_region *region;
+	struct donor other;
+	char byte = 1;
+
+	donor_start(&other, "1048576", NULL);
+	session = session_to(&other, NULL);
+	region = region_of(session, 4096);
+	submit(s, 16 * MIB, 0, &s->tally);
+	donor_kill(&s->donor);
+	tally_wait(&s->tally, 1);
+	assert_int_equal(weir_write(region, 0, &byte, 1), 0);
+	weir_region_close(region);
+	weir_session_close(session);
+	donor_stop(&other);
+}
+
+/* Behind so much work in a narrow window, the last ones have not been posted yet. */
+static void what_is_not_posted_can_be_canceled(void **in)
+{
+	struct state *s = *in;
+	struct tally last = { 0 };
+	struct weir_request *request;
+	int i;
+
+	for (i = 0; i < 10; i++)
+		submit(s, 4 * MIB, 0, &s->tally);
+	request = submit(s, 4096, 0, &last);
+	assert_int_equal(weir_cancel(request), 0);
+	tally_wait(&last, 1);
+	assert_int_equal(last.status, -ECANCELED);
+	tally_wait(&s->tally, 10);
+	assert_int_equal(s->tally.status, 0);
+}
+
+static void what_is_not_posted_in_time_ends(void **in)
+{
+	struct state *s = *in;
+	struct tally last = { 0 };
+	int i;
+
+	for (i = 0; i < 30; i++)
+		submit(s, 4 * MIB, 0, &s->tally);
+	submit(s, 4096, 1000000, &last);
+	tally_wait(&last, 1);
+	assert_int_equal(last.status, -ETIMEDOUT);
+	tally_wait(&s->tally, 30);
+	assert_int_equal(s->tally.status, 0);
+	assert_int_equal(__atomic_load_n(&s->down.done, __ATOMIC_ACQUIRE), 0);
+}
+
+static void a_barrier_waits_for_all_and_holds_all(void **in)
+{
+	struct state *s = *in;
+	struct tally barrier = { 0 };
+	struct weir_completion completion = { .done = tally_done, .arg = &barrier };
+	struct tally after = { 0 };
+	int i;
+
+	for (i = 0; i < 10; i++)
+		submit(s, 16 * MIB, 0, &s->tally);
+	assert_int_equal(weir_barrier_async(s->session, &completion), 0);
+	submit(s, 64, 0, &after);
+	while (!__atomic_load_n(&after.done, __ATOMIC_ACQUIRE)) {
+		if (__atomic_load_n(&s->tally.done, __ATOMIC_ACQUIRE) < 10)
+			assert_int_equal(__atomic_load_n(&after.done, __ATOMIC_ACQUIRE), 0);
+		usleep(100);
+	}
+	tally_wait(&barrier, 1);
+	tally_wait(&s->tally, 10);
+	assert_int_equal(barrier.status, 0);
+}
+
+/* A donor that does not run: its CPU is not needed for reads and writes. */
+static void a_stopped_donor_still_lends(void **in)
+{
+	struct state *s = *in;
+	char byte = 42, got = 0;
+
+	kill(s->donor.pid, SIGSTOP);
+	assert_int_equal(weir_write(s->region, 5, &byte, 1), 0);
+	assert_int_equal(weir_read(s->region, 5, &got, 1), 0);
+	kill(s->donor.pid, SIGCONT);
+	assert_int_equal(got, 42);
+}
+
+/* An rkey that is not ours: the NIC says so, and the rest of the session ends in order. */
+static void a_forged_token_is_refused(void **in)
+{
+	struct state *s = *in;
+	struct weir_region_token token = { .addr = 1 << 20, .length = 4096, .rkey = 0x12345678 };
+	struct weir_region *region;
+	char byte = 0;
+
+	assert_int_equal(weir_region_attach(s->session, &token, &region), 0);
+	assert_int_equal(weir_write(region, 0, &byte, 1), -EACCES);
+	weir_region_close(region);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_ends_when_the_donor_is_killed, setup,
+						teardown_dead),
+		cmocka_unit_test_setup_teardown(who_waits_is_woken_when_the_donor_is_killed, setup,
+						teardown_dead),
+		cmocka_unit_test_setup_teardown(who_waits_does_not_hide_the_end, setup_driven,
+						teardown_dead),
+		cmocka_unit_test_setup_teardown(a_killed_donor_does_not_harm_another_session, setup,
+						teardown_dead),
+		cmocka_unit_test_setup_teardown(what_is_not_posted_can_be_canceled, setup_narrow,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_posted_in_time_ends, setup_narrow,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_waits_for_all_and_holds_all, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_stopped_donor_still_lends, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_forged_token_is_refused, setup, teardown),
+	};
+
+	fixture_runs_on("softnic rxe");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
