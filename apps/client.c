@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/client.h"
+#include "apps/cmd.h"
+
+int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
+		const char *key_path)
+{
+	struct weir_session_options options = { .device = device };
+	struct weir_error error;
+
+	*client = (struct client){ 0 };
+	if (key_path && weir_key_load(key_path, &client->key, &error))
+		return failure(cmd, "%s", error.text);
+	options.key = client->key;
+	if (weir_session_open(donor, &options, &client->session, &error)) {
+		weir_key_free(client->key);
+		return failure(cmd, "%s", error.text);
+	}
+	return 0;
+}
+
+void client_close(struct client *client)
+{
+	weir_session_close(client->session);
+	weir_key_free(client->key);
+}

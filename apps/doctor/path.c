@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The proof that bytes get through: a child lends memory, as weir serve does, and this process
+ * writes to it, reads it back and compares. On softnic over loopback; on a real device over the
+ * device's own address, with a key made for the occasion.
+ */
+#include "apps/doctor/check.h"
+#include "apps/doctor/sysfs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <weir/donor.h>
+#include <weir/request.h>
+#include <weir/session.h>
+
+#define LENT_BYTES (64u << 20)
+#define PROOF_BYTES (16u << 20)
+#define PROOF_ROUNDS 4
+#define SMALL_ROUNDS 1000
+
+struct path {
+	const char *device;
+	char address[64]; /* where the donor listens */
+	struct weir_key *key;
+	pid_t donor;
+	int from_donor, to_donor;
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The IPv4 address in the GID table of a RoCE device. */
+static bool device_address(const char *device, char *address, size_t size)
+{
+	char path[128], gid[64];
+	unsigned int high, low;
+
+	for (int i = 0; i < 16; i++) {
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/%d", device, i);
+		if (sysfs_line(path, gid, sizeof(gid)) &&
+		    sscanf(gid, "0000:0000:0000:0000:0000:ffff:%4x:%4x", &high, &low) == 2) {
+			snprintf(address, size, "%u.%u.%u.%u:0", high >> 8, high & 255, low >> 8,
+				 low & 255);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int make_key(struct path *path, struct weir_error *error)
+{
+	char dir[] = "/tmp/weir-doctor-XXXXXX";
+	char file[sizeof(dir) + 8];
+	int err;
+
+	if (!mkdtemp(dir)) {
+		snprintf(error->text, sizeof(error->text), "%s: %s", dir, strerror(errno));
+		return -errno;
+	}
+	snprintf(file, sizeof(file), "%s/key", dir);
+	err = weir_key_create(file, error);
+	if (!err)
+		err = weir_key_load(file, &path->key, error);
+	unlink(file);
+	rmdir(dir);
+	return err;
+}
+
+/* Where to listen: what the chosen device can reach. */
+static int choose_address(struct path *path, struct weir_error *error)
+{
+	static char first[64];
+
+	strcpy(path->address, "127.0.0.1:0");
+	if (!path->device && sysfs_rdma_device(first, sizeof(first)) && !getenv("WEIR_DEVICE"))
+		path->device = first;
+	if (!path->device || !device_address(path->device, path->address, sizeof(path->address)))
+		return 0;
+	return make_key(path, error);
+}
+
+/* The child: lends until the parent closes its end of the pipe. Says where, or why not. */
+static void lend(const struct path *path, int to_parent, int from_parent)
+{
+	const struct weir_key *keys[] = { path->key };
+	struct weir_donor_options options = {
+		.listen = path->address,
+		.device = path->device,
+		.keys = keys,
+		.nr_keys = path->key ? 1 : 0,
+		.memory_bytes = LENT_BYTES,
+	};
+	struct weir_donor *donor;
+	struct weir_donor_info info;
+	struct weir_error error;
+	char end;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (weir_donor_open(&options, &donor, &error)) {
+		dprintf(to_parent, "!%s", error.text);
+		_exit(1);
+	}
+	weir_donor_info(donor, &info);
+	dprintf(to_parent, "%s", info.address);
+	close(to_parent);
+	while (read(from_parent, &end, 1) < 0 && errno == EINTR)
+		;
+	weir_donor_close(donor);
+	_exit(0);
+}
+
+static int start_donor(struct path *path, struct weir_error *error)
+{
+	int up[2], down[2];
+	char said[sizeof(error->text) - 16];
+	ssize_t length;
+
+	if (pipe(up) || pipe(down) || (path->donor = fork()) < 0) {
+		snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
+		return -errno;
+	}
+	if (!path->donor) {
+		close(up[0]);
+		close(down[1]);
+		lend(path, up[1], down[0]);
+	}
+	close(up[1]);
+	close(down[0]);
+	path->to_donor = down[1];
+	length = read(up[0], said, sizeof(said) - 1);
+	close(up[0]);
+	said[length > 0 ? length : 0] = '\0';
+	if (length <= 0 || said[0] == '!') {
+		snprintf(error->text, sizeof(error->text), "no donor: %s",
+			 length > 0 ? said + 1 : "it ended without a word");
+		return -EIO;
+	}
+	snprintf(path->address, sizeof(path->address), "%.*s", (int)sizeof(path->address) - 1, said);
+	return 0;
+}
+
+static void stop_donor(struct path *path)
+{
+	if (path->donor <= 0)
+		return;
+	close(path->to_donor);
+	waitpid(path->donor, NULL, 0);
+}
+
+static void fill(uint64_t *words, size_t count, uint64_t seed)
+{
+	for (size_t i = 0; i < count; i++)
+		words[i] = seed = seed * 6364136223846793005u + 1442695040888963407u;
+}
+
+struct rates {
+	double write_mbps, read_mbps, write_us, read_us;
+};
+
+/* Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back. */
+static int transfer(struct weir_region *region, uint64_t *out, uint64_t *in, struct rates *rates)
+{
+	double start, writing = 0, reading = 0;
+	int err = 0;
+
+	for (int round = 0; round < PROOF_ROUNDS && !err; round++) {
+		fill(out, PROOF_BYTES / sizeof(*out), (uint64_t)round);
+		start = now_s();
+		err = weir_write(region, 0, out, PROOF_BYTES);
+		writing += now_s() - start;
+		start = now_s();
+		err = err ? err : weir_read(region, 0, in, PROOF_BYTES);
+		reading += now_s() - start;
+		if (!err && memcmp(out, in, PROOF_BYTES))
+			err = -EBADMSG;
+		if (!round) /* the first one finds memory that nobody has touched */
+			writing = reading = 0;
+	}
+	rates->write_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / writing / 1e6;
+	rates->read_mbps = (PROOF_ROUNDS - 1) * (double)PROOF_BYTES / reading / 1e6;
+
+	start = now_s();
+	for (int round = 0; round < SMALL_ROUNDS && !err; round++)
+		err = weir_write(region, 0, out, 4096);
+	rates->write_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
+	start = now_s();
+	for (int round = 0; round < SMALL_ROUNDS && !err; round++)
+		err = weir_read(region, 0, in, 4096);
+	rates->read_us = (now_s() - start) * 1e6 / SMALL_ROUNDS;
+	return err;
+}
+
+static int prove(struct path *path, struct rates *rates, struct weir_session_info *info,
+		 struct weir_error *error)
+{
+	struct weir_session_options options = { .key = path->key, .device = path->device };
+	struct weir_session *session;
+	struct weir_region *region;
+	uint64_t *out = malloc(PROOF_BYTES), *in = malloc(PROOF_BYTES);
+	int err;
+
+	snprintf(error->text, sizeof(error->text), "out of memory");
+	err = out && in ? weir_session_open(path->address, &options, &session, error) : -ENOMEM;
+	if (err)
+		goto free_buffers;
+	err = weir_region_create(session, NULL, PROOF_BYTES, 0, &region, error);
+	if (err)
+		goto close_session;
+	err = transfer(region, out, in, rates);
+	if (err)
+		snprintf(error->text, sizeof(error->text), "%s",
+			 err == -EBADMSG ? "other bytes came back than were written" :
+					   weir_strerror(err));
+	weir_session_info(session, info);
+	weir_region_close(region);
+close_session:
+	weir_session_close(session);
+free_buffers:
+	free(out);
+	free(in);
+	return err;
+}
+
+void check_path(struct report *report, const char *device)
+{
+	struct path path = { .device = device };
+	struct weir_session_info info;
+	struct weir_error error = { "" };
+	struct rates rates = { 0 };
+	int err = choose_address(&path, &error);
+
+	if (!err)
+		err = start_donor(&path, &error);
+	if (!err)
+		err = prove(&path, &rates, &info, &error);
+	stop_donor(&path);
+	weir_key_free(path.key);
+	if (err) {
+		report_add(report, "path", VERDICT_FAIL, "%s", error.text);
+		report_remedy(report, "mend what is broken above first; then weir ping DONOR says more");
+		return;
+	}
+	report_add(report, "path", VERDICT_OK,
+		   "%u MiB written and read back over %s, all alike: write %.0f MB/s, read %.0f MB/s, "
+		   "4 KiB in %.1f and %.1f us",
+		   PROOF_ROUNDS * (PROOF_BYTES >> 20), info.device, rates.write_mbps, rates.read_mbps,
+		   rates.write_us, rates.read_us);
+}

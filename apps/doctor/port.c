@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Is the donor's port free? Ports of RDMA connections are librdmacm's, not TCP's. */
+#include "apps/doctor/check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <weir/session.h>
+
+static int try_to_listen_on(in_addr_t address)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(WEIR_PORT_DEFAULT),
+		.sin_addr.s_addr = htonl(address),
+	};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = NULL;
+	int error = 0;
+
+	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&addr) || rdma_listen(id, 1))
+		error = errno;
+	if (id)
+		rdma_destroy_id(id);
+	if (channel)
+		rdma_destroy_event_channel(channel);
+	return error;
+}
+
+/* On softnic whoever listens on one address leaves the wildcard free. */
+static int try_to_listen(void)
+{
+	if (try_to_listen_on(INADDR_LOOPBACK) == EADDRINUSE)
+		return EADDRINUSE;
+	return try_to_listen_on(INADDR_ANY);
+}
+
+/* In a child: whoever has used a device should not fork any more, and check_path() will. */
+static int try_in_child(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(try_to_listen());
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+void check_port(struct report *report)
+{
+	int error = try_in_child();
+
+	switch (error) {
+	case 0:
+		report_add(report, "port", VERDICT_OK, "%u is free for a donor", WEIR_PORT_DEFAULT);
+		break;
+	case EADDRINUSE:
+		report_add(report, "port", VERDICT_OK, "%u is taken: a donor runs here already?",
+			   WEIR_PORT_DEFAULT);
+		report_remedy(report, "for a second one: weir serve --listen ADDRESS:PORT");
+		break;
+	default:
+		report_add(report, "port", VERDICT_FAIL, "can't listen for RDMA connections: %s",
+			   strerror(error));
+		report_remedy(report, "modprobe rdma_ucm; between hosts let UDP port 4791 (RoCE v2) pass");
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/doctor/report.h"
+#include "apps/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const verdict_names[VERDICTS] = { "ok", "warn", "fail" };
+
+void report_add(struct report *report, const char *check, enum verdict verdict, const char *format,
+		...)
+{
+	struct finding *finding;
+	va_list args;
+
+	if (report->count == FINDINGS_MAX)
+		abort();
+	finding = &report->findings[report->count++];
+	finding->check = check;
+	finding->verdict = verdict;
+	va_start(args, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, args);
+	va_end(args);
+}
+
+void report_remedy(struct report *report, const char *format, ...)
+{
+	struct finding *finding = &report->findings[report->count - 1];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(finding->remedy, sizeof(finding->remedy), format, args);
+	va_end(args);
+}
+
+unsigned int report_count(const struct report *report, enum verdict verdict)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < report->count; i++)
+		count += report->findings[i].verdict == verdict;
+	return count;
+}
+
+void report_print(const struct report *report)
+{
+	for (unsigned int i = 0; i < report->count; i++) {
+		const struct finding *finding = &report->findings[i];
+
+		printf("%-4s  %-14s  %s\n", verdict_names[finding->verdict], finding->check,
+		       finding->text);
+		if (*finding->remedy)
+			printf("%22s%s\n", "-> ", finding->remedy);
+	}
+	printf("\n%u ok, %u to look at, %u broken\n", report_count(report, VERDICT_OK),
+	       report_count(report, VERDICT_WARN), report_count(report, VERDICT_FAIL));
+}
+
+void report_print_json(const struct report *report)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_bool(&json, "ok", !report_count(report, VERDICT_FAIL));
+	json_open_array(&json, "checks");
+	for (unsigned int i = 0; i < report->count; i++) {
+		const struct finding *finding = &report->findings[i];
+
+		json_open_object(&json, NULL);
+		json_string(&json, "check", finding->check);
+		json_string(&json, "verdict", verdict_names[finding->verdict]);
+		json_string(&json, "text", finding->text);
+		if (*finding->remedy)
+			json_string(&json, "remedy", finding->remedy);
+		json_close_object(&json);
+	}
+	json_close_array(&json);
+	json_end(&json);
+}

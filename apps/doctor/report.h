@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What weir doctor found: one finding a check, in the order made. */
+#ifndef WEIR_DOCTOR_REPORT_H
+#define WEIR_DOCTOR_REPORT_H
+
+#include <stdbool.h>
+
+#define FINDINGS_MAX 32
+
+enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL, VERDICTS };
+
+struct finding {
+	const char *check;
+	enum verdict verdict;
+	char text[400]; /* what is */
+	char remedy[400]; /* what to do; empty if nothing */
+};
+
+struct report {
+	struct finding findings[FINDINGS_MAX];
+	unsigned int count;
+};
+
+/* Adds a finding. @format: what is. */
+void report_add(struct report *report, const char *check, enum verdict verdict, const char *format,
+		...) __attribute__((format(printf, 4, 5)));
+/* What to do about the last finding. */
+void report_remedy(struct report *report, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+void report_print(const struct report *report);
+void report_print_json(const struct report *report);
+unsigned int report_count(const struct report *report, enum verdict verdict);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The weir command: finds the subcommand and gets out of its way. */
+#include "apps/cmd.h"
+#include "apps/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+static const struct cmd {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} cmds[] = {
+	{ "serve", cmd_serve, "lend this machine's memory" },
+	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
+	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
+	{ "ping", cmd_ping, "measure round trips to a donor" },
+	{ "stat", cmd_stat, "show the counters of softnic, or of a donor" },
+	{ "doctor", cmd_doctor, "check this machine, say what to do, and prove the path" },
+	{ "key", cmd_key, "make a key that donor and clients share" },
+};
+
+#define NR_CMDS (sizeof(cmds) / sizeof(cmds[0]))
+
+static int print_help(void)
+{
+	printf("Usage: weir COMMAND [OPTION...]\n"
+	       "Remote memory over RDMA: fast, fair and easy to use.\n\n");
+	for (size_t i = 0; i < NR_CMDS; i++)
+		printf("  %-8s  %s\n", cmds[i].name, cmds[i].summary);
+	printf("\n"
+	       "  -h, --help     this help; 'weir COMMAND --help' tells more\n"
+	       "  -V, --version  print the version\n\n"
+	       "The memory is volatile: it ends with the donor. RDMA does not encrypt.\n");
+	return EXIT_OK;
+}
+
+static int run_cmd(const struct cmd *cmd, int argc, char **argv)
+{
+	char name[32];
+
+	/* What ps, top and weir stat show. */
+	snprintf(name, sizeof(name), "weir-%s", cmd->name);
+	prctl(PR_SET_NAME, name);
+	name[strlen("weir")] = ' ';
+	argv[0] = name;
+	return cmd->run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	device_init(argc, argv);
+	if (!strcmp(name, "-h") || !strcmp(name, "--help") || (!strcmp(name, "help") && argc == 2))
+		return print_help();
+	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
+		puts(WEIR_VERSION_TEXT);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < NR_CMDS; i++)
+		if (!strcmp(name, cmds[i].name))
+			return run_cmd(&cmds[i], argc - 1, argv + 1);
+	if (!*name)
+		return usage_error("weir", "which command?");
+	return usage_error("weir", "no command '%s'", name);
+}

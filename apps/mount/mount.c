@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir mount: options, checks, and going to the background once the file system is there.
+ *
+ * Threads do not survive fork(), so the child does everything and the parent waits until the
+ * child says that the mount is up, or ends.
+ */
+#include "apps/mount/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "apps/client.h"
+#include "apps/cmd.h"
+#include "apps/device.h"
+#include "apps/mount/guard.h"
+#include "apps/mount/point.h"
+
+#define THREADS_DEFAULT 4
+/* Of /dev/fuse, as the kernel has assigned them for good. */
+#define FUSE_MAJOR 10
+#define FUSE_MINOR 229
+
+static const char help[] =
+	"Usage: weir mount [OPTION...] DONOR MOUNTPOINT\n"
+	"Mounts the memory that 'weir serve' lends at DONOR (host, host:port or [v6]:port) as a\n"
+	"file system on the empty directory MOUNTPOINT, and goes to the background.\n"
+	"End it with: umount MOUNTPOINT\n\n"
+	"  -f, --foreground       stay in the foreground; Ctrl-C unmounts\n"
+	"  -r, --read-only        change nothing\n"
+	"  -o, --allow-other      let other users in, as far as modes allow; root's default\n"
+	"  -t, --threads N        that receive requests, 1 to 64; default 4\n" CLIENT_HELP
+		DEVICE_HELP "  -h, --help\n\n"
+	"The memory is volatile: the files end with the donor. RDMA does not encrypt.\n";
+
+static int parse_threads(const char *cmd, const char *text, unsigned int *threads)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*end || end == text || n < 1 || n > LOOP_THREADS_MAX)
+		return usage_error(cmd, "--threads %s: expected 1 to %u", text, LOOP_THREADS_MAX);
+	*threads = (unsigned int)n;
+	return EXIT_OK;
+}
+
+static bool is_fuse(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == makedev(FUSE_MAJOR, FUSE_MINOR);
+}
+
+static int check_fuse(const char *cmd)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	int err = fd < 0 ? errno : is_fuse(fd) ? 0 : ENODEV;
+
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		return EXIT_OK;
+	if (err == EACCES || err == EPERM)
+		return failure(cmd,
+			       "/dev/fuse can't be opened: %s; run as root, or give this user "
+			       "access to it",
+			       strerror(err));
+	return failure(cmd,
+		       "/dev/fuse can't be used: %s; load the module with 'modprobe fuse', "
+		       "or, in a container, start it with --device /dev/fuse --cap-add "
+		       "SYS_ADMIN",
+		       strerror(err));
+}
+
+/* 0: the options are complete; EXIT_USAGE; -1: help was asked for and given. */
+static int parse(int argc, char **argv, struct mount_options *o, bool *foreground)
+{
+	static const struct option options[] = {
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "read-only", no_argument, NULL, 'r' },
+		{ "allow-other", no_argument, NULL, 'o' },
+		{ "threads", required_argument, NULL, 't' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "frot:k:d:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'f':
+			*foreground = true;
+			break;
+		case 'r':
+			o->read_only = true;
+			break;
+		case 'o':
+			o->allow_other = true;
+			break;
+		case 't':
+			if (parse_threads(argv[0], optarg, &o->threads))
+				return EXIT_USAGE;
+			break;
+		case 'k':
+			o->key_path = optarg;
+			break;
+		case 'd':
+			o->device = optarg;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return -1;
+		default:
+			return usage_error(argv[0], NULL);
+		}
+	}
+	if (argc - optind != 2)
+		return usage_error(argv[0], "expected: DONOR MOUNTPOINT");
+	o->donor = argv[optind];
+	o->mountpoint = argv[optind + 1];
+	return EXIT_OK;
+}
+
+/* In the child: the terminal is let go of, and the parent learns that all is well. */
+static void go_to_background(struct mount *m, int ready)
+{
+	int null = open("/dev/null", O_RDWR);
+	char yes = 0;
+
+	openlog("weir-mount", LOG_PID, LOG_DAEMON);
+	m->background = true;
+	(void)!chdir("/");
+	(void)!write(ready, &yes, 1);
+	close(ready);
+	if (null < 0)
+		return;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+static void serve_mount(struct mount *m, int ready)
+{
+	const struct mount_options *o = m->options;
+
+	if (ready >= 0)
+		go_to_background(m, ready);
+	else
+		fprintf(stderr, "%s: %s is mounted on %s; Ctrl-C unmounts it\n", o->cmd, o->donor,
+			o->mountpoint);
+	mount_wait(m);
+	mount_close(m);
+}
+
+static int serve(const struct mount_options *options, int ready)
+{
+	static struct mount mount;
+	struct guard guard;
+	int status;
+
+	mount_block_signals();
+	status = guard_start(&guard, options->mountpoint);
+	if (status)
+		return failure(options->cmd, "can't start a process: %s", strerror(-status));
+	status = mount_open(&mount, options);
+	if (!status)
+		serve_mount(&mount, ready);
+	guard_dismiss(&guard);
+	return status;
+}
+
+/* Return: the child's status if it ends before it is ready. */
+static int wait_until_ready(const char *cmd, pid_t child, int ready)
+{
+	char yes;
+	int status;
+
+	if (read(ready, &yes, 1) == 1)
+		return EXIT_OK;
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return failure(cmd, "the process that mounts was killed");
+	return WEXITSTATUS(status);
+}
+
+static int serve_in_background(const struct mount_options *options)
+{
+	int ready[2];
+	pid_t child;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return failure(options->cmd, "pipe: %s", strerror(errno));
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		return failure(options->cmd, "fork: %s", strerror(errno));
+	if (child) {
+		close(ready[1]);
+		return wait_until_ready(options->cmd, child, ready[0]);
+	}
+	close(ready[0]);
+	setsid();
+	return serve(options, ready[1]);
+}
+
+int cmd_mount(int argc, char **argv)
+{
+	struct mount_options options = {
+		.cmd = argv[0],
+		.threads = THREADS_DEFAULT,
+		.allow_other = geteuid() == 0,
+	};
+	char mountpoint[PATH_MAX];
+	bool foreground = false;
+	int status = parse(argc, argv, &options, &foreground);
+
+	if (status)
+		return status < 0 ? EXIT_OK : status;
+	status = check_fuse(argv[0]);
+	if (!status)
+		status = point_check(argv[0], options.mountpoint, mountpoint);
+	if (!status)
+		status = device_choose(argv[0], options.device, &options.device);
+	if (status)
+		return status;
+	options.mountpoint = mountpoint;
+	return foreground ? serve(&options, -1) : serve_in_background(&options);
+}

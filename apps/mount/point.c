@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/point.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/cmd.h"
+
+bool point_is_mounted(const char *absolute)
+{
+	FILE *table = setmntent("/proc/self/mounts", "r");
+	const struct mntent *entry;
+	bool found = false;
+
+	while (table && !found && (entry = getmntent(table)))
+		found = !strcmp(entry->mnt_dir, absolute) && !strcmp(entry->mnt_type, "fuse.weir");
+	if (table)
+		endmntent(table);
+	return found;
+}
+
+static int unusable(const char *cmd, const char *path, int err)
+{
+	if (err == ENOTCONN)
+		return failure(cmd, "%s: a mount whose process is gone; free it with: umount %s",
+			       path, path);
+	return failure(cmd, "%s: %s%s", path, strerror(err),
+		       err == ENOENT ? "; create it with mkdir" : "");
+}
+
+static bool is_entry(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+int point_check(const char *cmd, const char *path, char *absolute)
+{
+	const struct dirent *entry;
+	DIR *dir;
+
+	if (!realpath(path, absolute))
+		return unusable(cmd, path, errno);
+	if (point_is_mounted(absolute))
+		return failure(cmd, "weir is mounted on %s already; end that with: umount %s", path,
+			       path);
+	dir = opendir(absolute);
+	if (!dir)
+		return unusable(cmd, path, errno);
+	do {
+		entry = readdir(dir);
+	} while (entry && !is_entry(entry));
+	closedir(dir);
+	if (entry)
+		return failure(cmd, "%s is not empty: mount on an empty directory", path);
+	return EXIT_OK;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir ping: round trips to a donor, three ways. A message is answered by the donor's thread; a
+ * read and a write go to a nameless region of its memory and take no part of its CPU.
+ */
+#include "apps/client.h"
+#include "apps/cmd.h"
+#include "apps/device.h"
+#include "apps/json.h"
+#include "apps/size.h"
+#include "apps/stop.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <weir/region.h>
+#include <weir/request.h>
+
+#define COUNT_MAX 1000000
+#define SIZE_MAX_BYTES (64u << 20)
+
+static const char help[] =
+	"Usage: weir ping [OPTION...] DONOR\n"
+	"Measures round trips to a donor: a message that its thread answers, and a read and a\n"
+	"write of its memory that take no part of its CPU.\n\n"
+	"  -c, --count N          round trips of each kind, default 10\n"
+	"  -i, --interval S       seconds between them, default 0.1; 0: none\n"
+	"  -s, --size BYTES       of a read and a write, default 4K\n"
+	"  -q, --quiet            the summary only\n"
+	"  -j, --json             the summary, for programs\n"
+	CLIENT_HELP
+	DEVICE_HELP
+	"  -h, --help\n";
+
+enum kind { KIND_MESSAGE, KIND_READ, KIND_WRITE, KINDS };
+
+static const char *const kind_names[KINDS] = { "message", "read", "write" };
+
+struct ping {
+	const char *cmd, *donor, *device, *key;
+	unsigned int count;
+	double interval_s;
+	uint64_t size;
+	bool quiet, json;
+
+	struct client client;
+	struct weir_region *region;
+	void *buffer;
+	unsigned int done; /* round trips of each kind so far */
+	uint64_t *samples_ns[KINDS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int round_trip(struct ping *ping, enum kind kind)
+{
+	struct weir_donor_state state;
+
+	switch (kind) {
+	case KIND_READ:
+		return weir_read(ping->region, 0, ping->buffer, ping->size);
+	case KIND_WRITE:
+		return weir_write(ping->region, 0, ping->buffer, ping->size);
+	default:
+		return weir_session_donor_state(ping->client.session, &state);
+	}
+}
+
+static int measure(struct ping *ping)
+{
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		uint64_t start_ns = now_ns();
+		int err = round_trip(ping, kind);
+
+		if (err)
+			return failure(ping->cmd, "%s: %s: %s", ping->donor, kind_names[kind],
+				       weir_strerror(err));
+		ping->samples_ns[kind][ping->done] = now_ns() - start_ns;
+	}
+	if (!ping->quiet && !ping->json)
+		printf("%u: message %.1f us, read %.1f us, write %.1f us\n", ping->done + 1,
+		       (double)ping->samples_ns[KIND_MESSAGE][ping->done] / 1e3,
+		       (double)ping->samples_ns[KIND_READ][ping->done] / 1e3,
+		       (double)ping->samples_ns[KIND_WRITE][ping->done] / 1e3);
+	fflush(stdout);
+	ping->done++;
+	return 0;
+}
+
+static int measure_all(struct ping *ping)
+{
+	int status = 0;
+
+	while (!status && ping->done < ping->count && !stop_requested()) {
+		if (ping->done && ping->interval_s > 0)
+			stop_or_sleep(ping->interval_s);
+		status = measure(ping);
+	}
+	return status;
+}
+
+struct summary {
+	double min_us, avg_us, p50_us, p99_us, max_us;
+};
+
+static int compare_samples(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct summary summarise(uint64_t *samples_ns, unsigned int count)
+{
+	double sum = 0;
+
+	qsort(samples_ns, count, sizeof(*samples_ns), compare_samples);
+	for (unsigned int i = 0; i < count; i++)
+		sum += (double)samples_ns[i];
+	return (struct summary){
+		.min_us = (double)samples_ns[0] / 1e3,
+		.avg_us = sum / count / 1e3,
+		.p50_us = (double)samples_ns[(count - 1) / 2] / 1e3,
+		.p99_us = (double)samples_ns[(uint64_t)(count - 1) * 99 / 100] / 1e3,
+		.max_us = (double)samples_ns[count - 1] / 1e3,
+	};
+}
+
+static void print_summary(struct ping *ping, const struct weir_session_info *info)
+{
+	printf("%s: %u of each over %s, %s a read or write; microseconds:\n", info->peer, ping->done,
+	       info->device, size_format(ping->size).text);
+	printf("%-8s %9s %9s %9s %9s %9s\n", "", "min", "avg", "p50", "p99", "max");
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		struct summary s = summarise(ping->samples_ns[kind], ping->done);
+
+		printf("%-8s %9.1f %9.1f %9.1f %9.1f %9.1f\n", kind_names[kind], s.min_us, s.avg_us,
+		       s.p50_us, s.p99_us, s.max_us);
+	}
+}
+
+static void print_summary_json(struct ping *ping, const struct weir_session_info *info)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_string(&json, "donor", info->peer);
+	json_string(&json, "device", info->device);
+	json_uint(&json, "count", ping->done);
+	json_uint(&json, "size_bytes", ping->size);
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		struct summary s = summarise(ping->samples_ns[kind], ping->done);
+
+		json_open_object(&json, kind_names[kind]);
+		json_double(&json, "min_us", s.min_us);
+		json_double(&json, "avg_us", s.avg_us);
+		json_double(&json, "p50_us", s.p50_us);
+		json_double(&json, "p99_us", s.p99_us);
+		json_double(&json, "max_us", s.max_us);
+		json_close_object(&json);
+	}
+	json_end(&json);
+}
+
+static void report(struct ping *ping)
+{
+	struct weir_session_info info;
+
+	if (!ping->done)
+		return;
+	weir_session_info(ping->client.session, &info);
+	if (ping->json)
+		print_summary_json(ping, &info);
+	else
+		print_summary(ping, &info);
+}
+
+static int visit(struct ping *ping)
+{
+	struct weir_error error;
+	int status = device_choose(ping->cmd, ping->device, &ping->device);
+
+	if (!status)
+		status = client_open(&ping->client, ping->cmd, ping->donor, ping->device, ping->key);
+	if (status)
+		return status;
+	if (weir_region_create(ping->client.session, NULL, ping->size, 0, &ping->region, &error)) {
+		status = failure(ping->cmd, "%s", error.text);
+		goto close_client;
+	}
+	stop_on_signals();
+	status = measure_all(ping);
+	report(ping);
+	weir_region_close(ping->region);
+close_client:
+	client_close(&ping->client);
+	return status;
+}
+
+static int ping_donor(struct ping *ping)
+{
+	bool enough = (ping->buffer = calloc(1, ping->size));
+	int status;
+
+	for (unsigned int kind = 0; kind < KINDS; kind++)
+		enough &= !!(ping->samples_ns[kind] = calloc(ping->count, sizeof(uint64_t)));
+	status = enough ? visit(ping) : failure(ping->cmd, "out of memory");
+	for (unsigned int kind = 0; kind < KINDS; kind++)
+		free(ping->samples_ns[kind]);
+	free(ping->buffer);
+	return status;
+}
+
+static int parse_option(struct ping *ping, int opt)
+{
+	char *end;
+
+	switch (opt) {
+	case 'c':
+		ping->count = (unsigned int)strtoul(optarg, &end, 10);
+		if (*optarg < '0' || *optarg > '9' || *end || !ping->count ||
+		    ping->count > COUNT_MAX)
+			return usage_error(ping->cmd, "--count %s: 1 to %u", optarg, COUNT_MAX);
+		return 0;
+	case 'i':
+		ping->interval_s = strtod(optarg, &end);
+		if (end == optarg || *end || !(ping->interval_s >= 0 && ping->interval_s <= 3600))
+			return usage_error(ping->cmd, "--interval %s: 0 to 3600 seconds", optarg);
+		return 0;
+	case 's':
+		if (size_parse(optarg, &ping->size) || !ping->size || ping->size > SIZE_MAX_BYTES)
+			return usage_error(ping->cmd, "--size %s: 1 to 64M", optarg);
+		return 0;
+	case 'q':
+		ping->quiet = true;
+		return 0;
+	case 'j':
+		ping->json = true;
+		return 0;
+	case 'k':
+		ping->key = optarg;
+		return 0;
+	case 'd':
+		ping->device = optarg;
+		return 0;
+	default:
+		return usage_error(ping->cmd, NULL);
+	}
+}
+
+int cmd_ping(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "count", required_argument, NULL, 'c' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "size", required_argument, NULL, 's' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	struct ping ping = { .cmd = argv[0], .count = 10, .interval_s = 0.1, .size = 4096 };
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "c:i:s:qjk:d:h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		status = parse_option(&ping, opt);
+		if (status)
+			return status;
+	}
+	if (argc - optind != 1)
+		return usage_error(argv[0], "expected one DONOR");
+	ping.donor = argv[optind];
+	return ping_donor(&ping);
+}

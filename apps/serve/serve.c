@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir serve: lends this machine's memory, to clients of libweir and as a file system. */
+#include "apps/cmd.h"
+#include "apps/device.h"
+#include "apps/serve/log.h"
+#include "apps/serve/tenant.h"
+#include "apps/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define KEYS_MAX 64
+#define PAGE (2ull << 20) /* of the smallest size it is worth lending */
+#define CHUNK_MAX (256ull << 20)
+#define CHUNKS 16 /* about as many make up the memory: what is not used can be lent otherwise */
+
+static const char help[] =
+	"Usage: weir serve [OPTION...]\n"
+	"Lends this machine's memory until it is told to stop: to weir mount as a file system,\n"
+	"and to programs of libweir as regions. The memory is volatile: it ends with this\n"
+	"process. RDMA does not encrypt.\n\n"
+	"  -l, --listen ADDR[:PORT]  default 127.0.0.1:7474; port 0: any that is free\n"
+	"  -m, --memory SIZE      to lend in all, such as 4G; default: a quarter of the RAM\n"
+	"  -q, --quota SIZE       what one client's regions, and the file system of one key,\n"
+	"                         may take of it; default: all\n"
+	"  -k, --key FILE         whom to let in: who has the same key ('weir key new FILE').\n"
+	"                         Several: each key has its own file system and regions.\n"
+	"                         Needed to listen on more than loopback\n"
+	"      --no-huge-pages    don't use the huge pages that the system has reserved\n"
+	"      --log-level LEVEL  error, warning, info (the default) or debug\n"
+	"  -j, --json             the line that says where it listens is JSON\n" DEVICE_HELP
+	"  -h, --help\n\n"
+	"Once it listens it prints \"ready ADDR:PORT\" on standard output; all else goes to\n"
+	"standard error. SIGINT or SIGTERM: tells the clients and ends; a second one: at once.\n";
+
+struct serve {
+	const char *cmd, *listen, *wanted, *device;
+	uint64_t memory, quota;
+	const char *key_path[KEYS_MAX];
+	struct weir_key *key[KEYS_MAX];
+	unsigned int nr_keys;
+	bool no_huge_pages, json;
+	struct tenants tenants;
+	struct weir_donor *donor;
+};
+
+static int parse_size(const struct serve *serve, const char *option, uint64_t *size)
+{
+	if (size_parse(optarg, size))
+		return usage_error(serve->cmd, "--%s %s: not a size; try 512M or 4G", option,
+				   optarg);
+	if (*size < PAGE)
+		return usage_error(serve->cmd, "--%s %s: at least 2M", option, optarg);
+	return 0;
+}
+
+static int parse_option(struct serve *serve, int opt)
+{
+	enum weir_log_level level;
+
+	switch (opt) {
+	case 'l':
+		serve->listen = optarg;
+		return 0;
+	case 'm':
+		return parse_size(serve, "memory", &serve->memory);
+	case 'q':
+		return parse_size(serve, "quota", &serve->quota);
+	case 'k':
+		if (serve->nr_keys == KEYS_MAX)
+			return usage_error(serve->cmd, "--key: at most %d keys", KEYS_MAX);
+		serve->key_path[serve->nr_keys++] = optarg;
+		return 0;
+	case 'H':
+		serve->no_huge_pages = true;
+		return 0;
+	case 'L':
+		if (log_level_parse(optarg, &level))
+			return usage_error(serve->cmd,
+					   "--log-level %s: error, warning, info or debug", optarg);
+		log_set_level(level);
+		return 0;
+	case 'j':
+		serve->json = true;
+		return 0;
+	case 'd':
+		serve->wanted = optarg;
+		return 0;
+	default:
+		return usage_error(serve->cmd, NULL);
+	}
+}
+
+static uint64_t default_memory(void)
+{
+	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t quarter = ram / 4 / PAGE * PAGE;
+
+	return quarter ? quarter : PAGE;
+}
+
+static uint64_t chunk_bytes(uint64_t memory)
+{
+	uint64_t chunk = memory / CHUNKS / PAGE * PAGE;
+
+	if (chunk < PAGE)
+		return PAGE;
+	return chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+}
+
+static int load_keys(struct serve *serve)
+{
+	struct weir_error error;
+
+	for (unsigned int i = 0; i < serve->nr_keys; i++) {
+		if (weir_key_load(serve->key_path[i], &serve->key[i], &error))
+			return failure(serve->cmd, "%s", error.text);
+	}
+	return 0;
+}
+
+static int open_donor(struct serve *serve)
+{
+	struct weir_donor_options options = {
+		.listen = serve->listen,
+		.device = serve->device,
+		.keys = (const struct weir_key *const *)serve->key,
+		.nr_keys = serve->nr_keys,
+		.memory_bytes = serve->memory,
+		.quota_bytes = serve->quota,
+		.no_huge_pages = serve->no_huge_pages,
+	};
+	struct weir_error error;
+	uint64_t fs_bytes =
+		serve->quota && serve->quota < serve->memory ? serve->quota : serve->memory;
+
+	if (tenants_init(&serve->tenants, serve->nr_keys ? serve->nr_keys : 1, fs_bytes,
+			 chunk_bytes(fs_bytes)))
+		return failure(serve->cmd, "out of memory");
+	tenants_bind(&serve->tenants, &options);
+	if (weir_donor_open(&options, &serve->donor, &error)) {
+		tenants_start(&serve->tenants, NULL);
+		tenants_stop(&serve->tenants);
+		tenants_fini(&serve->tenants);
+		return failure(serve->cmd, "%s", error.text);
+	}
+	tenants_start(&serve->tenants, serve->donor);
+	return 0;
+}
+
+static void say_ready(const struct serve *serve)
+{
+	struct weir_donor_info info;
+
+	weir_donor_info(serve->donor, &info);
+	if (serve->json)
+		printf("{\"ready\": true, \"address\": \"%s\", \"device\": \"%s\", "
+		       "\"memory_bytes\": %" PRIu64 ", \"huge_pages\": %s, \"pid\": %ld}\n",
+		       info.address, info.device, info.memory_bytes,
+		       info.huge_pages ? "true" : "false", (long)getpid());
+	else
+		printf("ready %s\n", info.address);
+	fflush(stdout);
+}
+
+/* The signals that end it; blocked in all threads, so that they can be waited for. */
+static void hold_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+static int run(struct serve *serve)
+{
+	sigset_t set;
+	int sig, status;
+
+	hold_signals(&set);
+	status = open_donor(serve);
+	if (status)
+		return status;
+	say_ready(serve);
+	while (sigwait(&set, &sig))
+		;
+	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
+	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
+	tenants_stop(&serve->tenants);
+	weir_donor_close(serve->donor);
+	tenants_fini(&serve->tenants);
+	return EXIT_OK;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "listen", required_argument, NULL, 'l' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "quota", required_argument, NULL, 'q' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "no-huge-pages", no_argument, NULL, 'H' },
+		{ "log-level", required_argument, NULL, 'L' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	struct serve serve = { .cmd = argv[0], .memory = default_memory() };
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "l:m:q:k:jd:h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		status = parse_option(&serve, opt);
+		if (status)
+			return status;
+	}
+	if (optind < argc)
+		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
+	status = device_choose(argv[0], serve.wanted, &serve.device);
+	if (!status)
+		status = load_keys(&serve);
+	if (!status)
+		status = run(&serve);
+	for (unsigned int i = 0; i < serve.nr_keys; i++)
+		weir_key_free(serve.key[i]);
+	return status;
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The weir command as a user meets it: help, bad input, exit codes, keys, softnic's counters."""
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = sys.argv.pop(1)
+COMMANDS = ("serve", "mount", "run", "ping", "stat", "doctor", "key")
+
+
+def clean_environment(**more):
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("WEIR_DEVICE", "LD_PRELOAD")}
+    return dict(environment, **more)
+
+
+def weir(*args, timeout=60, **more):
+    return subprocess.run([WEIR, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=timeout, env=clean_environment(**more))
+
+
+class Help(unittest.TestCase):
+    def test_every_command_has_help_on_standard_output(self):
+        for command in ((), *((name,) for name in COMMANDS)):
+            done = weir(*command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+            self.assertTrue(done.stdout.startswith("Usage: weir"), command)
+
+    def test_the_version_is_told(self):
+        self.assertRegex(weir("--version").stdout, r"^weir \d+\.\d+\.\d+\n$")
+
+    def test_help_names_every_command(self):
+        for name in COMMANDS:
+            self.assertIn(f"  {name} ", weir("--help").stdout)
+
+
+class BadInput(unittest.TestCase):
+    def test_usage_errors_exit_with_2_and_say_where_help_is(self):
+        for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
+                     ("run", "--device", "mlx5_0", "true"), ("ping",), ("ping", "-c", "0", "x"),
+                     ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
+                     ("ping", "a", "b"), ("stat", "--watch=soon"), ("stat", "a", "b"),
+                     ("doctor", "please"), ("key",), ("key", "new"), ("key", "old", "x")):
+            done = weir(*args)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertIn("--help'", done.stderr, args)
+            self.assertEqual(done.stdout, "", args)
+
+    def test_a_device_that_is_not_there_is_named(self):
+        done = weir("ping", "--device", "mlx5_77", "127.0.0.1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("mlx5_77", done.stderr)
+
+    def test_nobody_listening_is_said_with_the_address(self):
+        done = weir("ping", "--device", "softnic", "127.0.0.1:19")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("127.0.0.1:19", done.stderr)
+
+
+class Device(unittest.TestCase):
+    def test_which_device_it_is_is_said_once(self):
+        done = weir("ping", "127.0.0.1:19", WEIR_DEVICE="softnic")
+        self.assertEqual(done.stderr.count("using softnic (this host only)"), 1)
+
+    @unittest.skipIf(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"),
+                     "this machine has an RDMA device")
+    def test_without_a_device_softnic_is_taken_and_said(self):
+        done = weir("ping", "127.0.0.1:19")
+        self.assertIn("no RDMA device found: using softnic (this host only)", done.stderr)
+
+
+class Run(unittest.TestCase):
+    def test_the_exit_code_is_the_programs(self):
+        self.assertEqual(weir("run", "--", "sh", "-c", "exit 42").returncode, 42)
+
+    def test_a_program_that_is_not_found_gives_127_and_its_name(self):
+        done = weir("run", "--", "no-such-program")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("no-such-program", done.stderr)
+
+    def test_a_file_that_is_no_program_gives_126(self):
+        self.assertEqual(weir("run", "--", "/etc/passwd").returncode, 126)
+
+    def test_a_command_without_its_library_names_it(self):
+        with tempfile.TemporaryDirectory() as directory:
+            alone = shutil.copy(WEIR, directory)
+            for args in (("run", "--", "true"), ("ping", "--device", "softnic", "127.0.0.1:19")):
+                done = subprocess.run([alone, *args], capture_output=True, text=True, timeout=60,
+                                      stdin=subprocess.DEVNULL, env=clean_environment())
+                if "using softnic" in done.stderr and not done.stderr.count("library"):
+                    self.skipTest("weir is installed here")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("libweir-softnic.so", done.stderr)
+
+    def test_options_of_the_program_are_its_own(self):
+        done = weir("run", "--quiet", "echo", "--help", "-d")
+        self.assertEqual((done.stdout, done.stderr), ("--help -d\n", ""))
+
+    @unittest.skipIf("san.so" in subprocess.run(["ldd", WEIR], capture_output=True,
+                                                text=True).stdout,
+                     "a sanitizer's runtime suffers no preload before it")
+    def test_other_preloads_are_kept(self):
+        done = weir("run", "-q", "--", "printenv", "LD_PRELOAD", LD_PRELOAD="libm.so.6")
+        self.assertRegex(done.stdout, r"libweir-softnic\.so:libm\.so\.6$")
+
+
+class Key(unittest.TestCase):
+    def test_a_new_key_is_the_owners_alone_and_never_overwrites(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "key")
+            self.assertEqual(weir("key", "new", path).returncode, 0)
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            with open(path, "rb") as file:
+                first = file.read()
+            self.assertGreaterEqual(len(first), 16)
+            done = weir("key", "new", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(path, done.stderr)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), first)
+
+
+class Donor(unittest.TestCase):
+    """Against a real donor, on softnic."""
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.key = os.path.join(self.directory.name, "key")
+        weir("key", "new", self.key)
+        self.address = f"127.0.0.1:{random.randint(20000, 60000)}"
+        self.donor = subprocess.Popen(
+            [WEIR, "serve", "--device", "softnic", "--memory", "64M", "--key", self.key,
+             "--listen", self.address], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, env=clean_environment())
+        deadline = time.monotonic() + 30
+        while self.ping("-c1").returncode and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def tearDown(self):
+        self.donor.terminate()
+        self.donor.communicate(timeout=30)
+        self.directory.cleanup()
+
+    def ping(self, *args):
+        return weir("ping", "--device", "softnic", "--key", self.key, *args, self.address)
+
+    def test_ping_measures_all_three_and_says_the_device(self):
+        done = self.ping("--json", "-c", "5", "-i", "0", "--size", "64K")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual((result["count"], result["size_bytes"]), (5, 65536))
+        self.assertTrue(result["device"].startswith("softnic"))
+        for kind in ("message", "read", "write"):
+            self.assertLessEqual(result[kind]["min_us"], result[kind]["p50_us"])
+            self.assertLessEqual(result[kind]["p50_us"], result[kind]["max_us"])
+
+    def test_ping_ends_at_an_interrupt_with_its_summary(self):
+        ping = subprocess.Popen([WEIR, "ping", "--device", "softnic", "--key", self.key, "-c",
+                                 "100000", self.address], stdout=subprocess.PIPE, text=True,
+                                stderr=subprocess.DEVNULL, env=clean_environment())
+        self.assertIn("message", ping.stdout.readline())
+        ping.send_signal(signal.SIGINT)
+        rest, _ = ping.communicate(timeout=20)
+        self.assertIn("p99", rest)
+        self.assertEqual(ping.returncode, 0)
+
+    def test_a_donor_tells_of_itself_to_who_has_the_key(self):
+        done = weir("stat", "--json", "--device", "softnic", "--key", self.key, self.address)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual((told["donor"], told["memory_bytes"]), (self.address, 64 << 20))
+        self.assertGreaterEqual(told["clients"], 1)
+
+    def test_without_the_key_nobody_gets_in(self):
+        other = os.path.join(self.directory.name, "other")
+        weir("key", "new", other)
+        for options in ((), ("--key", other)):
+            done = weir("stat", "--device", "softnic", *options, self.address)
+            self.assertEqual(done.returncode, 1, options)
+            self.assertIn("key", done.stderr)
+
+    def test_the_donors_process_is_among_the_counted(self):
+        processes = json.loads(weir("stat", "--json").stdout)["processes"]
+        self.assertIn(self.donor.pid, [process["pid"] for process in processes])
+
+
+class Doctor(unittest.TestCase):
+    def test_the_path_is_proven(self):
+        done = weir("doctor", "--json", "--device", "softnic")
+        checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertEqual(checks["path"]["verdict"], "ok", checks["path"])
+        broken = [name for name, check in checks.items() if check["verdict"] == "fail"]
+        self.assertEqual(done.returncode, 1 if broken else 0)
+
+    def test_a_donor_on_the_default_port_is_seen(self):
+        # If it ends at once, another donor has the port already.
+        donor = subprocess.Popen([WEIR, "serve", "--device", "softnic", "--memory", "64M"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, env=clean_environment())
+        try:
+            donor.stdout.readline()
+            done = weir("doctor", "--json", "--device", "softnic")
+        finally:
+            donor.terminate()
+            donor.communicate(timeout=60)
+        checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertIn("taken", checks["port"]["text"])
+
+    def test_what_is_not_right_comes_with_a_remedy(self):
+        done = weir("doctor", "--json", "--device", "softnic")
+        for check in json.loads(done.stdout)["checks"]:
+            if check["verdict"] == "fail" or check["check"] == "Soft-RoCE":
+                self.assertIn("remedy", check)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Two clients of one donor: close-to-open, locks, and maps that are recalled."""
+import errno
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from world import FsTest, main, read, write
+
+
+class TwoClients(FsTest):
+    clients = 2
+
+    def setUp(self):
+        super().setUp()
+        name = os.path.basename(self.dir)
+        self.here = self.dir
+        self.there = self.world.clients[1] / name
+
+    def a(self, name):
+        return os.path.join(self.here, name)
+
+    def b(self, name):
+        return os.path.join(self.there, name)
+
+    def test_names_are_seen_at_once(self):
+        self.assertFalse(os.path.exists(self.b("file")))
+        write(self.a("file"))
+        self.assertTrue(os.path.exists(self.b("file")))
+        os.rename(self.b("file"), self.b("other"))
+        self.assertEqual(os.listdir(self.here), ["other"])
+        os.unlink(self.a("other"))
+        self.assertEqual(os.listdir(self.there), [])
+
+    def test_what_was_closed_is_seen_by_who_opens(self):
+        for round_number in range(20):
+            text = b"%d" % round_number * (round_number * 1000 + 1)
+            writer, reader = (self.a, self.b) if round_number % 2 else (self.b, self.a)
+            write(writer("file"), text)
+            self.assertEqual(read(reader("file")), text)
+
+    def test_a_change_of_the_same_size_is_seen(self):
+        write(self.a("file"), b"A" * 100000)
+        self.assertEqual(read(self.b("file")), b"A" * 100000)
+        fd = os.open(self.a("file"), os.O_WRONLY)
+        os.pwrite(fd, b"B" * 50000, 20000)
+        os.close(fd)
+        self.assertEqual(read(self.b("file")), b"A" * 20000 + b"B" * 50000 + b"A" * 30000)
+
+    def test_attributes_are_seen(self):
+        write(self.a("file"))
+        os.stat(self.b("file"))
+        os.chmod(self.a("file"), 0o640)
+        os.utime(self.a("file"), (5, 5))
+        os.setxattr(self.a("file"), "user.key", b"value")
+        self.assertEqual(os.stat(self.b("file")).st_mode & 0o777, 0o640)
+        self.assertEqual(os.stat(self.b("file")).st_mtime, 5)
+        self.assertEqual(os.getxattr(self.b("file"), "user.key"), b"value")
+
+    def test_a_file_that_another_cuts_gives_no_old_bytes(self):
+        write(self.a("file"), b"A" * (4 << 20))
+        held = os.open(self.b("file"), os.O_RDWR | os.O_DIRECT)
+        self.assertEqual(len(os.pread(held, 1 << 20, 0)), 1 << 20)
+        os.truncate(self.a("file"), 0)
+        write(self.a("other"), b"B" * (4 << 20))
+        os.truncate(self.a("file"), 4 << 20)
+        self.assertEqual(os.stat(self.b("file")).st_size, 4 << 20)
+        fd = os.open(self.b("file"), os.O_RDONLY)
+        self.assertEqual(os.pread(fd, 1 << 20, 0), bytes(1 << 20))
+        os.close(fd)
+        # What the holder writes now must land in the file, and nowhere else.
+        os.pwrite(held, b"C" * 4096, 0)
+        os.close(held)
+        self.assertEqual(read(self.a("file"))[:4097], b"C" * 4096 + b"\0")
+        self.assertEqual(read(self.a("other")), b"B" * (4 << 20))
+
+    def test_the_room_of_a_deleted_file_comes_back(self):
+        free = os.statvfs(self.here).f_bfree
+        write(self.a("file"), b"A" * (16 << 20))
+        held = os.open(self.b("file"), os.O_RDONLY)
+        self.assertEqual(os.pread(held, 1, 0), b"A")
+        os.unlink(self.a("file"))
+        self.assertEqual(os.pread(held, 1, 10 << 20), b"A")
+        os.close(held)
+        deadline = time.monotonic() + 5
+        while os.statvfs(self.here).f_bfree != free and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(os.statvfs(self.here).f_bfree, free)
+
+    def test_locks_hold_between_clients(self):
+        write(self.a("file"))
+        with open(self.a("file"), "r+b") as first, open(self.b("file"), "r+b") as second:
+            fcntl.lockf(first, fcntl.LOCK_EX)
+            with self.assertRaises(OSError) as caught:
+                fcntl.lockf(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.assertIn(caught.exception.errno, (errno.EAGAIN, errno.EACCES))
+            fcntl.lockf(first, fcntl.LOCK_UN)
+            fcntl.lockf(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_who_gets_a_lock_sees_what_was_written_under_it(self):
+        write(self.a("file"), b"%08d" % 0)
+        counter = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+for _ in range(50):
+    fcntl.lockf(fd, fcntl.LOCK_EX)
+    value = int(os.pread(fd, 8, 0))
+    os.pwrite(fd, b"%08d" % (value + 1), 0)
+    fcntl.lockf(fd, fcntl.LOCK_UN)
+"""
+        counters = [subprocess.Popen([sys.executable, "-c", counter, path])
+                    for path in (self.a("file"), self.b("file"))]
+        for process in counters:
+            self.assertEqual(process.wait(60), 0)
+        self.assertEqual(read(self.a("file")), b"%08d" % 100)
+
+    def test_one_database_of_both(self):
+        base = sqlite3.connect(self.a("base.db"))
+        base.execute("create table t(a)")
+        base.close()
+        insert = """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1], timeout=60)
+for i in range(25):
+    with base: base.execute("insert into t values(?)", (i,))
+"""
+        writers = [subprocess.Popen([sys.executable, "-c", insert, path])
+                   for path in (self.a("base.db"), self.b("base.db"))]
+        for writer in writers:
+            self.assertEqual(writer.wait(100), 0)
+        base = sqlite3.connect(self.b("base.db"))
+        self.assertEqual(base.execute("select count(*) from t").fetchone(), (50,))
+        self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+        base.close()
+
+
+class OneAfterTheOther(FsTest):
+    def test_a_second_client_waits_until_the_first_caches_no_more(self):
+        write("file", b"old")
+        os.stat("file")
+        self.assertFalse(os.path.exists("new"))
+        second = self.world.mount()
+        name = os.path.basename(self.dir)
+        write(os.path.join(second / name, "new"), b"new")
+        write(os.path.join(second / name, "file"), b"longer")
+        self.assertEqual(read("new"), b"new")
+        self.assertEqual(os.stat("file").st_size, 6)
+        self.assertEqual(read("file"), b"longer")
+        self.assertEqual(second.unmount(), 0)
+
+    def test_locks_are_granted_while_a_second_client_waits(self):
+        """Taking turns takes no longer than a turn, also in the second that the other waits."""
+        write("file")
+        waiter = """
+import fcntl, sys
+with open("file", "r+b") as file:
+    for _ in sys.stdin:
+        print("waits", flush=True)
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        fcntl.lockf(file, fcntl.LOCK_UN)
+        print("had it", flush=True)
+"""
+        with open("file", "r+b") as file, ThreadPoolExecutor() as pool, subprocess.Popen(
+                [sys.executable, "-c", waiter], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True) as process:
+            second = pool.submit(self.world.mount)
+            longest = 0
+            while not second.done():
+                fcntl.lockf(file, fcntl.LOCK_EX)
+                print(file=process.stdin, flush=True)
+                process.stdout.readline()
+                time.sleep(0.02)
+                begin = time.monotonic()
+                fcntl.lockf(file, fcntl.LOCK_UN)
+                process.stdout.readline()
+                longest = max(longest, time.monotonic() - begin)
+            process.stdin.close()
+        self.assertEqual(second.result().unmount(), 0)
+        self.assertLess(longest, 0.6)
+
+    def test_what_was_set_of_an_open_file_is_seen_by_who_comes_later(self):
+        with open("file", "wb") as file:
+            file.write(b"written")
+            file.flush()
+            os.fchmod(file.fileno(), 0o604)
+            os.utime(file.fileno(), (5, 6))
+            second = self.world.mount()
+            status = os.stat(os.path.join(second / os.path.basename(self.dir), "file"))
+            self.assertEqual(status.st_mode & 0o777, 0o604)
+            self.assertEqual((status.st_atime, status.st_mtime, status.st_size), (5, 6, 7))
+        self.assertEqual(second.unmount(), 0)
+
+
+if __name__ == "__main__":
+    main()

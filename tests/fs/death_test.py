@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Ends of all kinds: full, unmounted, signalled, killed; and mounts that cannot be."""
+import errno
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from world import (PROMPT_SECONDS, WEIR, World, environment, is_mount_point, main, read, until,
+                   write)
+
+
+def keep_writing(path, errors):
+    """Until it fails."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    except OSError as error:
+        errors.append(error.errno)
+        return
+    try:
+        while True:
+            os.pwrite(fd, b"x" * (1 << 20), 0)
+    except OSError as error:
+        errors.append(error.errno)
+    try:
+        os.close(fd)
+    except OSError:
+        pass  # what could not be told the donor at close
+
+
+class Ends(unittest.TestCase):
+    memory = "64M"
+
+    def setUp(self):
+        self.world = World(self.memory)
+        self.addCleanup(self.world.destroy)
+        self.client = self.world.mount()
+
+    def write_until_the_end(self, end):
+        errors = []
+        threads = [threading.Thread(target=keep_writing, args=(self.client / f"f{i}", errors))
+                   for i in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        end()
+        for thread in threads:
+            thread.join(PROMPT_SECONDS)
+            self.assertFalse(thread.is_alive(), "a write hangs")
+        return errors
+
+    def test_a_donor_that_is_killed_means_eio_at_once(self):
+        errors = self.write_until_the_end(self.world.kill_donor)
+        self.assertEqual(set(errors), {errno.EIO})
+        with self.assertRaises(OSError) as caught:
+            os.listdir(self.client.path)
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertEqual(self.client.unmount(), 0)
+        self.assertIn("is gone", self.client.said())
+
+    def test_a_donor_that_ends_means_eio_at_once(self):
+        errors = self.write_until_the_end(lambda: self.world.kill_donor(signal.SIGTERM))
+        self.assertEqual(set(errors), {errno.EIO})
+        self.assertEqual(self.client.unmount(), 0)
+
+    def test_a_donor_that_sleeps_means_eio_in_time_and_may_come_back(self):
+        write(self.client / "file", b"here")
+        self.world.stop_donor()
+        start = time.monotonic()
+        with self.assertRaises(OSError) as caught:
+            os.stat(self.client / "nothing")
+        self.assertEqual(caught.exception.errno, errno.EIO)
+        self.assertLess(time.monotonic() - start, PROMPT_SECONDS)
+        self.world.donor.send_signal(signal.SIGCONT)
+        self.assertTrue(until(lambda: os.path.exists(self.client / "file")))
+        self.assertEqual(read(self.client / "file"), b"here")
+
+    def test_what_was_closed_while_the_donor_slept_is_told_again(self):
+        with open(self.client / "late", "wb") as file:
+            file.write(b"told")
+            file.flush()
+            self.world.stop_donor()
+        with self.assertRaises(OSError):
+            os.stat(self.client / "nothing")
+        self.world.donor.send_signal(signal.SIGCONT)
+        self.assertTrue(until(lambda: os.path.exists(self.client / "late")))
+        with open(self.client / "late", "r+b") as file:
+            os.fsync(file.fileno())
+            self.assertEqual(file.read(), b"told")
+        self.assertEqual(self.client.unmount(), 0)
+        self.assertEqual(read(self.world.mount() / "late"), b"told")
+
+    @unittest.skipUnless(is_mount_point("/"), "fusermount3 takes no mount down in a plain chroot")
+    def test_a_client_that_is_killed_leaves_no_mount(self):
+        write(self.client / "closed", b"kept")
+        self.write_until_the_end(self.client.process.kill)
+        self.client.process.wait()
+        self.assertTrue(until(lambda: not self.client.is_mounted(), 5), self.client.said())
+        self.assertEqual(read(self.world.mount() / "closed"), b"kept")
+
+    def test_both_killed_leave_no_mount(self):
+        def kill_both():
+            self.world.kill_donor()
+            self.client.process.kill()
+
+        self.write_until_the_end(kill_both)
+        self.client.process.wait()
+        self.assertTrue(until(lambda: not self.client.is_mounted(), 5), self.client.said())
+
+    def test_a_signal_unmounts_and_what_was_written_stays(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            client = self.world.mount()
+            fd = os.open(client / "open", os.O_WRONLY | os.O_CREAT)
+            os.write(fd, b"not closed")
+            client.process.send_signal(number)
+            self.assertEqual(client.process.wait(PROMPT_SECONDS), 0)
+            self.assertFalse(client.is_mounted())
+            with self.assertRaises(OSError):
+                os.write(fd, b"more")
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+            self.assertEqual(read(self.client / "open"), b"not closed")
+
+    def test_a_full_donor_loses_nothing(self):
+        data = os.urandom(1 << 20)
+        for number in range(32):
+            write(self.client / f"kept{number}", data)
+        with self.assertRaises(OSError) as caught:
+            write(self.client / "large", b"x" * (64 << 20))
+        self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        for number in range(32):
+            self.assertEqual(read(self.client / f"kept{number}"), data)
+        os.unlink(self.client / "large")
+        write(self.client / "fits", b"y" * (16 << 20))
+        self.assertEqual(read(self.client / "fits"), b"y" * (16 << 20))
+
+
+class Refused(unittest.TestCase):
+    """What cannot be is said in one line that names the thing, and nothing stays behind."""
+
+    def mount(self, *args):
+        return subprocess.run([WEIR, "mount", *args], env=environment(), text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+
+    def refused(self, text, *args):
+        done = self.mount(*args)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(text, done.stderr)
+        return done
+
+    def test_mount_points(self):
+        with tempfile.TemporaryDirectory() as directory:
+            missing = os.path.join(directory, "missing")
+            self.refused("mkdir", "127.0.0.1:1", missing)
+            write(os.path.join(directory, "file"))
+            self.refused("not empty", "127.0.0.1:1", directory)
+            self.refused("Not a directory", "127.0.0.1:1", os.path.join(directory, "file"))
+
+    def test_where_weir_is_mounted_already(self):
+        world = World("64M")
+        self.addCleanup(world.destroy)
+        client = world.mount()
+        self.refused("umount", world.address, client.path)
+        world.kill_donor()
+        self.refused("umount", world.address, client.path)
+
+    def test_nobody_listens(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.refused("127.0.0.1:1", "127.0.0.1:1", directory)
+            self.assertFalse(os.path.ismount(directory))
+
+    def test_options(self):
+        self.assertEqual(self.refused("--threads", "--threads", "0", "a", "b").returncode, 2)
+        self.assertEqual(self.refused("expected", "a").returncode, 2)
+        self.assertIn("volatile", self.mount("--help").stdout)
+
+    def test_keys(self):
+        with tempfile.TemporaryDirectory() as directory:
+            keys = [os.path.join(directory, name) for name in ("right", "wrong")]
+            for key in keys:
+                subprocess.run([WEIR, "key", "new", key], check=True, capture_output=True)
+            world = World("64M", "--key", keys[0])
+            self.addCleanup(world.destroy)
+            point = os.path.join(directory, "mnt")
+            os.mkdir(point)
+            self.refused("key", "--key", keys[1], world.address, point)
+            self.refused("key", world.address, point)
+            self.refused("missing", "--key", os.path.join(directory, "missing"), world.address,
+                         point)
+            self.assertFalse(os.path.ismount(point))
+            client = world.mount("--key", keys[0])
+            write(client / "file")
+            self.assertEqual(client.unmount(), 0)
+
+    def test_in_the_background(self):
+        world = World("64M")
+        self.addCleanup(world.destroy)
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.mount(world.address, directory)
+            self.assertEqual((done.returncode, os.path.ismount(directory)), (0, True))
+            write(os.path.join(directory, "file"))
+            subprocess.run(["fusermount3", "-u", directory], check=True)
+
+    def test_read_only(self):
+        world = World("64M")
+        self.addCleanup(world.destroy)
+        client = world.mount("--read-only")
+        with self.assertRaises(OSError) as caught:
+            write(client / "file")
+        self.assertEqual(caught.exception.errno, errno.EROFS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The programs that people will run first."""
+import os
+import shutil
+import sqlite3
+import subprocess
+import unittest
+
+from world import FsTest, main, write
+
+TREE = "/usr/include/linux"
+
+
+def needs(program):
+    return unittest.skipUnless(shutil.which(program), f"there is no {program}")
+
+
+def run(*args):
+    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=120)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(args)}: {done.stdout}")
+    return done.stdout
+
+
+@unittest.skipUnless(os.path.isdir(TREE), f"there is no {TREE}")
+class Trees(FsTest):
+    def same_for_a_new_client(self, there):
+        """Nothing may come from the first client's page cache."""
+        client = self.world.mount()
+        path = client / os.path.relpath(there, self.world.clients[0].path)
+        run("diff", "-r", "--no-dereference", TREE, path)
+        os.chdir("/")
+        self.assertEqual(client.unmount(), 0)
+
+    def test_tar(self):
+        os.mkdir("tree")
+        run("sh", "-c", f"tar -C {TREE} -cf - . | tar -C tree -xpf -")
+        self.same_for_a_new_client(os.path.abspath("tree"))
+
+    @needs("rsync")
+    def test_rsync(self):
+        run("rsync", "-aX", TREE + "/", "tree/")
+        self.assertEqual(run("rsync", "-anX", "--itemize-changes", TREE + "/", "tree/"), "")
+        self.same_for_a_new_client(os.path.abspath("tree"))
+
+
+class Programs(FsTest):
+    @needs("git")
+    def test_git(self):
+        def git(*args):
+            return run("git", "-c", "user.name=n", "-c", "user.email=e@x", "-C", "work", *args)
+        os.mkdir("work")
+        git("init", "-q")
+        for number in range(50):
+            write(f"work/file{number}", b"%d\n" % number * 100)
+        git("add", ".")
+        git("commit", "-qm", "one")
+        run("git", "clone", "-q", "--no-local", "work", "clone")
+        git("-C", "../clone", "gc", "-q")
+        git("-C", "../clone", "fsck", "--strict")
+        self.assertEqual(git("-C", "../clone", "status", "--short"), "")
+
+    @needs("cc")
+    @needs("make")
+    def test_make(self):
+        for number in range(20):
+            write(f"f{number}.c", b"int f%d(void) { return %d; }\n" % (number, number))
+        calls = "+".join(f"f{number}()" for number in range(20))
+        declared = "".join(f"int f{number}(void);" for number in range(20))
+        write("main.c", f"{declared}\nint main(void) {{ return {calls} != 190; }}\n".encode())
+        objects = " ".join(["main.o"] + [f"f{number}.o" for number in range(20)])
+        write("Makefile", f"prog: {objects}\n\tcc -o $@ $^\n".encode())
+        run("make", "-j4")
+        run("./prog")
+        self.assertIn("up to date", run("make"))
+
+    def test_sqlite(self):
+        for mode in ("delete", "wal"):
+            base = sqlite3.connect(f"{mode}.db", timeout=30)
+            base.execute(f"pragma journal_mode={mode}")
+            base.execute("create table t(a integer primary key, b)")
+            with base:
+                base.executemany("insert into t(b) values(?)",
+                                 ((os.urandom(50),) for _ in range(5000)))
+            base.close()
+            writers = [subprocess.Popen(
+                ["python3", "-c",
+                 "import sqlite3\n"
+                 f"base = sqlite3.connect('{mode}.db', timeout=60)\n"
+                 "for i in range(20):\n"
+                 "    with base: base.execute('insert into t(b) values(1)')\n"])
+                for _ in range(3)]
+            for writer in writers:
+                self.assertEqual(writer.wait(100), 0)
+            base = sqlite3.connect(f"{mode}.db")
+            self.assertEqual(base.execute("select count(*) from t").fetchone(), (5060,))
+            self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+            base.close()
+
+    @needs("fio")
+    def test_fio_finds_what_it_wrote(self):
+        jobs = (("--rw=write", "--bs=1M", "--ioengine=libaio", "--direct=1", "--iodepth=16"),
+                ("--rw=randwrite", "--bs=4k", "--ioengine=libaio", "--direct=1", "--iodepth=16"),
+                ("--rw=randrw", "--bs=16k", "--ioengine=psync", "--direct=0"),
+                ("--rw=randrw", "--bs=4k", "--ioengine=mmap"))
+        for job in jobs:
+            with self.subTest(job=job):
+                run("fio", "--name=job", "--filename=file", "--size=24M", "--verify=crc32c",
+                    "--verify_fatal=1", "--verify_state_save=0", *job)
+                os.unlink("file")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A donor and clients that mount it, for the tests of the file system.
+
+The tests are called with the path of the weir command. WEIR_DEVICE chooses the device; default
+softnic.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
+SKIPPED = 77
+# Longer than a call's time limit, shorter than what a user takes for a hang.
+PROMPT_SECONDS = 9
+COMPLAINTS = ("Sanitizer", "runtime error")
+
+
+def environment():
+    return dict(os.environ, WEIR_DEVICE=os.environ.get("WEIR_DEVICE") or "softnic")
+
+
+def why_not():
+    """Why the tests cannot run here, or None."""
+    if not os.path.exists("/dev/fuse") or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "/dev/fuse can't be opened"
+    if not shutil.which("fusermount3"):
+        return "there is no fusermount3"
+    return None
+
+
+def main():
+    reason = why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(SKIPPED)
+    unittest.main(verbosity=2)
+
+
+def until(condition, seconds=15):
+    """Whether it comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_mount_point(path):
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        return any(line.split()[4] == path for line in file)
+
+
+class Client:
+    """A mounted donor."""
+
+    def __init__(self, world, number, *options):
+        self.path = os.path.join(world.dir, f"client{number}")
+        os.mkdir(self.path)
+        self.log = os.path.join(world.dir, f"client{number}.log")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [WEIR, "mount", "--foreground", *options, world.address, self.path],
+                env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        if not until(lambda: self.is_mounted() or self.process.poll() is not None) or \
+                not self.is_mounted():
+            self.process.kill()
+            raise AssertionError(f"did not mount: {self.said()}")
+
+    def said(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def is_mounted(self):
+        return is_mount_point(self.path)
+
+    def __truediv__(self, name):
+        return os.path.join(self.path, name)
+
+    def unmount(self):
+        """Returns the exit status of the process; it must end by itself."""
+        if self.is_mounted():
+            subprocess.run(["fusermount3", "-u", self.path], check=True, timeout=30)
+        return self.process.wait(PROMPT_SECONDS)
+
+    def destroy(self):
+        if self.is_mounted():
+            subprocess.run(["fusermount3", "-u", "-z", self.path], timeout=30,
+                           stderr=subprocess.DEVNULL)
+        try:
+            self.process.wait(PROMPT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+class World:
+    """A donor, and any number of clients."""
+
+    def __init__(self, memory="256M", *options):
+        self.dir = tempfile.mkdtemp(prefix="weir-fs-")
+        self.clients = []
+        with open(os.path.join(self.dir, "donor.log"), "wb") as log:
+            self.donor = subprocess.Popen(
+                [WEIR, "serve", "--listen", "127.0.0.1:0", "--memory", memory, *options],
+                env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        ready = re.match(rb"ready (\S+)", self.donor.stdout.readline())
+        if not ready:
+            self.donor.kill()
+            raise AssertionError("the donor did not start")
+        self.address = ready.group(1).decode()
+
+    def mount(self, *options):
+        client = Client(self, len(self.clients), *options)
+        self.clients.append(client)
+        return client
+
+    def kill_donor(self, number=signal.SIGKILL):
+        self.donor.send_signal(number)
+        self.donor.wait(PROMPT_SECONDS)
+
+    def stop_donor(self):
+        """Every thread of it, before this returns."""
+        tasks = f"/proc/{self.donor.pid}/task"
+
+        def is_stopped(task):
+            with open(f"{tasks}/{task}/stat", encoding="ascii") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] == "T"
+        self.donor.send_signal(signal.SIGSTOP)
+        assert until(lambda: all(is_stopped(task) for task in os.listdir(tasks)))
+
+    def destroy(self):
+        for client in self.clients:
+            client.destroy()
+        if self.donor.poll() is None:
+            self.donor.send_signal(signal.SIGCONT)
+            self.donor.terminate()
+        self.donor.wait(PROMPT_SECONDS)
+        self.donor.stdout.close()
+        self.check_logs()
+        shutil.rmtree(self.dir)
+
+    def check_logs(self):
+        for name in os.listdir(self.dir):
+            if not name.endswith(".log"):
+                continue
+            with open(os.path.join(self.dir, name), encoding="utf-8", errors="replace") as file:
+                said = file.read()
+            if any(complaint in said for complaint in COMPLAINTS):
+                raise AssertionError(f"{name}: {said}")
+
+
+class FsTest(unittest.TestCase):
+    """Each class has one donor and `clients` clients; each test a directory of its own."""
+    memory = "256M"
+    clients = 1
+
+    @classmethod
+    def setUpClass(cls):
+        cls.world = World(cls.memory)
+        cls.addClassCleanup(cls.world.destroy)
+        for _ in range(cls.clients):
+            cls.world.mount()
+
+    def setUp(self):
+        first = self.world.clients[0]
+        self.dir = first / self.id().split(".")[-1]
+        os.mkdir(self.dir)
+        os.chdir(self.dir)
+        self.addCleanup(os.chdir, "/")
+
+    def fails(self, errno, function, *args):
+        with self.assertRaises(OSError) as caught:
+            function(*args)
+        self.assertEqual(caught.exception.errno, errno)
+
+
+def write(path, data=b"x"):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def in_child(function, uid=0):
+    """What @function returns (a small number) or the errno that it fails with, in a process."""
+    pid = os.fork()
+    if pid == 0:
+        status = 255
+        try:
+            if uid:
+                os.setgroups([])
+                os.setgid(uid)
+                os.setuid(uid)
+            status = function() or 0
+        except OSError as error:
+            status = error.errno
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Whatever bytes a proven peer sends as a control message: the decoders read nothing beyond
+ * them, what they let through keeps its bounds, and the credits stay in theirs.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "wire/control.h"
+#include "wire/credit.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void bodies(const void *body, size_t length)
+{
+	char name[WIRE_NAME_MAX + 1], text[32];
+	struct wire_request request;
+	struct wire_region region;
+	struct wire_entry entry;
+	struct wire_list list;
+	struct wire_info info;
+	uint32_t i;
+
+	if (!wire_request_decode(body, length, &request, name)) {
+		assert(strlen(name) == request.name_length);
+		assert(!strchr(name, '/'));
+	}
+	wire_region_decode(body, length, &region);
+	wire_info_decode(body, length, &info);
+	wire_text_decode(body, length, text, sizeof(text));
+	assert(strlen(text) < sizeof(text));
+	if (wire_list_decode(body, length, &list))
+		return;
+	for (i = 0; i < list.count; i++)
+		if (!wire_entry_decode(body, length, i, &entry))
+			assert(strlen(entry.name) <= WIRE_NAME_MAX);
+}
+
+static void credits(const uint8_t *data, size_t size)
+{
+	struct wire_credit credit;
+
+	wire_credit_init(&credit, 32, 16);
+	for (; size; data++, size--) {
+		if (wire_credit_has_room(&credit) && *data & 1)
+			wire_credit_spend(&credit);
+		else if (wire_credit_received(&credit, *data >> 1))
+			return;
+		assert(credit.open + credit.owed <= credit.ours);
+		assert(credit.spendable <= credit.theirs);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct wire_head head;
+	const void *body;
+
+	bodies(data, size);
+	credits(data, size);
+	if (wire_control_decode(data, size, &head, &body))
+		return 0;
+	assert(head.length <= WIRE_BODY_MAX);
+	assert((const uint8_t *)body + head.length == data + size);
+	bodies(body, head.length);
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Fuzzes the engine with sequences of events. The first four bytes choose the window and
+ * the channels, then each event is four bytes; the simulated host checks every step.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/core/sim.h"
+
+#define EVENTS_MAX 1000
+#define NEVER UINT64_MAX
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const int statuses[] = { 0, 0, 0, 0, -ECONNRESET, -ENOTCONN, -EACCES, -EIO };
+
+struct run {
+	struct sim *sim;
+	uint64_t now_ns;
+	int submitted;
+};
+
+static void submit(struct run *run, int engine, const uint8_t *byte)
+{
+	int op = byte[1] % 6;
+	uint32_t length = op == 2 || op == 3 ? 8 : 1 + 97u * byte[3];
+	uint64_t deadline_ns = byte[1] & 0x80 ? run->now_ns + 1 + byte[2] % 16 : NEVER;
+
+	if (sim_submit(run->sim, engine, op, 64ull * byte[2], length, byte[1] >> 5 & 3,
+		       deadline_ns) >= 0)
+		run->submitted++;
+}
+
+static void complete(struct run *run, int index, int status)
+{
+	struct sim_event wr;
+	int count = sim_in_flight(run->sim, 0, &wr);
+
+	if (!count)
+		return;
+	sim_in_flight(run->sim, index % count, &wr);
+	sim_complete(run->sim, wr.wr, status);
+}
+
+static void step(struct run *run, const uint8_t *byte)
+{
+	int engine = byte[0] / 16 % SIM_ENGINES;
+
+	switch (byte[0] % 16) {
+	case 0:
+		sim_channel_up(run->sim, engine, byte[1] % SIM_CHANNELS);
+		break;
+	case 1:
+		sim_channel_down(run->sim, engine, byte[1] % SIM_CHANNELS);
+		break;
+	case 2:
+		sim_cancel(run->sim, run->submitted - 1 - byte[1] % 16);
+		break;
+	case 3:
+		run->now_ns += byte[1] % 16;
+		sim_expire(run->sim, run->now_ns);
+		break;
+	case 4:
+	case 5:
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		complete(run, byte[1], statuses[byte[2] % 8]);
+		break;
+	default:
+		submit(run, engine, byte);
+	}
+}
+
+static void check(void)
+{
+	if (!sim_broken())
+		return;
+	fprintf(stderr, "broken: %s\n", sim_broken());
+	abort();
+}
+
+static void finish(struct run *run)
+{
+	struct sim_event wr;
+
+	while (sim_in_flight(run->sim, 0, &wr)) {
+		complete(run, 0, 0);
+		check();
+	}
+	if (sim_undone(run->sim)) {
+		fprintf(stderr, "broken: every request is done in the end\n");
+		abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct run run = { 0 };
+	size_t i;
+
+	if (size < 4)
+		return 0;
+	run.sim = sim_new((1 + data[0] % 8) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
+			  1 + data[2] % 8, data[3]);
+	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
+		if (data[3] % SIM_CHANNELS >= (int)(i % SIM_CHANNELS))
+			sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
+	}
+	for (i = 4; i + 4 <= size && i / 4 <= EVENTS_MAX; i += 4) {
+		step(&run, data + i);
+		check();
+		while (sim_event(run.sim).type != SIM_NOTHING)
+			;
+	}
+	finish(&run);
+	sim_free(run.sim);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Whatever bytes a stranger sends: both ends of the handshake refuse them, read nothing
+ * beyond them, and never come to believe that he knows the key.
+ *
+ * The input is a sequence of messages, each behind one byte that says its length.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/handshake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct weir_key key = { .length = 16, .bytes = "0123456789abcdef" };
+
+static void decode(const uint8_t *data, size_t size)
+{
+	struct wire_connect connect;
+	struct wire_refusal refusal;
+
+	if (!wire_connect_decode(data, size, &connect))
+		assert(connect.channel < WIRE_CHANNELS_MAX);
+	if (!wire_refusal_decode(data, size, &refusal)) {
+		assert(strlen(refusal.text) < WIRE_TEXT);
+		assert(weir_refusal_explain(&refusal, NULL) < 0);
+	}
+}
+
+static void converse(struct weir_handshake *h, const uint8_t *data, size_t size)
+{
+	uint8_t out[WIRE_HANDSHAKE_MAX];
+	size_t length, out_length;
+
+	while (size) {
+		length = data[0] < size ? data[0] : size - 1;
+		weir_handshake_input(h, data + 1, length, out, &out_length);
+		assert(out_length <= sizeof(out));
+		assert(h->state != WEIR_HANDSHAKE_PROVEN && h->state != WEIR_HANDSHAKE_DONE);
+		data += 1 + length;
+		size -= 1 + length;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct weir_handshake_setup setup = { .key = &key, .credits = 32 };
+	uint8_t out[WIRE_HANDSHAKE_MAX];
+	struct weir_handshake h;
+	size_t out_length;
+
+	decode(data, size);
+	weir_handshake_donor(&h, &setup);
+	converse(&h, data, size);
+	weir_handshake_client(&h, &setup, out, &out_length);
+	converse(&h, data, size);
+	return 0;
+}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir serve as a process: how it starts, what it refuses, how it ends.
+
+Called with the path of the weir command. WEIR_DEVICE chooses the device; default softnic.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
+SECONDS = 20
+LOG_LINE = re.compile(r"ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+                      r"level=(error|warning|info|debug) msg=(\S+|\".*\")( \S+=(\S+|\".*\"))*$")
+
+
+def start(*args):
+    environment = dict(os.environ, WEIR_DEVICE=os.environ.get("WEIR_DEVICE") or "softnic")
+    return subprocess.Popen([WEIR, "serve", *args], env=environment, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*args):
+    """What one that cannot start says: (status, standard error)."""
+    process = start(*args)
+    try:
+        err = process.communicate(timeout=SECONDS)[1]
+    finally:
+        process.kill()
+    return process.returncode, err
+
+
+class Serve(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="weir-")
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name
+
+    def key(self, name="key", mode=0o600, content="0123456789abcdef"):
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def donor(self, *args):
+        process = start("--listen", "127.0.0.1:0", "--memory", "8M", *args)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process, process.stdout.readline()
+
+    def ends(self, process):
+        out, err = process.communicate(timeout=SECONDS)
+        return process.returncode, out, err
+
+    def test_it_says_where_it_listens(self):
+        process, line = self.donor()
+        self.assertRegex(line, r"^ready 127\.0\.0\.1:\d+\n$")
+        process.terminate()
+        status, out, _err = self.ends(process)
+        self.assertEqual((status, out), (0, ""))
+
+    def test_it_says_so_to_programs(self):
+        process, line = self.donor("--json", "--key", self.key())
+        said = json.loads(line)
+        self.assertEqual(said["ready"], True)
+        self.assertEqual(said["memory_bytes"], 8 << 20)
+        self.assertEqual(said["pid"], process.pid)
+        self.assertTrue(said["device"])
+        self.assertRegex(said["address"], r"^127\.0\.0\.1:\d+$")
+
+    def test_both_signals_end_it_cleanly(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            process, _line = self.donor()
+            process.send_signal(number)
+            status, _out, err = self.ends(process)
+            self.assertEqual(status, 0)
+            self.assertIn(f"msg=stopping signal={int(number)}", err)
+
+    def test_its_log_is_logfmt(self):
+        process, _line = self.donor("--log-level", "debug")
+        process.terminate()
+        lines = [line for line in self.ends(process)[2].splitlines() if line.startswith("ts=")]
+        self.assertGreaterEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, LOG_LINE)
+
+    def test_its_log_has_levels(self):
+        process, _line = self.donor("--log-level", "warning")
+        process.terminate()
+        self.assertNotIn("ts=", self.ends(process)[2])
+
+    def test_a_port_that_is_taken_is_named(self):
+        _process, line = self.donor()
+        address = line.split()[1]
+        status, err = run("--listen", address, "--memory", "8M")
+        self.assertEqual(status, 1)
+        self.assertIn(address, err)
+
+    def test_without_a_key_it_stays_on_loopback(self):
+        status, err = run("--listen", "0.0.0.0:0", "--memory", "8M")
+        self.assertEqual(status, 1)
+        self.assertIn("key", err)
+
+    def test_keys_are_checked(self):
+        for path, why in ((os.path.join(self.dir, "none"), "none"),
+                          (self.key("open", 0o644), "open"),
+                          (self.key("short", content="short"), "short")):
+            status, err = run("--listen", "127.0.0.1:0", "--memory", "8M", "--key", path)
+            self.assertEqual(status, 1)
+            self.assertIn(os.path.join(self.dir, why), err)
+
+    def test_a_bad_command_line_is_status_2(self):
+        for args in (("--memory", "much"), ("--memory", "1K"), ("--quota", "-1"),
+                     ("--log-level", "loud"), ("here",), ("--frobnicate",), ("--key",)):
+            status, err = run(*args)
+            self.assertEqual(status, 2, args)
+            self.assertIn("--help", err)
+
+    def test_more_memory_than_there_can_be_is_refused(self):
+        status, err = run("--listen", "127.0.0.1:0", "--memory", "4000000T")
+        self.assertEqual(status, 1)
+        self.assertIn("memory", err.lower())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
