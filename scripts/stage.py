@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A donor and a mount of it on this host, and their orderly end whatever happens.
+
+Used by scripts/demo and bench/run.
+"""
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+START_SECONDS = 15
+STOP_SECONDS = 10
+
+
+class Failed(Exception):
+    """Something did not work; the text is for people."""
+
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """In a child: if we are killed outright, it is told to end as well."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def raise_on_signals():
+    """SIGTERM and SIGHUP unwind like Ctrl-C does, through every finally."""
+    def interrupt(_signal, _frame):
+        raise KeyboardInterrupt
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+
+
+def available_bytes():
+    """Memory that can be had now, the control group's limit included."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        fields = dict(line.split(":") for line in file)
+    available = int(fields["MemAvailable"].split()[0]) * 1024
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            limit = int(file.read())
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as file:
+            available = min(available, limit - int(file.read()))
+    except (OSError, ValueError):
+        pass
+    return available
+
+
+class Stage:
+    """`with Stage(weir, memory) as stage:` a donor runs; stage.mount() as often as needed."""
+
+    def __init__(self, weir, memory_bytes):
+        self.weir = os.path.abspath(weir)
+        self.memory_bytes = memory_bytes
+        self.device = os.environ.get("WEIR_DEVICE") or "softnic"
+        self.address = f"127.0.0.1:{random.randint(20000, 60000)}"
+        self.donor = self.client = None
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="weir-")
+        self.mountpoint = os.path.join(self.dir, "mnt")
+        self.key = os.path.join(self.dir, "key")
+        os.mkdir(self.mountpoint)
+        try:
+            self._run("key", "new", self.key)
+            self.donor = self._start("serve", "--listen", self.address, "--key", self.key,
+                                     "--memory", str(self.memory_bytes))
+            self._wait_for_donor()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_exception):
+        # A second Ctrl-C must not leave a mount behind.
+        old = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self._tell_of_the_dead()
+            self.unmount()
+            self._stop(self.donor)
+            if self._is_mounted():
+                raise Failed(f"{self.mountpoint} could not be unmounted")
+            shutil.rmtree(self.dir)
+        finally:
+            signal.signal(signal.SIGINT, old)
+
+    def _tell_of_the_dead(self):
+        """Who ended before being told to: most likely the cause of whatever went wrong."""
+        for command, process in (("serve", self.donor), ("mount", self.client)):
+            if process and process.poll() is not None:
+                how = (f"was killed by signal {-process.returncode}" if process.returncode < 0
+                       else f"ended with status {process.returncode}")
+                print(f"\nweir {command} {how}; it had said:\n{self.log(command)}",
+                      file=sys.stderr)
+
+    def _environment(self):
+        return dict(os.environ, WEIR_DEVICE=self.device)
+
+    def _run(self, *args, timeout=30):
+        done = subprocess.run([self.weir, *args], env=self._environment(), timeout=timeout,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"weir {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _log_path(self, command):
+        return os.path.join(self.dir, command + ".log")
+
+    def log(self, command):
+        """What `weir COMMAND` said so far."""
+        with open(self._log_path(command), encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+
+    def _start(self, command, *args):
+        with open(self._log_path(command), "wb") as log:
+            return subprocess.Popen([self.weir, command, *args], env=self._environment(),
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    start_new_session=True, preexec_fn=die_with_parent)
+
+    def _wait_until(self, command, process, ready):
+        deadline = time.monotonic() + START_SECONDS
+        while not ready():
+            if process.poll() is not None:
+                raise Failed(f"weir {command} ended: {self.log(command)}")
+            if time.monotonic() > deadline:
+                raise Failed(f"weir {command} is not ready after {START_SECONDS} s: "
+                             f"{self.log(command)}")
+            time.sleep(0.05)
+
+    def _wait_for_donor(self):
+        def answers():
+            done = subprocess.run([self.weir, "ping", "-c1", "-q", "-k", self.key, self.address],
+                                  env=self._environment(), stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=START_SECONDS)
+            return done.returncode == 0
+        self._wait_until("serve", self.donor, answers)
+
+    def mount(self, *options):
+        """A new client: nothing of an earlier one is cached."""
+        self.client = self._start("mount", "--foreground", "--key", self.key, *options,
+                                  self.address, self.mountpoint)
+        self._wait_until("mount", self.client, lambda: os.path.ismount(self.mountpoint))
+
+    def _is_mounted(self):
+        with open("/proc/self/mountinfo", encoding="utf-8") as file:
+            return any(line.split()[4] == self.mountpoint for line in file)
+
+    def unmount(self):
+        """Also after a failure; nothing is left behind."""
+        if self._is_mounted():
+            detach = [] if self.client and self.client.poll() is None else ["-z"]
+            unmount = ["fusermount3", "-u", *detach, self.mountpoint]
+            if subprocess.run(unmount, capture_output=True, timeout=60).returncode:
+                subprocess.run(["fusermount3", "-u", "-z", self.mountpoint], timeout=60)
+        self._stop(self.client)
+        self.client = None
+
+    @staticmethod
+    def _stop(process):
+        if not process or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def counters(self, process):
+        """The device's counters of one process; {} on a device that is not softnic."""
+        for entry in json.loads(self._run("stat", "--json"))["processes"]:
+            if entry["pid"] == process.pid:
+                return {name: value for name, value in entry.items() if isinstance(value, int)}
+        return {}
