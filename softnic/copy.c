@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Cross-memory attach names a process by its number, so it needs a common PID namespace
- * and the right to trace. Where one of them is missing, a descriptor of the peer's own
+ * and the right to trace; that the number still means the same process is what its life
+ * says, right before each copy. Where one of them is missing, a descriptor of the peer's own
  * /proc/self/mem carries the right with it, at one system call a piece.
  */
 #include <errno.h>
@@ -26,6 +27,11 @@ static void advance(struct iovec **v, int *n, size_t done)
 static ssize_t copy_cma(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 			struct iovec *there, int num_there)
 {
+	/* The number may be another process's by now. */
+	if (shared_life_ended(t->life)) {
+		errno = ESRCH;
+		return -1;
+	}
 	if (to)
 		return process_vm_writev(t->pid, here, num_here, there, num_there, 0);
 	return process_vm_readv(t->pid, here, num_here, there, num_there, 0);

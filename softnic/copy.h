@@ -11,6 +11,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "shared.h"
+
 /* How a process is reached. */
 enum copy_way {
 	COPY_CMA,	/* process_vm_readv and process_vm_writev */
@@ -21,11 +23,12 @@ struct copy_target {
 	enum copy_way way;
 	pid_t pid;
 	int mem_fd;
+	const union shared_life *life;	/* of the process that @pid means */
 };
 
 /**
  * copy_find_way() - prove that a process can be reached, and how
- * @t: pid and mem_fd set, either may be missing (0, -1); the way is written
+ * @t: pid, mem_fd and life set; pid and mem_fd may be missing (0, -1); the way is written
  * @addr: an address in it
  * @nonce: what must be found there
  *

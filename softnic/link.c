@@ -18,6 +18,7 @@ void qp_link(struct qp *qp)
 		.type = MSG_ASK_QP,
 		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
+		.addr = qp->links,
 	};
 	struct remote *r = &qp->remote;
 
@@ -51,6 +52,7 @@ void qp_unlink(struct qp *qp)
 	if (r->channel_fd >= 0)
 		close(r->channel_fd);
 	*r = (struct remote){ .channel_fd = -1 };
+	qp->links++;
 }
 
 /* Sizes are read once: the peer's program may change them any time. */
@@ -60,6 +62,8 @@ static int check(struct remote *r, const struct shared_qp *s, size_t size)
 
 	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
 		return -EPROTO;
+	if (load_acquire(&s->state) == SHARED_QP_GONE)
+		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
 	if (rq_size > SHARED_WRS_MAX || (rq_size & (rq_size - 1)) || rq_sges > SHARED_SGES_MAX ||
 	    cq >= SHARED_CQS || shared_qp_size(rq_size, rq_sges) > size)
 		return -EPROTO;
@@ -103,7 +107,7 @@ void qp_linked(struct peer *peer, const struct message *m, int *fds)
 		goto unlock;
 	pthread_mutex_lock(&qp->lock);
 	if (!m->value && qp->remote.peer == peer && !qp->remote.shared && qp_is_connected(qp) &&
-	    qp->attr.dest_qp_num == m->qpn && !adopt(qp, m, fds))
+	    qp->attr.dest_qp_num == m->qpn && qp->links == m->addr && !adopt(qp, m, fds))
 		req_resume(qp);
 	pthread_mutex_unlock(&qp->lock);
 unlock:

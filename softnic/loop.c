@@ -258,16 +258,38 @@ static int add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), 
 	return 0;
 }
 
-/* A child has the descriptors but not the thread: it starts afresh if it ever needs one. */
-static void forget_after_fork(void)
+static void before_fork(void)
 {
+	pthread_mutex_lock(&loop.lock);
+}
+
+static void parent_after_fork(void)
+{
+	pthread_mutex_unlock(&loop.lock);
+}
+
+/*
+ * A child has the descriptors but not the thread: it starts afresh if it ever needs one.
+ * Timers and work that outlive this must not believe that they are still in a list.
+ */
+static void child_after_fork(void)
+{
+	struct softnic_timer *t;
+	struct softnic_work *w;
 	struct handler *h;
 
-	for (h = loop.handlers; h; h = h->next)
+	while ((h = loop.handlers)) {
+		loop.handlers = h->next;
 		close(h->fd);
-	close(loop.epoll);
+		free(h);
+	}
+	for (t = loop.timers; t; t = t->next)
+		t->armed = false;
+	for (w = loop.first; w; w = w->next)
+		w->queued = false;
+	if (loop.started)
+		close(loop.epoll);
 	loop.epoll = loop.wake = -1;
-	loop.handlers = NULL;
 	loop.timers = NULL;
 	loop.first = NULL;
 	loop.last = &loop.first;
@@ -277,29 +299,50 @@ static void forget_after_fork(void)
 	pthread_cond_init(&loop.idle, NULL);
 }
 
+static int watch_fork(void)
+{
+	static bool watches;
+
+	if (!watches)
+		watches = !pthread_atfork(before_fork, parent_after_fork, child_after_fork);
+	return watches ? 0 : -ENOMEM;
+}
+
 /* Under loop.lock. */
 static int start(void)
 {
-	static bool watches_fork;
+	struct handler *waker;
 	int err;
 
 	loop.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (loop.epoll < 0)
+		return -errno;
 	loop.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = loop.epoll < 0 || loop.wake < 0 ? -errno : 0;
-	if (!err)
-		err = add(loop.wake, EPOLLIN, drain_wake, NULL);
-	if (!err && !watches_fork)
-		err = -pthread_atfork(NULL, NULL, forget_after_fork);
-	if (!err)
-		watches_fork = true;
+	if (loop.wake < 0) {
+		err = -errno;
+		goto close_epoll;
+	}
+	err = add(loop.wake, EPOLLIN, drain_wake, NULL);
+	if (err)
+		goto close_wake;
+	err = watch_fork();
 	if (!err)
 		err = start_thread();
-	if (err) {
-		forget_after_fork();
-		return err;
-	}
+	if (err)
+		goto forget_wake;
 	loop.started = true;
 	return 0;
+
+forget_wake:
+	waker = loop.handlers;
+	loop.handlers = waker->next;
+	free(waker);
+close_wake:
+	close(loop.wake);
+close_epoll:
+	close(loop.epoll);
+	loop.epoll = loop.wake = -1;
+	return err;
 }
 
 int softnic_loop_start(void)
@@ -322,6 +365,20 @@ int softnic_loop_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t eve
 	err = add(fd, events, fn, arg);
 	pthread_mutex_unlock(&loop.lock);
 	return err;
+}
+
+void softnic_loop_change(int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events };
+	struct handler *h;
+
+	pthread_mutex_lock(&loop.lock);
+	h = *handler_find(fd);
+	if (h) {
+		ev.data.u64 = (uint64_t)h->generation << 32 | (uint32_t)fd;
+		epoll_ctl(loop.epoll, EPOLL_CTL_MOD, fd, &ev);
+	}
+	pthread_mutex_unlock(&loop.lock);
 }
 
 void softnic_loop_del(int fd)

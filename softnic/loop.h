@@ -41,6 +41,15 @@ bool softnic_loop_is_here(void);
 int softnic_loop_add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), void *arg);
 
 /**
+ * softnic_loop_change() - wait for other events on a descriptor
+ * @fd: as given to softnic_loop_add(); one that is not there is ignored
+ * @events: replaces what was waited for
+ *
+ * Context: Any thread.
+ */
+void softnic_loop_change(int fd, uint32_t events);
+
+/**
  * softnic_loop_del() - forget a descriptor
  * @fd: as given to softnic_loop_add(); one that is not there is ignored
  *

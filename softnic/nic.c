@@ -47,8 +47,11 @@ static int claim_slot(uint32_t *slot, int *fd)
 	for (i = 0; i < SOFTNIC_SLOTS - 1; i++) {
 		*slot = 1 + (first + i) % (SOFTNIC_SLOTS - 1);
 		len = shared_address(*slot, &addr);
-		if (!bind(*fd, (struct sockaddr *)&addr, len))
-			return listen(*fd, SOFTNIC_SLOTS) ? -errno : 0;
+		if (!bind(*fd, (struct sockaddr *)&addr, len)) {
+			if (!listen(*fd, SOFTNIC_SLOTS))
+				return 0;
+			break;
+		}
 		if (errno != EADDRINUSE)
 			break;
 	}
@@ -98,6 +101,7 @@ static int open_locked(void)
 	int err;
 
 	memset(nic.qps, 0, sizeof(nic.qps));
+	nic.lives = false;
 	nic.next_qp = random_u32() % NIC_QPS;
 	err = create_segments();
 	if (err)
@@ -152,7 +156,11 @@ int nic_open(void)
 	static bool watches_fork;
 	int err = 0;
 
+	err = softnic_loop_start();
+	if (err)
+		return err;
 	pthread_mutex_lock(&nic.lock);
+	/* After the engine's: before a fork, locks are taken in the reverse order. */
 	if (!watches_fork)
 		watches_fork = !pthread_atfork(before_fork, parent_after_fork, child_after_fork);
 	if (!nic.is_open)

@@ -20,6 +20,7 @@ struct nic {
 	pthread_mutex_t lock;
 	pthread_cond_t released;	/* a qp lost a user */
 	bool is_open;			/* not in a child of ours, until it opens for itself */
+	bool lives;			/* pub->life has begun; the engine's */
 	uint32_t slot;
 	int pub_fd, bell_fd, mem_fd, listen_fd;
 	struct shared_pub *pub;

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +28,26 @@ static void unlist(struct peer *p)
 	*at = p->next;
 }
 
+/* A message that waits for room in the socket. */
+struct unsent {
+	struct message m;
+	struct unsent *next;
+};
+
+enum { UNSENT_MAX = 4096 };
+
+/* Under tell_lock, or when nobody else has it. */
+static void forget_first(struct peer *p)
+{
+	struct unsent *u = p->first;
+
+	p->first = u->next;
+	if (!p->first)
+		p->last = &p->first;
+	p->num_unsent--;
+	free(u);
+}
+
 void peer_put(struct peer *p)
 {
 	if (--p->users)
@@ -41,6 +60,8 @@ void peer_put(struct peer *p)
 		close(p->target.mem_fd);
 	if (p->atomic_fd >= 0)
 		close(p->atomic_fd);
+	while (p->first)
+		forget_first(p);
 	close(p->fd);
 	free(p);
 }
@@ -78,6 +99,7 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 	if (err)
 		return err;
 	p->pub = map;
+	p->target.life = &p->pub->life;
 	err = shared_map(fds[1], sizeof(*p->bell), PROT_READ | PROT_WRITE, &map, &size);
 	if (err)
 		return err;
@@ -115,13 +137,24 @@ static void explain(const struct peer *p, int err)
 	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
 }
 
+static void send_unsent(struct peer *p)
+{
+	pthread_mutex_lock(&p->tell_lock);
+	while (p->first && message_send(p->fd, &p->first->m, NULL, 0) != -EAGAIN)
+		forget_first(p);
+	if (!p->first)
+		softnic_loop_change(p->fd, EPOLLIN);
+	pthread_mutex_unlock(&p->tell_lock);
+}
+
 static void handle(void *arg, uint32_t events)
 {
 	int fds[MESSAGE_FDS_MAX], err;
 	struct peer *p = arg;
 	struct message m;
 
-	(void)events;
+	if (events & EPOLLOUT)
+		send_unsent(p);
 	err = message_receive(p->fd, &m, fds);
 	if (err == -EAGAIN)
 		return;
@@ -178,6 +211,8 @@ int peer_get(uint32_t slot, struct peer **out)
 		return -ENOMEM;
 	p->slot = slot;
 	p->target.mem_fd = p->atomic_fd = -1;
+	p->last = &p->first;
+	pthread_mutex_init(&p->tell_lock, NULL);
 	pthread_mutex_init(&p->atomic_lock, NULL);
 	err = connect_to(p);
 	if (err) {
@@ -196,18 +231,39 @@ void peer_forget_all(void)
 	peers = NULL;
 }
 
+/* Under tell_lock. */
+static int send_later(struct peer *p, const struct message *m)
+{
+	struct unsent *u;
+
+	if (p->num_unsent == UNSENT_MAX) {
+		shutdown(p->fd, SHUT_RDWR);	/* the engine sees the end, and ends it */
+		return -EPIPE;
+	}
+	u = malloc(sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	*u = (struct unsent){ *m, NULL };
+	*p->last = u;
+	p->last = &u->next;
+	if (!p->num_unsent++)
+		softnic_loop_change(p->fd, EPOLLIN | EPOLLOUT);
+	return 0;
+}
+
 int peer_tell(struct peer *p, const struct message *m)
 {
-	struct pollfd room = { .fd = p->fd, .events = POLLOUT };
-	int err;
+	int err = -EAGAIN;
 
 	if (load_acquire(&p->state) == PEER_DEAD)
 		return -EPIPE;
-	err = message_send(p->fd, m, NULL, 0);
-	if (err != -EAGAIN || softnic_loop_is_here())
-		return err;
-	poll(&room, 1, 100);
-	return message_send(p->fd, m, NULL, 0);
+	pthread_mutex_lock(&p->tell_lock);
+	if (!p->first)
+		err = message_send(p->fd, m, NULL, 0);
+	if (err == -EAGAIN && m->type != MSG_ASK_QP)	/* that is asked again anyway */
+		err = send_later(p, m);
+	pthread_mutex_unlock(&p->tell_lock);
+	return err;
 }
 
 enum { ATOMIC_TRIES = 20 };

@@ -18,6 +18,9 @@ enum peer_state { PEER_ASKED, PEER_READY, PEER_DEAD };
 struct peer {
 	uint32_t slot;
 	int fd;				/* the connection */
+	pthread_mutex_t tell_lock;	/* sending, and what could not be sent yet */
+	struct unsent *first, **last;
+	uint32_t num_unsent;
 	uint32_t users;			/* queue pairs, and nic while it is listed */
 	enum peer_state state;
 	struct copy_target target;
@@ -49,9 +52,11 @@ void peer_forget_all(void);
 /**
  * peer_tell() - send it a message
  *
- * Never blocks on the engine thread; elsewhere waits a moment for room.
+ * Never blocks. What the socket has no room for is sent by the engine later, in order,
+ * but for a MSG_ASK_QP; a peer that reads nothing of very many messages is cut off.
  *
- * Return: 0, or a negative errno: it did not get the message.
+ * Context: Any thread.
+ * Return: 0, or a negative errno: it will not get the message.
  */
 int peer_tell(struct peer *peer, const struct message *m);
 

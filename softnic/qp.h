@@ -95,6 +95,7 @@ struct qp {
 	struct send_queue sq;
 	struct recv_queue rq;
 	struct remote remote;
+	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
 	struct softnic_timer timer;	/* ends a wait of the send queue */
 	struct softnic_timer quiet;	/* looks whether the peer has left our buffers */

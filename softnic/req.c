@@ -24,6 +24,8 @@ enum {
 
 /* A loaded host takes a while to answer even where the network would not. */
 #define GIVE_UP_NS_MIN 500000000ull
+/* And many who add to one counter a while to have their turn. */
+#define BUSY_NS_MIN 5000000000ull
 
 int req_init(struct qp *qp)
 {
@@ -184,26 +186,26 @@ static void receiver_not_ready(struct qp *qp)
 }
 
 /* The first attempt and its retries, each with the timeout; 0 stands for no limit. */
-static uint64_t give_up_after_ns(const struct qp *qp)
+static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 {
 	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
 
 	if (!qp->attr.timeout)
 		return UINT64_MAX / 2;
-	return ns < GIVE_UP_NS_MIN ? GIVE_UP_NS_MIN : ns;
+	return ns < ns_min ? ns_min : ns;
 }
 
-static void nobody_answers(struct qp *qp)
+static void nobody_answers(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
 	struct send_queue *sq = &qp->sq;
 	uint64_t now_ns = softnic_now_ns();
 
 	if (!sq->give_up_ns)
-		sq->give_up_ns = now_ns + give_up_after_ns(qp);
+		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
 	if (now_ns >= sq->give_up_ns)
 		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
 	else
-		wait_for(qp, ASK_AGAIN_NS);
+		wait_for(qp, again_ns);
 }
 
 /* Returns true if there may be more to do right now. */
@@ -223,10 +225,10 @@ static bool step(struct qp *qp)
 		receiver_not_ready(qp);
 		break;
 	case RESP_SILENT:
-		nobody_answers(qp);
+		nobody_answers(qp, GIVE_UP_NS_MIN, ASK_AGAIN_NS);
 		break;
 	case RESP_BUSY:
-		wait_for(qp, ATOMIC_AGAIN_NS);
+		nobody_answers(qp, BUSY_NS_MIN, ATOMIC_AGAIN_NS);
 		break;
 	case IBV_WC_SUCCESS:
 		complete(qp, IBV_WC_SUCCESS);
@@ -284,6 +286,7 @@ void req_execute_small(struct qp *qp, uint64_t bytes)
 void req_resume(struct qp *qp)
 {
 	qp->sq.waiting = false;
+	qp->sq.give_up_ns = 0;
 	softnic_work_kick(&qp->work);
 }
 

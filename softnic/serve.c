@@ -21,6 +21,7 @@ enum { ASKS_MAX = NIC_QPS };
 
 struct ask {
 	uint32_t qpn, from;
+	uint64_t question;
 	struct ask *next;
 };
 
@@ -35,7 +36,13 @@ static struct guest *guests;	/* nic.lock */
 
 static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
 {
-	struct message m = { .type = MSG_QP, .qpn = ask->qpn, .from = ask->from, .value = err };
+	struct message m = {
+		.type = MSG_QP,
+		.qpn = ask->qpn,
+		.from = ask->from,
+		.value = err,
+		.addr = ask->question,
+	};
 	int fds[2] = { -1, -1 }, num_fds = 0;
 
 	if (!err) {
@@ -52,9 +59,12 @@ static void remember(struct guest *g, const struct ask *ask)
 {
 	struct ask *a;
 
-	for (a = g->asks; a; a = a->next)
-		if (a->qpn == ask->qpn && a->from == ask->from)
-			return;		/* it grows impatient */
+	for (a = g->asks; a; a = a->next) {
+		if (a->qpn == ask->qpn && a->from == ask->from) {
+			a->question = ask->question;	/* it grows impatient */
+			return;
+		}
+	}
 	a = malloc(sizeof(*a));
 	if (!a || g->num_asks == ASKS_MAX) {
 		free(a);
@@ -70,7 +80,7 @@ static void remember(struct guest *g, const struct ask *ask)
 /* Only the queue pair that ours is connected to gets in. */
 static void handle_ask(struct guest *g, const struct message *m)
 {
-	struct ask ask = { m->qpn, m->from, NULL };
+	struct ask ask = { m->qpn, m->from, m->addr, NULL };
 	struct qp *qp = nic_qp(m->qpn);
 
 	if (!qp)
@@ -194,6 +204,15 @@ static void accept_later(void)
 	softnic_timer_arm(&later, ACCEPT_AGAIN_NS, accept_again);
 }
 
+/* Before anybody is shown our memory, and on the engine's thread, which ends last. */
+static int begin_life(void)
+{
+	int err = nic.lives ? 0 : shared_life_begin(&nic.pub->life);
+
+	nic.lives = !err;
+	return err;
+}
+
 void serve_accept(void *arg, uint32_t events)
 {
 	struct guest *g;
@@ -208,7 +227,7 @@ void serve_accept(void *arg, uint32_t events)
 			accept_later();
 		return;
 	}
-	g = shared_is_ours(fd, &pid) ? calloc(1, sizeof(*g)) : NULL;
+	g = shared_is_ours(fd, &pid) && !begin_life() ? calloc(1, sizeof(*g)) : NULL;
 	if (!g) {
 		close(fd);
 		return;

@@ -64,6 +64,22 @@ int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
 	return 0;
 }
 
+int shared_life_begin(union shared_life *life)
+{
+	pthread_mutexattr_t attr;
+	int err = pthread_mutexattr_init(&attr);
+
+	if (err)
+		return -err;
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	err = pthread_mutex_init(&life->held, &attr);
+	pthread_mutexattr_destroy(&attr);
+	if (!err)
+		err = pthread_mutex_lock(&life->held);
+	return -err;
+}
+
 socklen_t shared_address(uint32_t slot, struct sockaddr_un *addr)
 {
 	int n;

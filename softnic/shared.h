@@ -13,6 +13,8 @@
 #ifndef SOFTNIC_SHARED_H
 #define SOFTNIC_SHARED_H
 
+#include <linux/futex.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -21,7 +23,7 @@
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 1,
+	SHARED_VERSION = 2,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -54,13 +56,34 @@ struct shared_mr {
 };
 _Static_assert(sizeof(struct shared_mr) == 48, "shared between programs");
 
+/*
+ * A robust mutex that the engine thread locks and never unlocks. The kernel marks it when
+ * the thread ends, in whatever way, before it gives the process's number to another. So as
+ * long as there is no mark, the number is still that process's; a look costs one load.
+ */
+union shared_life {
+	pthread_mutex_t held;
+	uint8_t line[64];
+};
+
 struct shared_pub {
 	uint32_t magic, version;
 	uint32_t pid, slot;
 	char comm[16];
+	uint32_t reserved[8];
+	union shared_life life;		/* a line of its own: every copy looks at it */
 	struct softnic_counters counters;
 	struct shared_mr mrs[SHARED_MRS];	/* [0] stays unused: key 0 is no key */
 };
+
+/** shared_life_begin() - from now on to the end of the calling thread. 0 or -errno. */
+int shared_life_begin(union shared_life *life);
+
+/** shared_life_ended() - is the thread that began it gone? */
+static inline bool shared_life_ended(const union shared_life *life)
+{
+	return load_acquire(&life->held.__data.__lock) & FUTEX_OWNER_DIED;
+}
 
 enum { ARMED_NOT, ARMED_SOLICITED, ARMED_ANY };
 
@@ -128,9 +151,10 @@ enum message_type {
 	MSG_HELLO = 1,	/* asks for WELCOME: value is the asker's slot */
 	MSG_WELCOME,	/* descriptors: pub, bell, and /proc/self/mem if it could be opened;
 			 * addr is where in the answerer's memory to find value */
-	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's */
+	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
+			 * number that tells this question from earlier ones */
 	MSG_QP,		/* descriptors: qp, and the receive CQ's channel if it has one;
-			 * value is 0, or an errno and no descriptors */
+			 * value is 0, or an errno and no descriptors; addr as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
 	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
 };

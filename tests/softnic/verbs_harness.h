@@ -79,6 +79,7 @@ enum order {
 	ORDER_WRITE_ONCE,	/* 8 bytes */
 	ORDER_WRITE_FOR_EVER,	/* the whole region; answers first */
 	ORDER_FORK,		/* value: a child that does nothing for a while */
+	ORDER_FORK_RAW,		/* the same, and softnic does not learn of it */
 	ORDER_CPU_NS,		/* value: what the process used so far */
 	ORDER_CLOSE,		/* everything, in order */
 };
