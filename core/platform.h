@@ -7,6 +7,7 @@
 #define WEIR_CORE_PLATFORM_H
 
 #ifdef __KERNEL__
+#include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/container_of.h>
 #include <linux/errno.h>
@@ -30,6 +31,26 @@
 
 #ifndef container_of
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#endif
+
+/*
+ * The atomics of inbox.c, on pointers. A swap orders everything before it before everything
+ * after it, and so does a replacement that succeeds.
+ *
+ * weir_atomic_load(from): unordered.
+ * weir_atomic_swap(at, to): what was there.
+ * weir_atomic_replace(at, expected, to): true when *@expected was there, and @to is now;
+ *	otherwise *@expected becomes what is there.
+ */
+#ifdef __KERNEL__
+#define weir_atomic_load(from) READ_ONCE(*(from))
+#define weir_atomic_swap(at, to) xchg(at, to)
+#define weir_atomic_replace(at, expected, to) try_cmpxchg(at, expected, to)
+#else
+#define weir_atomic_load(from) __atomic_load_n(from, __ATOMIC_RELAXED)
+#define weir_atomic_swap(at, to) __atomic_exchange_n(at, to, __ATOMIC_SEQ_CST)
+#define weir_atomic_replace(at, expected, to) \
+	__atomic_compare_exchange_n(at, expected, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 #endif
 
 /**

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Checks inbox.pml in every interleaving, and that each bug planted in it is found.
+
+  inbox.py MODEL CC...
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def check(model, cc, flags, folder):
+    """The errors that spin found, and the states it saw."""
+    pan = str(pathlib.Path(folder) / "pan")
+    subprocess.run(["spin", *flags.get("spin", []), "-a", model], cwd=folder, check=True)
+    subprocess.run([*cc, "-O2", "-w", "-DCOLLAPSE", *flags["compile"], "-o", pan, "pan.c"],
+                   cwd=folder, check=True)
+    # A search cut short would find nothing, too.
+    said = subprocess.run([pan, "-m100000", *flags["run"]], cwd=folder, check=True,
+                          capture_output=True, text=True).stdout
+    if "max search depth too small" in said or "out of memory" in said:
+        sys.exit(f"the search was not complete:\n{said}")
+    return int(re.search(r"errors: (\d+)", said)[1]), int(re.search(r"(\d+) states, stored", said)[1])
+
+
+SAFETY = {"compile": ["-DSAFETY"], "run": []}
+ENDLESS = {"compile": ["-DNP"], "run": ["-l"]}
+
+
+def main(model, cc):
+    if not shutil.which("spin"):
+        print("skipped: spin is not installed (Debian: spin)")
+        return 77
+    model = pathlib.Path(model).resolve()
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, flags in (("nobody's request is lost or left lying", SAFETY),
+                            ("no run goes round for ever", ENDLESS)):
+            errors, states = check(model, cc, flags, folder)
+            print(f"{'not ' * bool(errors)}ok {name} ({states} states)", flush=True)
+            if errors:
+                wrong.append(name)
+        for bug in sorted(set(re.findall(r"-D([A-Z_]+)", model.read_text()))):
+            errors, _ = check(model, cc, {**SAFETY, "spin": [f"-D{bug}"]}, folder)
+            print(f"{'found ' if errors else 'MISSED'} {bug}", flush=True)
+            if not errors:
+                wrong.append(bug)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
