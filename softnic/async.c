@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "async.h"
-#include "qp.h"
 
 int async_init(struct context *c)
 {
@@ -35,27 +34,29 @@ void async_fini(struct context *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-void async_raise(struct qp *qp, enum ibv_event_type type)
+void async_raise(struct ibv_context *context, struct async_subject *subject,
+		 enum ibv_event_type type)
 {
-	struct context *c = to_context(qp->ibv.context);
+	struct context *c = to_context(context);
 	struct async_event *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return;		/* the completions tell, too */
-	e->event.element.qp = &qp->ibv;
+	e->event.element.qp = subject->element;
 	e->event.event_type = type;
+	e->subject = subject;
 	pthread_mutex_lock(&c->lock);
 	*c->last = e;
 	c->last = &e->next;
-	eventfd_write(c->verbs.context.async_fd, 1);
+	eventfd_write(context->async_fd, 1);
 	pthread_mutex_unlock(&c->lock);
 }
 
-static struct async_event *take(struct context *c, struct ibv_qp *only)
+static struct async_event *take(struct context *c, const struct async_subject *only)
 {
 	struct async_event **at = &c->first, *e;
 
-	while ((e = *at) && only && e->event.element.qp != only)
+	while ((e = *at) && only && e->subject != only)
 		at = &e->next;
 	if (!e)
 		return NULL;
@@ -76,8 +77,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 			return -1;
 		pthread_mutex_lock(&c->lock);
 		e = take(c, NULL);
-		if (e)
-			to_qp(e->event.element.qp)->events_delivered++;
+		if (e && e->subject)
+			e->subject->delivered++;
 		pthread_mutex_unlock(&c->lock);
 	} while (!e);
 	*event = e->event;
@@ -85,34 +86,59 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	return 0;
 }
 
-void ibv_ack_async_event(struct ibv_async_event *event)
+static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
 {
-	struct ibv_qp *qp = event->element.qp;
-
-	pthread_mutex_lock(&qp->mutex);
-	qp->events_completed++;
-	pthread_cond_signal(&qp->cond);
-	pthread_mutex_unlock(&qp->mutex);
+	pthread_mutex_lock(mutex);
+	++*completed;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
 }
 
-void async_forget(struct qp *qp)
+void ibv_ack_async_event(struct ibv_async_event *event)
 {
-	struct context *c = to_context(qp->ibv.context);
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	default:
+		break;		/* the port's and the device's wait for nobody */
+	}
+}
+
+void async_forget(struct ibv_context *context, struct async_subject *subject)
+{
+	struct context *c = to_context(context);
 	struct async_event *e;
 	uint32_t delivered;
 	uint64_t one;
 	struct iovec iov = { &one, sizeof(one) };
 
 	pthread_mutex_lock(&c->lock);
-	while ((e = take(c, &qp->ibv))) {
+	while ((e = take(c, subject))) {
 		free(e);
 		/* Another thread may be reading, too: whoever finds nothing reads on. */
-		(void)!preadv2(c->verbs.context.async_fd, &iov, 1, -1, RWF_NOWAIT);
+		(void)!preadv2(context->async_fd, &iov, 1, -1, RWF_NOWAIT);
 	}
-	delivered = qp->events_delivered;
+	delivered = subject->delivered;
 	pthread_mutex_unlock(&c->lock);
-	pthread_mutex_lock(&qp->ibv.mutex);
-	while (qp->ibv.events_completed != delivered)
-		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
-	pthread_mutex_unlock(&qp->ibv.mutex);
+	pthread_mutex_lock(subject->mutex);
+	while (*subject->completed != delivered)
+		pthread_cond_wait(subject->cond, subject->mutex);
+	pthread_mutex_unlock(subject->mutex);
 }

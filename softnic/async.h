@@ -9,10 +9,18 @@
 
 #include "verbs.h"
 
-struct qp;
+/* What an event is about, when it must be acknowledged before that is destroyed. */
+struct async_subject {
+	void *element;			/* as struct ibv_async_event has it */
+	pthread_mutex_t *mutex;		/* these three are the object's own, as verbs.h has them */
+	pthread_cond_t *cond;
+	uint32_t *completed;
+	uint32_t delivered;		/* the context's lock */
+};
 
 struct async_event {
 	struct ibv_async_event event;
+	struct async_subject *subject;	/* NULL: the port or the device */
 	struct async_event *next;
 };
 
@@ -31,10 +39,18 @@ static inline struct context *to_context(struct ibv_context *c)
 int async_init(struct context *c);
 void async_fini(struct context *c);
 
-/** async_raise() - something happened to a queue pair. Any thread; takes no other lock. */
-void async_raise(struct qp *qp, enum ibv_event_type type);
+/**
+ * async_raise() - something happened to an object
+ * @context: where it was made
+ * @subject: kept until async_forget()
+ * @type: what
+ *
+ * Context: Any thread; takes no other lock.
+ */
+void async_raise(struct ibv_context *context, struct async_subject *subject,
+		 enum ibv_event_type type);
 
-/** async_forget() - the queue pair goes: drop its events, wait until the rest are acked */
-void async_forget(struct qp *qp);
+/** async_forget() - the object goes: drop its events, wait until the rest are acked */
+void async_forget(struct ibv_context *context, struct async_subject *subject);
 
 #endif

@@ -10,7 +10,6 @@
  */
 #include <unistd.h>
 
-#include "async.h"
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
@@ -87,7 +86,7 @@ void qp_error_event(struct qp *qp, enum ibv_event_type event)
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
 		return;
 	qp_error(qp);
-	async_raise(qp, event);
+	async_raise(qp->ibv.context, &qp->events, event);
 }
 
 /* Which events a peer may cause: programs tell by the event what it is about. */
@@ -114,7 +113,7 @@ static void peer_died(struct qp *qp)
 	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET) {
 		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		qp_error(qp);
-		async_raise(qp, IBV_EVENT_QP_FATAL);
+		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_FATAL);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "async.h"
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
@@ -95,6 +94,12 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->ibv.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	qp->events = (struct async_subject){
+		.element = &qp->ibv,
+		.mutex = &qp->ibv.mutex,
+		.cond = &qp->ibv.cond,
+		.completed = &qp->ibv.events_completed,
+	};
 	pthread_mutex_init(&qp->post_lock, NULL);
 	pthread_mutex_init(&qp->recv_lock, NULL);
 	pthread_mutex_init(&qp->lock, NULL);
@@ -188,7 +193,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_mutex_unlock(&nic.lock);
 	cq_del(to_cq(ibv->send_cq), &qp->sends);
 	cq_del(to_cq(ibv->recv_cq), &qp->recvs);
-	async_forget(qp);
+	async_forget(ibv->context, &qp->events);
 	qp_segment_destroy(&qp->segment);
 	add_ordered(&to_pd(ibv->pd)->users, -1);
 	count(qps, -1);

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "async.h"
 #include "cq.h"
 #include "loop.h"
 #include "mr.h"
@@ -106,7 +107,7 @@ struct qp {
 	struct segment segment;
 	struct guest *guest;		/* who has it; nic.lock */
 	uint32_t users;			/* nic.lock */
-	uint32_t events_delivered;	/* asynchronous ones; the context's lock */
+	struct async_subject events;
 };
 
 static inline struct qp *to_qp(struct ibv_qp *qp)
