@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "async.h"
+#include "config.h"
 #include "cq.h"
 #include "gid.h"
 #include "nic.h"
@@ -18,29 +19,62 @@
 
 #undef ibv_get_device_list
 
-static struct ibv_device device = {
-	.node_type = IBV_NODE_CA,
-	.transport_type = IBV_TRANSPORT_IB,
-	.name = "softnic0",
-	.dev_name = "softnic0",
-	.dev_path = "/sys/class/infiniband_verbs/softnic0",
-	.ibdev_path = "/sys/class/infiniband/softnic0",
+#define PATHS "/sys/class/infiniband"
+#define DEVICE(n)                                                                                  \
+	{                                                                                          \
+		.node_type = IBV_NODE_CA,                                                          \
+		.transport_type = IBV_TRANSPORT_IB,                                                \
+		.name = "softnic" #n,                                                              \
+		.dev_name = "softnic" #n,                                                          \
+		.dev_path = PATHS "_verbs/softnic" #n,                                             \
+		.ibdev_path = PATHS "/softnic" #n,                                                 \
+	}
+
+static struct ibv_device devices[] = {
+	DEVICE(0), DEVICE(1), DEVICE(2), DEVICE(3), DEVICE(4), DEVICE(5), DEVICE(6), DEVICE(7),
 };
+_Static_assert(sizeof(devices) / sizeof(devices[0]) == SOFTNIC_DEVICES_MAX, "as many as may be");
 
 struct ibv_device *softnic_device(void)
 {
-	return &device;
+	return &devices[0];
+}
+
+uint32_t device_index(const struct ibv_device *dev)
+{
+	return dev - devices;
+}
+
+static uint32_t device_count(void)
+{
+	const struct softnic_options *options = config_get();
+
+	return options ? options->value[OPTION_DEVICES] : 0;
+}
+
+uint32_t device_ports(void)
+{
+	const struct softnic_options *options = config_get();
+
+	return options ? options->value[OPTION_PORTS] : 0;
+}
+
+bool device_has_port(uint32_t port)
+{
+	return port >= SOFTNIC_PORT && port <= device_ports();
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(2, sizeof(*list));
+	struct ibv_device **list = calloc(SOFTNIC_DEVICES_MAX + 1, sizeof(*list));
+	uint32_t i, n = device_count();
 
 	if (!list)
 		return NULL;
-	list[0] = &device;
+	for (i = 0; i < n; i++)
+		list[i] = &devices[i];
 	if (num_devices)
-		*num_devices = 1;
+		*num_devices = n;
 	return list;
 }
 
@@ -62,8 +96,7 @@ int ibv_get_device_index(struct ibv_device *dev)
 
 __be64 ibv_get_device_guid(struct ibv_device *dev)
 {
-	(void)dev;
-	return htobe64(SOFTNIC_GUID);
+	return htobe64(gid_guid(device_index(dev), 0));
 }
 
 int ibv_fork_init(void)
@@ -76,7 +109,7 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-static void init_context(struct context *c)
+static void init_context(struct context *c, struct ibv_device *dev)
 {
 	struct ibv_context *ibv = &c->verbs.context;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -84,7 +117,7 @@ static void init_context(struct context *c)
 	c->verbs.sz = sizeof(c->verbs);
 	c->verbs.query_port = query_port;
 	c->verbs.query_device_ex = query_device_ex;
-	ibv->device = &device;
+	ibv->device = dev;
 	ibv->ops.poll_cq = cq_poll;
 	ibv->ops.req_notify_cq = cq_arm;
 	ibv->ops.post_send = req_post;
@@ -100,7 +133,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	struct context *c;
 	int err;
 
-	if (dev != &device) {
+	if (dev < devices || device_index(dev) >= device_count()) {
 		errno = ENODEV;
 		return NULL;
 	}
@@ -111,7 +144,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto fail;
-	init_context(c);
+	init_context(c, dev);
 	err = async_init(c);
 	if (!err)
 		return &c->verbs.context;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The one device of this process: "softnic0", one Ethernet port, as Soft-RoCE has.
+ * The devices of this process: "softnic0", with one Ethernet port, as Soft-RoCE has; more of
+ * both if WEIR_SOFTNIC says so. All of them are on one network, and all share the process's
+ * slot, numbers and keys.
  */
 #ifndef SOFTNIC_DEVICE_H
 #define SOFTNIC_DEVICE_H
 
+#include <stdbool.h>
+
 #include "verbs.h"
 
 enum {
-	SOFTNIC_PORT = 1,
+	SOFTNIC_DEVICES_MAX = 8,
+	SOFTNIC_PORT = 1,		/* the first */
 	SOFTNIC_SLOTS = 1024,		/* processes of one user; slot 0 is nobody's */
 	SOFTNIC_QP_INDEX_BITS = 14,	/* QP number: slot above, index below */
 	SOFTNIC_GIDS_MAX = 16,
@@ -19,14 +24,23 @@ enum {
 };
 
 /**
- * softnic_device() - the device, without opening it
+ * softnic_device() - the first device, without opening it
  *
  * Its address is what ibv_get_device_list() returns and ibv_context.device holds.
  */
 struct ibv_device *softnic_device(void);
 
+/** device_index() - 0 for softnic0, and so on */
+uint32_t device_index(const struct ibv_device *device);
+
+/** device_has_port() - is there a port of this number? */
+bool device_has_port(uint32_t port);
+
+/** device_ports() - how many each device has */
+uint32_t device_ports(void);
+
 /**
- * softnic_gid_index() - which GID table entry carries an address
+ * softnic_gid_index() - which entry of the first port's GID table carries an address
  * @gid: for IPv4 the mapped form, ::ffff:a.b.c.d
  *
  * Return: the index, or -ENOENT if it is no address of this host.

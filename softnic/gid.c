@@ -50,15 +50,25 @@ static void add_address(const struct sockaddr *sa)
 	}
 }
 
+/* "weir" with the local bit set. */
+uint64_t gid_guid(uint32_t device, uint32_t port)
+{
+	return 0x0277656972000001ull + (device << 8) + (port ? port - SOFTNIC_PORT : 0);
+}
+
+static void link_local(uint32_t device, uint32_t port, union ibv_gid *gid)
+{
+	gid->global.subnet_prefix = htobe64(0xfe80000000000000ull);
+	gid->global.interface_id = htobe64(gid_guid(device, port));
+}
+
 static void read_addresses(void)
 {
-	union ibv_gid link_local = {
-		.global.subnet_prefix = htobe64(0xfe80000000000000ull),
-		.global.interface_id = htobe64(SOFTNIC_GUID),
-	};
 	struct ifaddrs *all, *i;
+	union ibv_gid own;
 
-	add(&link_local);
+	link_local(0, SOFTNIC_PORT, &own);
+	add(&own);
 	add_ipv4(htonl(INADDR_LOOPBACK));
 	if (getifaddrs(&all) < 0)
 		return;
@@ -74,11 +84,14 @@ uint32_t gid_count(void)
 	return entries;
 }
 
-int gid_get(uint32_t index, union ibv_gid *gid)
+int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid)
 {
 	if (index >= gid_count())
 		return -ENODATA;
-	*gid = table[index];
+	if (index)
+		*gid = table[index];
+	else
+		link_local(device, port, gid);
 	return 0;
 }
 

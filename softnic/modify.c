@@ -48,7 +48,7 @@ static bool may_change(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 
 static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 {
-	if ((mask & IBV_QP_PORT) && a->port_num != SOFTNIC_PORT)
+	if ((mask & IBV_QP_PORT) && !device_has_port(a->port_num))
 		return false;
 	if ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index)
 		return false;

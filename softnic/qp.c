@@ -23,13 +23,14 @@ static uint32_t power_of_two(uint32_t n)
 	return n ? p : 0;
 }
 
-static int check(const struct ibv_qp_init_attr *init)
+static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
 	if (init->qp_type != IBV_QPT_RC || init->srq)
 		return EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
+	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
+	    init->recv_cq->context != pd->context)
 		return EINVAL;
 	if (cap->max_send_wr > SHARED_WRS_MAX || cap->max_recv_wr > SHARED_WRS_MAX ||
 	    cap->max_send_sge > SHARED_SGES_MAX || cap->max_recv_sge > SHARED_SGES_MAX ||
@@ -147,7 +148,7 @@ static int allocate(struct qp *qp)
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	int err = check(init);
+	int err = check(pd, init);
 	struct qp *qp;
 
 	if (err) {

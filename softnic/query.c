@@ -17,11 +17,12 @@ enum { DEFAULT_PKEY = 0xffff, RD_ATOMIC_MAX = 128 };
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	(void)context;
+	const uint64_t guid = gid_guid(device_index(context->device), 0);
+
 	*attr = (struct ibv_device_attr){
 		.fw_ver = "softnic",
-		.node_guid = htobe64(SOFTNIC_GUID),
-		.sys_image_guid = htobe64(SOFTNIC_GUID),
+		.node_guid = htobe64(guid),
+		.sys_image_guid = htobe64(guid),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1),
 		.max_qp = NIC_QPS,
@@ -38,7 +39,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_init_rd_atom = RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = 1,
-		.phys_port_cnt = 1,
+		.phys_port_cnt = device_ports(),
 	};
 	return 0;
 }
@@ -71,7 +72,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 	};
 
 	(void)context;
-	if (port != SOFTNIC_PORT)
+	if (!device_has_port(port))
 		return EINVAL;
 	memset(attr, 0, size);
 	memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));
@@ -88,46 +89,46 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	(void)context;
-	if (port == SOFTNIC_PORT && index >= 0 && !gid_get(index, gid))
+	if (device_has_port(port) && index >= 0 &&
+	    !gid_get(device_index(context->device), port, index, gid))
 		return 0;
 	errno = EINVAL;
 	return -1;
 }
 
-static void fill_entry(struct ibv_gid_entry *entry, uint32_t index)
+static void fill_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
+		       uint32_t index)
 {
 	*entry = (struct ibv_gid_entry){
 		.gid_index = index,
-		.port_num = SOFTNIC_PORT,
+		.port_num = port,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
 	};
-	gid_get(index, &entry->gid);
+	gid_get(device_index(context->device), port, index, &entry->gid);
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	(void)context;
-	if (port != SOFTNIC_PORT || flags || entry_size < sizeof(*entry))
+	if (!device_has_port(port) || flags || entry_size < sizeof(*entry))
 		return EINVAL;
 	if (index >= gid_count())
 		return ENODATA;
-	fill_entry(entry, index);
+	fill_entry(context, entry, port, index);
 	return 0;
 }
 
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	uint32_t i;
+	uint32_t port, i, n = 0, count = gid_count();
 
-	(void)context;
-	if (flags || entry_size < sizeof(*entries) || max_entries < gid_count())
+	if (flags || entry_size < sizeof(*entries) || max_entries < device_ports() * count)
 		return -EINVAL;
-	for (i = 0; i < gid_count(); i++)
-		fill_entry((void *)((char *)entries + i * entry_size), i);
-	return i;
+	for (port = SOFTNIC_PORT; device_has_port(port); port++)
+		for (i = 0; i < count; i++, n++)
+			fill_entry(context, (void *)((char *)entries + n * entry_size), port, i);
+	return n;
 }
 
 /* Private to rdma-core, for ibv_devinfo: its numbering has InfiniBand and RoCE v1 as one. */
@@ -141,7 +142,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		       enum ibv_gid_type_sysfs *type)
 {
 	(void)context;
-	if (port != SOFTNIC_PORT || index >= gid_count()) {
+	if (!device_has_port(port) || index >= gid_count()) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -152,7 +153,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
 	(void)context;
-	if (port != SOFTNIC_PORT || index) {
+	if (!device_has_port(port) || index) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -163,7 +164,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
 	(void)context;
-	if (port == SOFTNIC_PORT && pkey == htobe16(DEFAULT_PKEY))
+	if (device_has_port(port) && pkey == htobe16(DEFAULT_PKEY))
 		return 0;
 	errno = EINVAL;
 	return -1;

@@ -42,11 +42,16 @@ static void open_queues(struct end *e)
 
 void end_open(struct end *e, int access)
 {
+	end_open_on(e, access, 0);
+}
+
+void end_open_on(struct end *e, int access, int device)
+{
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	memset(e, 0, sizeof(*e));
 	assert_non_null(list);
-	e->ctx = ibv_open_device(list[0]);
+	e->ctx = ibv_open_device(list[device]);
 	ibv_free_device_list(list);
 	assert_non_null(e->ctx);
 	e->pd = ibv_alloc_pd(e->ctx);

@@ -55,6 +55,8 @@ struct manners {
 extern const struct manners plain;
 
 void end_open(struct end *e, int access);
+/* On another device than the first. */
+void end_open_on(struct end *e, int access, int device);
 /* One more queue pair over the same region. */
 void end_open_sharing(struct end *e, const struct end *other);
 void end_connect(struct end *e, const struct name *remote, const struct manners *m);
