@@ -13,31 +13,27 @@
 
 #include "shared.h"
 
-/* How a process is reached. */
-enum copy_way {
-	COPY_CMA,	/* process_vm_readv and process_vm_writev */
-	COPY_MEM,	/* its /proc/self/mem, which it passed to us */
-};
-
+/* A process, and which of the two ways were proved to lead to it: at least one. */
 struct copy_target {
-	enum copy_way way;
+	bool by_cma;	/* process_vm_readv and process_vm_writev */
+	bool by_mem;	/* its /proc/self/mem, which it passed to us */
 	pid_t pid;
 	int mem_fd;
 	const union shared_life *life;	/* of the process that @pid means */
 };
 
 /**
- * copy_find_way() - prove that a process can be reached, and how
- * @t: pid, mem_fd and life set; pid and mem_fd may be missing (0, -1); the way is written
+ * copy_find_ways() - prove that a process can be reached, and how
+ * @t: pid, mem_fd and life set; pid and mem_fd may be missing (0, -1); the ways are written
  * @addr: an address in it
  * @nonce: what must be found there
  *
- * The first way that reads the nonce wins: that it does also proves that the number we
- * know the process by is its own in our PID namespace.
+ * A way that reads the nonce leads there: that it does also proves that the number we know
+ * the process by is its own in our PID namespace.
  *
  * Return: 0, -ESRCH if it has ended meanwhile, or -EPERM if neither way leads to it.
  */
-int copy_find_way(struct copy_target *t, uint64_t addr, uint64_t nonce);
+int copy_find_ways(struct copy_target *t, uint64_t addr, uint64_t nonce);
 
 /**
  * copy_bytes() - copy between lists of pieces of equal total length

@@ -107,7 +107,7 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 	p->atomic_fd = reopen(fds[1]);
 	p->target.mem_fd = fds[2];
 	fds[2] = -1;
-	err = copy_find_way(&p->target, m->addr, m->value);
+	err = copy_find_ways(&p->target, m->addr, m->value);
 	if (!err)
 		store_release(&p->state, PEER_READY);
 	return err;
