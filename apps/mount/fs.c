@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/sysmacros.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include "apps/cmd.h"
 #include "apps/mount/call.h"
 #include "apps/mount/ops.h"
+#include "apps/mount/point.h"
 #include "apps/mount/privilege.h"
 
 #define READ_AHEAD_KB "4096"
@@ -151,14 +151,13 @@ static int mount_fuse(struct mount *m)
 /* The kernel reads 128 KiB ahead unless told otherwise; only root may. */
 static void widen_read_ahead(const struct mount *m)
 {
+	unsigned int major, minor;
 	char path[64];
-	struct stat st;
 	int fd;
 
-	if (stat(m->options->mountpoint, &st))
+	if (!point_device(m->options->mountpoint, &major, &minor))
 		return;
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(st.st_dev),
-		 minor(st.st_dev));
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;

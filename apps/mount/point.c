@@ -23,6 +23,48 @@ bool point_is_mounted(const char *absolute)
 	return found;
 }
 
+/* Undoes the table's octal for spaces, tabs, line ends and backslashes. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++) {
+		if (path[0] == '\\' && path[1] && path[2] && path[3]) {
+			*to++ = (char)((path[1] - '0') << 6 | (path[2] - '0') << 3 |
+				       (path[3] - '0'));
+			path += 3;
+		} else {
+			*to++ = *path;
+		}
+	}
+	*to = '\0';
+}
+
+bool point_device(const char *absolute, unsigned int *major, unsigned int *minor)
+{
+	FILE *table = fopen("/proc/self/mountinfo", "r");
+	unsigned int ma, mi;
+	char *line = NULL, *path;
+	bool found = false;
+	size_t size = 0;
+
+	while (table && getline(&line, &size, table) > 0) {
+		if (sscanf(line, "%*u %*u %u:%u %*s %ms", &ma, &mi, &path) != 3)
+			continue;
+		unescape(path);
+		if (!strcmp(path, absolute)) {
+			*major = ma; /* the last one lies on top */
+			*minor = mi;
+			found = true;
+		}
+		free(path);
+	}
+	free(line);
+	if (table)
+		fclose(table);
+	return found;
+}
+
 static int unusable(const char *cmd, const char *path, int err)
 {
 	if (err == ENOTCONN)

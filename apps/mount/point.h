@@ -18,4 +18,13 @@ int point_check(const char *cmd, const char *path, char *absolute);
 /* Is weir mounted there, alive or dead? Nothing is asked of the file system itself. */
 bool point_is_mounted(const char *absolute);
 
+/**
+ * point_device() - the device number of what is mounted on a path
+ *
+ * Unlike stat(2) it does not touch the mount: a process that looks at its own would keep it busy,
+ * and somebody who unmounts it just then would fail.
+ * Return: false if nothing is mounted there.
+ */
+bool point_device(const char *absolute, unsigned int *major, unsigned int *minor);
+
 #endif
