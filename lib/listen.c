@@ -30,10 +30,10 @@ static int bind_failed(const char *listen, int status, struct weir_error *error)
 		return weir_fail(error, status, "%s is in use already: listen on another port",
 				 listen);
 	case -ENODEV:
-	case -EADDRNOTAVAIL:
+	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
 		return weir_fail(error, -ENODEV,
-				 "no verbs device has the address %s: listen on one of an RDMA "
-				 "device, or run on softnic with 'weir run'",
+				 "no verbs device has the address %s, or its port is in use: listen "
+				 "on one of an RDMA device, or run on softnic with 'weir run'",
 				 listen);
 	case -EACCES:
 		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",

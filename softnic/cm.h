@@ -45,10 +45,11 @@ enum cm_state {
 	CM_REQ_RCVD, /* passive: the user's turn */
 	CM_REP_SENT, /* passive: waits for RTU */
 	CM_ESTABLISHED,
-	CM_CLOSED, /* nothing more will happen */
+	CM_CLOSED, /* nothing more will happen, but TIMEWAIT_EXIT */
 };
 
 TAILQ_HEAD(cm_event_list, cm_event);
+TAILQ_HEAD(cm_group_list, cm_group);
 TAILQ_HEAD(cm_id_list, cm_id);
 
 /**
@@ -71,14 +72,36 @@ struct cm_channel {
  * @event: what the user sees
  * @owner: the id that waits for its acknowledgement: that of the event or, for a connection
  *	request, the listener
+ * @group: of a join, likewise; or NULL
  * @link: in the channel's list, until fetched
  * @private_data: what @event points to, padded with zeros to the limit of its message
  */
 struct cm_event {
 	struct rdma_cm_event event;
 	struct cm_id *owner;
+	struct cm_group *group;
 	TAILQ_ENTRY(cm_event) link;
 	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+/**
+ * struct cm_group - a multicast group that an id has joined
+ * @addr: as the user gave it
+ * @context: the user's
+ * @ah: how to send to it
+ * @send_only: the QP does not receive
+ * @attached: the QP does receive
+ * @events_out: fetched and not yet acknowledged
+ * @link: in the id's list
+ */
+struct cm_group {
+	union cm_addr addr;
+	void *context;
+	struct ibv_ah_attr ah;
+	bool send_only;
+	bool attached;
+	unsigned int events_out;
+	TAILQ_ENTRY(cm_group) link;
 };
 
 /**
@@ -87,12 +110,13 @@ struct cm_event {
  * @state: where it stands
  * @sync: created without a channel: its calls wait for their event
  * @afonly: of the IPv6 wildcard: IPv4 does not come here
+ * @reuse: not 0 if others with RDMA_OPTION_ID_REUSEADDR may have its address too; see cm_claims.h
  * @ack_timeout: of the QP, as in ibv_qp_attr.timeout
  * @fd: its socket: bound, then listening or connected; -1 if there is none. Lives until the id is
  *	destroyed, so that its number cannot be another's
  * @fd_ipv4: a second listening socket, for the IPv4 part of the IPv6 wildcard; or -1
- * @timer: bounds the wait for the other side's next message, or paces the calls to a listener; of a
- *	listener, a rest after descriptors ran out
+ * @timer: bounds the wait for the other side's next message, or paces the calls to a listener, or
+ *	ends the time after a connection; of a listener, a rest after descriptors ran out
  * @timed_out: @timer has cut the socket
  * @called_ns: when the user called rdma_connect()
  * @request: what @fd says first
@@ -100,6 +124,10 @@ struct cm_event {
  * @children: such requests
  * @child_link: in the listener's @children
  * @nr_children: bounded by CM_BACKLOG_MAX
+ * @nr_requests: those of them that have an event, bounded by @backlog
+ * @backlog: 1 to CM_BACKLOG_MAX
+ * @groups: multicast groups
+ * @device_link: in the list of the ids that are bound to the device; tqe_prev is NULL if it is not
  * @events_out: fetched and not yet acknowledged
  * @remote_qpn: from REQ or REP
  * @responder_resources: what our QP serves; from the user, then agreed
@@ -118,6 +146,7 @@ struct cm_id {
 	enum cm_state state;
 	bool sync;
 	bool afonly;
+	uint32_t reuse;
 	uint8_t ack_timeout;
 
 	int fd;
@@ -131,7 +160,11 @@ struct cm_id {
 	struct cm_id_list children;
 	TAILQ_ENTRY(cm_id) child_link;
 	unsigned int nr_children;
+	unsigned int nr_requests;
+	unsigned int backlog;
 	unsigned int events_out;
+	struct cm_group_list groups;
+	TAILQ_ENTRY(cm_id) device_link;
 
 	uint32_t remote_qpn;
 	uint8_t responder_resources;
@@ -175,6 +208,12 @@ static inline struct cm_channel *cm_channel(struct rdma_event_channel *channel)
 	return (struct cm_channel *)((char *)channel - offsetof(struct cm_channel, channel));
 }
 
+/* Datagrams: it does not connect, it asks whom to send to. */
+static inline bool cm_id_is_datagram(const struct cm_id *id)
+{
+	return id->id.qp_type == IBV_QPT_UD;
+}
+
 static inline uint8_t cm_lesser(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
@@ -198,9 +237,16 @@ socklen_t cm_addr_len(const struct sockaddr *sa);
 int cm_addr_read(union cm_addr *addr, const struct sockaddr *sa);
 
 bool cm_addr_is_any(const union cm_addr *addr);
+bool cm_addr_is_multicast(const union cm_addr *addr);
+
+/* IPv6 link-local without a scope: it could be on any interface. */
+bool cm_addr_lacks_scope(const union cm_addr *addr);
 in_port_t cm_addr_port(const union cm_addr *addr); /* big endian */
 void cm_addr_set_port(union cm_addr *addr, in_port_t port);
 void cm_addr_set_loopback(union cm_addr *addr); /* keeps family and port */
+
+/* Where the host would send to @dst from, or loopback; @src keeps its port. */
+void cm_addr_route(union cm_addr *src, const union cm_addr *dst);
 
 /* Loopback, or an address of one of this host's interfaces. */
 bool cm_addr_is_local(const union cm_addr *addr);
@@ -208,27 +254,40 @@ bool cm_addr_is_local(const union cm_addr *addr);
 /* IPv4, also when written as IPv6 (::ffff:a.b.c.d), becomes plain IPv4. */
 void cm_addr_unmap(union cm_addr *addr);
 
+/* As RoCE v2 has it, groups too: IPv4 is mapped, IPv6 is what it is. */
 void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid);
 
-/* cm_port.c: the port space */
+/* cm_port.c: the port spaces. With cm_lock held. */
 
 /**
  * cm_port_take() - claim an address and port, and with it its socket
  * @id: gets @fd and, for the IPv6 wildcard, @fd_ipv4
  * @addr: port 0 is replaced by one that is free
  *
- * Return: 0, -EADDRINUSE, or what socket() says.
+ * Return: 0, -EADDRINUSE or -EADDRNOTAVAIL as cm_claim_conflict() has it, or what socket() says.
  */
 int cm_port_take(struct cm_id *id, union cm_addr *addr);
 
+/* The same for who only wants a source: any port that is free for all addresses. */
+int cm_port_take_source(struct cm_id *id, union cm_addr *addr);
+
+/**
+ * cm_port_make_unique() - end the sharing of RDMA_OPTION_ID_REUSEADDR: a listener is alone
+ *
+ * Return: as cm_port_take(), and then nothing has changed.
+ */
+int cm_port_make_unique(struct cm_id *id);
+
+/* For cm_id.reuse: not 0, and no other id's. */
+uint32_t cm_port_token(void);
+
 /**
  * cm_port_call() - connect a claimed socket to whoever listens at an address
- * @fd: from cm_port_take()
  *
  * Context: Does not wait.
  * Return: 0; -ECONNREFUSED nobody of this user listens; -EAGAIN the listener's queue is full.
  */
-int cm_port_call(int fd, const union cm_addr *addr);
+int cm_port_call(const struct cm_id *id, const union cm_addr *addr);
 
 /* Does the process at the other end belong to our user? */
 bool cm_port_peer_is_ours(int fd);
@@ -238,8 +297,26 @@ bool cm_port_peer_is_ours(int fd);
 /* Open the device, once. Context: without cm_lock. Return: 0 or a negative errno. */
 int cm_device_get(const struct cm_device **device);
 
-/* Point an id at the device, its port and its PD. */
+/*
+ * Can the id use it at all? Return: 0, or -EINVAL: IPoIB runs on InfiniBand, and this is Ethernet.
+ */
+int cm_device_check(const struct cm_id *id);
+
+/* Point an id at the device, its port and its PD. Context: cm_lock held. */
 void cm_device_bind(struct cm_id *id, const struct cm_device *device);
+
+/* The reverse, when the id ends; again is harmless. Context: without cm_lock. */
+void cm_device_unbind(struct cm_id *id);
+
+/**
+ * cm_device_removed() - the device has disappeared
+ *
+ * Each id that is bound to it gets DEVICE_REMOVAL, once; its connection ends, and it can do nothing
+ * more than be destroyed.
+ *
+ * Context: Any thread without cm_lock.
+ */
+void cm_device_removed(void);
 
 /* Fill GIDs and path of an id from its addresses. */
 void cm_device_route(struct cm_id *id, const struct cm_device *device);
@@ -256,15 +333,24 @@ void cm_channel_destroy(struct cm_channel *channel);
  * @msg: what came with it, or NULL
  *
  * Context: cm_lock held.
+ * Return: the event, for more to be filled in before cm_lock is released; NULL if there is no
+ *	memory for it.
  */
-void cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type, int status,
-		   const struct cm_msg *msg);
+struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
+			       int status, const struct cm_msg *msg);
 
 /* Forget what was not fetched of an owner's events. Context: cm_lock held. */
 void cm_event_drop(struct cm_id *owner);
 
+/* Forget the join of a group if it was not fetched. Context: cm_lock held. */
+void cm_event_drop_group(struct cm_id *owner, struct cm_group *group);
+
 /* Wait until the user has acknowledged what was fetched. Context: without cm_lock. */
 void cm_event_wait_acked(struct cm_id *owner);
+void cm_event_wait_group_acked(struct cm_group *group);
+
+/* Acknowledge what a synchronous id has at id->event. */
+void cm_event_ack_last(struct cm_id *id);
 
 /**
  * cm_event_complete() - of a synchronous id, wait for the event of the call that is under way
@@ -278,16 +364,41 @@ int cm_event_complete(struct cm_id *id);
 /* cm_id.c */
 
 /* An id without a socket. @channel NULL: a synchronous one, with a channel of its own. */
-int cm_id_new(struct cm_channel *channel, void *context, struct cm_id **id);
+int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps,
+	      enum ibv_qp_type type, struct cm_id **id);
+
+/*
+ * Does this port space go with this type of QP? Return: 0, -EINVAL, or -EOPNOTSUPP: XRC, which the
+ * device does not have.
+ */
+int cm_id_check_type(enum rdma_port_space ps, enum ibv_qp_type type);
+
+/* What a port space gives if no type is asked for. */
+enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps);
 
 /* Context: without cm_lock; nothing may refer to @id, except the engine. */
 void cm_id_free(struct cm_id *id);
+
+/**
+ * cm_id_bind() - give an idle id its address
+ * @take: one of cm_port.c
+ *
+ * Context: cm_lock held.
+ * Return: 0, -EINVAL: it has one, or what @take says.
+ */
+int cm_id_bind(struct cm_id *id, union cm_addr *addr,
+	       int (*take)(struct cm_id *id, union cm_addr *addr));
 
 /* Addresses as the API shows them: in id->route. */
 void cm_id_src(const struct cm_id *id, union cm_addr *addr);
 void cm_id_dst(const struct cm_id *id, union cm_addr *addr);
 void cm_id_set_src(struct cm_id *id, const union cm_addr *addr);
 void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr);
+
+/* cm_resolve.c */
+
+/* The route is known. Context: without cm_lock. Return: 0, or -EINVAL: it is not its turn. */
+int cm_resolve_route(struct cm_id *id);
 
 /* cm_listen.c */
 
@@ -323,6 +434,9 @@ void cm_conn_hang_up(struct cm_id *id);
 /* The passive side's last step. */
 void cm_conn_established(struct cm_id *id);
 
+/* DISCONNECTED now and, when the QP's number may be used again, TIMEWAIT_EXIT. */
+void cm_conn_disconnected(struct cm_id *id);
+
 /* cm_call.c */
 
 /**
@@ -336,8 +450,19 @@ int cm_call_open(struct cm_id *id);
 
 /* cm_qp.c */
 
+/* How to send to the other end, or to a group in place of it. */
+void cm_qp_path(const struct cm_id *id, struct ibv_ah_attr *ah);
+
 /* The QP, if there is one, from INIT to RTS. Context: without cm_lock; may ask the peer. */
 int cm_qp_connect(struct cm_id *id);
 int cm_qp_fail(struct cm_id *id);
+
+/* cm_mcast.c */
+
+/* The user fetches the event of a join: have the QP receive. Return: 0 or a negative errno. */
+int cm_mcast_attach(struct cm_id *id, struct cm_group *group);
+
+/* Forget all groups. Context: without cm_lock; @id is about to be freed. */
+void cm_mcast_free(struct cm_id *id);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <ifaddrs.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cm.h"
 
@@ -34,6 +35,22 @@ bool cm_addr_is_any(const union cm_addr *addr)
 	return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
 }
 
+bool cm_addr_is_multicast(const union cm_addr *addr)
+{
+	union cm_addr plain = *addr;
+
+	cm_addr_unmap(&plain);
+	if (plain.sa.sa_family == AF_INET)
+		return IN_MULTICAST(ntohl(plain.in.sin_addr.s_addr));
+	return IN6_IS_ADDR_MULTICAST(&plain.in6.sin6_addr);
+}
+
+bool cm_addr_lacks_scope(const union cm_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) && !addr->in6.sin6_scope_id;
+}
+
 in_port_t cm_addr_port(const union cm_addr *addr)
 {
 	if (addr->sa.sa_family == AF_INET)
@@ -55,6 +72,24 @@ void cm_addr_set_loopback(union cm_addr *addr)
 		addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	else
 		addr->in6.sin6_addr = in6addr_loopback;
+}
+
+void cm_addr_route(union cm_addr *src, const union cm_addr *dst)
+{
+	union cm_addr to = *dst, from = { .sa.sa_family = dst->sa.sa_family };
+	socklen_t len = sizeof(from);
+	in_port_t port = cm_addr_port(src);
+	int s = socket(dst->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (!cm_addr_port(&to))
+		cm_addr_set_port(&to, htons(1)); /* nothing is sent, but 0 is refused */
+	if (s < 0 || connect(s, &to.sa, cm_addr_len(&to.sa)) < 0 ||
+	    getsockname(s, &from.sa, &len) < 0)
+		cm_addr_set_loopback(&from);
+	if (s >= 0)
+		close(s);
+	*src = from;
+	cm_addr_set_port(src, port);
 }
 
 void cm_addr_unmap(union cm_addr *addr)
@@ -83,7 +118,9 @@ static bool is_same_host_part(const union cm_addr *a, const struct sockaddr *sa)
 		return false;
 	if (a->sa.sa_family == AF_INET)
 		return a->in.sin_addr.s_addr == b.in.sin_addr.s_addr;
-	return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b.in6.sin6_addr);
+	return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b.in6.sin6_addr) &&
+	       (!IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr) ||
+		a->in6.sin6_scope_id == b.in6.sin6_scope_id);
 }
 
 bool cm_addr_is_local(const union cm_addr *addr)

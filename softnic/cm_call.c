@@ -28,7 +28,7 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 	size_t len = param && param->private_data ? param->private_data_len : 0;
 	struct ibv_qp *qp = id->id.qp;
 
-	if (!param && !qp)
+	if (!param && !qp && !cm_id_is_datagram(id))
 		return -EINVAL;
 	if (!param)
 		param = &defaults;
@@ -81,7 +81,9 @@ static void give_up(struct cm_id *id, int err)
 	const struct cm_msg refusal = { .type = CM_MSG_REJ };
 
 	id->state = CM_CLOSED;
-	if (err == -ECONNREFUSED)
+	if (err == -ECONNREFUSED && cm_id_is_datagram(id))
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED, NULL);
+	else if (err == -ECONNREFUSED)
 		cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, CM_REASON_INVALID_SERVICE_ID,
 			      &refusal);
 	else
@@ -102,7 +104,7 @@ static void try_again(struct softnic_timer *timer);
 /* Context: cm_lock held. */
 static void try(struct cm_id *id)
 {
-	int err = cm_port_call(id->fd, &id->request.dst);
+	int err = cm_port_call(id, &id->request.dst);
 
 	if (err && may_try_again(id, err)) {
 		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, try_again);
@@ -147,8 +149,8 @@ static int call(struct cm_id *id, const struct cm_msg *msg)
 
 int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *param)
 {
-	struct cm_msg msg = { .type = CM_MSG_REQ };
 	struct cm_id *id = cm_id(rid);
+	struct cm_msg msg = { .type = cm_id_is_datagram(id) ? CM_MSG_SIDR_REQ : CM_MSG_REQ };
 	int err;
 
 	msg.private_len = id->connect_len;
@@ -184,11 +186,34 @@ static int reply(struct cm_id *id, const struct cm_msg *msg)
 	return err;
 }
 
+/* The answer says it all; nothing comes back. */
+static int answer(struct cm_id *id, struct rdma_conn_param *param)
+{
+	struct cm_msg msg = { .type = CM_MSG_SIDR_REP, .reason = CM_SIDR_SUCCESS };
+	int err = read_param(id, param, &msg);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cm_lock);
+	err = check_requested(id);
+	if (!err) {
+		cm_conn_send(id, &msg);
+		cm_conn_hang_up(id);
+	}
+	pthread_mutex_unlock(&cm_lock);
+	if (!err)
+		cm_event_ack_last(id);
+	return err;
+}
+
 int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *param)
 {
 	struct cm_msg msg = { .type = CM_MSG_REP };
 	struct cm_id *id = cm_id(rid);
 	int err;
+
+	if (cm_id_is_datagram(id))
+		return cm_return(answer(id, param));
 
 	pthread_mutex_lock(&cm_lock);
 	err = check_requested(id);
@@ -216,7 +241,7 @@ static int refuse(struct cm_id *id, enum cm_reason reason, const void *data, uin
 
 	if (!data)
 		len = 0;
-	if (len > CM_REJ_PRIVATE_MAX)
+	if (len > cm_msg_private_max(cm_id_is_datagram(id) ? CM_MSG_SIDR_REP : CM_MSG_REJ))
 		return -EINVAL;
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
@@ -292,7 +317,7 @@ int rdma_disconnect(struct rdma_cm_id *rid)
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ESTABLISHED || id->state == CM_REP_RCVD || id->state == CM_REP_SENT) {
 		cm_conn_hang_up(id);
-		cm_event_push(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+		cm_conn_disconnected(id);
 	} else if (id->state != CM_CLOSED) {
 		err = -EINVAL;
 	}

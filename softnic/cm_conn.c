@@ -11,7 +11,10 @@
 
 #include "cm.h"
 
-enum { MESSAGES_A_TURN = 4 }; /* then the engine serves others */
+enum {
+	MESSAGES_A_TURN = 4, /* then the engine serves others */
+	ACK_TIMEOUT_UNIT_NS = 4096,
+};
 
 /* A packet is far smaller than the socket's buffer, which holds at most two: never full. */
 void cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
@@ -32,6 +35,11 @@ void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, u
 {
 	struct cm_msg msg = { .type = CM_MSG_REJ, .reason = reason, .private_len = len };
 
+	if (cm_id_is_datagram(id)) {
+		msg.type = CM_MSG_SIDR_REP;
+		msg.reason = reason == CM_REASON_INVALID_SERVICE_ID ? CM_SIDR_UNSUPPORTED :
+								      CM_SIDR_REJECT;
+	}
 	if (len)
 		memcpy(msg.private_data, data, len);
 	cm_conn_send(id, &msg);
@@ -42,6 +50,24 @@ void cm_conn_established(struct cm_id *id)
 {
 	id->state = CM_ESTABLISHED;
 	cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+}
+
+/* Packets may be under way for as long as the sender waits for their acknowledgement. */
+static void timewait_over(struct softnic_timer *timer)
+{
+	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_CLOSED)
+		cm_event_push(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_conn_disconnected(struct cm_id *id)
+{
+	cm_event_push(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	softnic_timer_arm(&id->timer, (uint64_t)ACK_TIMEOUT_UNIT_NS << id->ack_timeout,
+			  timewait_over);
 }
 
 /* The socket has ended, or must: tell the user what that means where we are. */
@@ -57,7 +83,7 @@ static void lost(struct cm_id *id, int status)
 		break;
 	case CM_REP_RCVD:
 	case CM_ESTABLISHED:
-		cm_event_push(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+		cm_conn_disconnected(id);
 		break;
 	default:
 		break; /* the user learns it from rdma_accept() */
@@ -72,6 +98,10 @@ static void request_received(struct cm_id *id, const struct cm_msg *msg)
 		cm_conn_reject(id, CM_REASON_INVALID_SERVICE_ID, NULL, 0);
 		return;
 	}
+	if (id->listener->nr_requests >= id->listener->backlog) {
+		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
+		return;
+	}
 	id->remote_qpn = msg->qp_num;
 	id->responder_resources = msg->initiator_depth;
 	id->initiator_depth = msg->responder_resources;
@@ -83,6 +113,7 @@ static void request_received(struct cm_id *id, const struct cm_msg *msg)
 	cm_device_bind(id, device);
 	cm_device_route(id, device);
 	id->state = CM_REQ_RCVD;
+	id->listener->nr_requests++;
 	cm_event_push(id->listener, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, msg);
 }
 
@@ -101,6 +132,26 @@ static void rejected(struct cm_id *id, const struct cm_msg *msg)
 {
 	cm_conn_hang_up(id);
 	cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
+}
+
+/* The answer was all there is to come. */
+static void resolved(struct cm_id *id, const struct cm_msg *msg)
+{
+	cm_conn_hang_up(id);
+	if (msg->reason == CM_SIDR_SUCCESS)
+		cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, msg);
+	else
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, msg->reason, msg);
+}
+
+static void datagram_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	if (msg->type == CM_MSG_SIDR_REQ && id->state == CM_REQ_WAIT)
+		request_received(id, msg);
+	else if (msg->type == CM_MSG_SIDR_REP && id->state == CM_REQ_SENT)
+		resolved(id, msg);
+	else
+		lost(id, -EPROTO);
 }
 
 static void received(struct cm_id *id, const struct cm_msg *msg)
@@ -132,6 +183,8 @@ static bool read_one(struct cm_id *id)
 		lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
 	else if (cm_msg_decode(&msg, buf, len))
 		lost(id, -EPROTO);
+	else if (cm_id_is_datagram(id))
+		datagram_received(id, &msg);
 	else
 		received(id, &msg);
 	return true;

@@ -10,6 +10,7 @@
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_device device;
+static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
 
 static int query(struct cm_device *d)
 {
@@ -60,12 +61,49 @@ int cm_device_get(const struct cm_device **d)
 	return err;
 }
 
+int cm_device_check(const struct cm_id *id)
+{
+	return id->id.ps == RDMA_PS_IPOIB ? -EINVAL : 0;
+}
+
 void cm_device_bind(struct cm_id *id, const struct cm_device *d)
 {
+	if (!id->device_link.tqe_prev)
+		TAILQ_INSERT_TAIL(&ids, id, device_link);
 	id->id.verbs = d->verbs;
 	id->id.port_num = SOFTNIC_PORT;
 	if (!id->id.pd)
 		id->id.pd = d->pd;
+}
+
+void cm_device_unbind(struct cm_id *id)
+{
+	pthread_mutex_lock(&cm_lock);
+	if (id->device_link.tqe_prev)
+		TAILQ_REMOVE(&ids, id, device_link);
+	id->device_link.tqe_prev = NULL;
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static bool has_connection(const struct cm_id *id)
+{
+	return id->state >= CM_REQ_SENT && id->state < CM_CLOSED;
+}
+
+void cm_device_removed(void)
+{
+	struct cm_id *id;
+
+	pthread_mutex_lock(&cm_lock);
+	TAILQ_FOREACH(id, &ids, device_link) {
+		if (has_connection(id))
+			cm_conn_hang_up(id);
+		id->state = CM_CLOSED;
+		/* A request that nobody has fetched has no user to tell yet. */
+		if (!id->listener)
+			cm_event_push(id, id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);
+	}
+	pthread_mutex_unlock(&cm_lock);
 }
 
 void cm_device_route(struct cm_id *id, const struct cm_device *d)

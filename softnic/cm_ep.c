@@ -22,7 +22,7 @@ static int prepare_passive(struct cm_id *id, const struct rdma_addrinfo *res, st
 	if (!id->qp_init_attr)
 		return -ENOMEM;
 	*id->qp_init_attr = *attr;
-	id->qp_init_attr->qp_type = IBV_QPT_RC;
+	id->qp_init_attr->qp_type = id->id.qp_type;
 	return 0;
 }
 
@@ -35,7 +35,7 @@ static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, str
 	    rdma_resolve_route(&id->id, RESOLVE_MS) < 0)
 		return -errno;
 	if (attr) {
-		attr->qp_type = IBV_QPT_RC;
+		attr->qp_type = id->id.qp_type;
 		if (rdma_create_qp(&id->id, pd, attr) < 0)
 			return -errno;
 	}
@@ -48,14 +48,14 @@ static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, str
 int rdma_create_ep(struct rdma_cm_id **rid, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *attr)
 {
+	enum ibv_qp_type type = res->ai_qp_type ? (enum ibv_qp_type)res->ai_qp_type :
+						  cm_id_default_type(res->ai_port_space);
 	struct cm_id *id;
 	int err;
 
-	if (res->ai_port_space != RDMA_PS_TCP)
-		return cm_return(-EPROTONOSUPPORT);
-	if (res->ai_qp_type != IBV_QPT_RC)
-		return cm_return(-EOPNOTSUPP);
-	err = cm_id_new(NULL, NULL, &id);
+	err = cm_id_check_type(res->ai_port_space, type);
+	if (!err)
+		err = cm_id_new(NULL, NULL, res->ai_port_space, type, &id);
 	if (err)
 		return cm_return(err);
 	if (res->ai_flags & RAI_PASSIVE)

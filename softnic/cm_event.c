@@ -85,23 +85,40 @@ static void fill_conn(struct cm_event *e, const struct cm_msg *msg)
 	conn->qp_num = msg->qp_num;
 }
 
-void cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type, int status,
-		   const struct cm_msg *msg)
+static void fill_ud(struct cm_event *e, const struct cm_id *id, const struct cm_msg *msg)
+{
+	struct rdma_ud_param *ud = &e->event.param.ud;
+
+	memcpy(e->private_data, msg->private_data, msg->private_len);
+	ud->private_data = e->private_data;
+	ud->private_data_len = (uint8_t)cm_msg_private_max(msg->type);
+	if (e->event.event != RDMA_CM_EVENT_ESTABLISHED)
+		return;
+	cm_qp_path(id, &ud->ah_attr);
+	ud->qp_num = msg->qp_num;
+	ud->qkey = RDMA_UDP_QKEY;
+}
+
+struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
+			       int status, const struct cm_msg *msg)
 {
 	struct cm_event *e = calloc(1, sizeof(*e));
 
 	if (!e) {
 		fprintf(stderr, "softnic: out of memory: %s is lost\n", rdma_event_str(type));
-		return;
+		return NULL;
 	}
 	e->owner = owner;
 	e->event.id = &id->id;
 	e->event.listen_id = owner == id ? NULL : &owner->id;
 	e->event.event = type;
 	e->event.status = status;
-	if (msg)
+	if (msg && cm_id_is_datagram(id))
+		fill_ud(e, id, msg);
+	else if (msg)
 		fill_conn(e, msg);
 	channel_append(cm_channel(owner->id.channel), e);
+	return e;
 }
 
 /* Move an owner's events that were not fetched to another channel; NULL: forget them. */
@@ -127,12 +144,44 @@ void cm_event_drop(struct cm_id *owner)
 	move_events(owner, NULL);
 }
 
-void cm_event_wait_acked(struct cm_id *owner)
+void cm_event_drop_group(struct cm_id *owner, struct cm_group *group)
+{
+	struct cm_channel *c = cm_channel(owner->id.channel);
+	struct cm_event *e;
+
+	TAILQ_FOREACH(e, &c->events, link)
+		if (e->group == group)
+			break;
+	if (!e)
+		return;
+	channel_withdraw(c, e);
+	free(e);
+}
+
+static void wait_acked(const unsigned int *events_out)
 {
 	pthread_mutex_lock(&cm_lock);
-	while (owner->events_out)
+	while (*events_out)
 		pthread_cond_wait(&acked, &cm_lock);
 	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_event_wait_acked(struct cm_id *owner)
+{
+	wait_acked(&owner->events_out);
+}
+
+void cm_event_wait_group_acked(struct cm_group *group)
+{
+	wait_acked(&group->events_out);
+}
+
+void cm_event_ack_last(struct cm_id *id)
+{
+	if (!id->sync || !id->id.event)
+		return;
+	rdma_ack_cm_event(id->id.event);
+	id->id.event = NULL;
 }
 
 /*
@@ -151,6 +200,7 @@ static int adopt(struct cm_id *listener, struct cm_id *child)
 	}
 	TAILQ_REMOVE(&listener->children, child, child_link);
 	listener->nr_children--;
+	listener->nr_requests--;
 	child->listener = NULL;
 	child->sync = listener->sync;
 	child->id.channel = &channel->channel;
@@ -178,22 +228,19 @@ static struct cm_event *fetch(struct cm_channel *c, int *err)
 	if (e) {
 		TAILQ_REMOVE(&c->events, e, link);
 		e->owner->events_out++;
+		if (e->group)
+			e->group->events_out++;
 	}
 	pthread_mutex_unlock(&cm_lock);
 	return e;
 }
 
-/* What the QP must go through before the user hears of it. */
-static void settle(struct rdma_cm_event *event)
+static void settle_response(struct cm_id *id, struct rdma_cm_event *event)
 {
-	struct cm_id *id = cm_id(event->id);
 	int err;
 
-	if (event->event == RDMA_CM_EVENT_REJECTED)
-		cm_qp_fail(id);
-	if (event->event != RDMA_CM_EVENT_CONNECT_RESPONSE || !id->id.qp)
+	if (!id->id.qp)
 		return;
-
 	err = cm_qp_connect(id);
 	if (!err)
 		err = cm_call_open(id);
@@ -206,6 +253,29 @@ static void settle(struct rdma_cm_event *event)
 	cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
 	cm_event_drop(id);
 	pthread_mutex_unlock(&cm_lock);
+}
+
+/* What the QP must go through before the user hears of it. */
+static void settle(struct cm_event *e)
+{
+	struct rdma_cm_event *event = &e->event;
+	struct cm_id *id = cm_id(event->id);
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		cm_qp_fail(id);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		settle_response(id, event);
+		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		event->status = cm_mcast_attach(id, e->group);
+		if (event->status)
+			event->event = RDMA_CM_EVENT_MULTICAST_ERROR;
+		break;
+	default:
+		break;
+	}
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
@@ -223,7 +293,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	}
 	if (err)
 		return cm_return(err);
-	settle(&e->event);
+	settle(e);
 	*event = &e->event;
 	return 0;
 }
@@ -236,6 +306,8 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 		return cm_return(-EINVAL);
 	pthread_mutex_lock(&cm_lock);
 	e->owner->events_out--;
+	if (e->group)
+		e->group->events_out--;
 	pthread_cond_broadcast(&acked);
 	pthread_mutex_unlock(&cm_lock);
 	free(e);
@@ -248,10 +320,7 @@ int cm_event_complete(struct cm_id *id)
 
 	if (!id->sync)
 		return 0;
-	if (id->id.event) {
-		rdma_ack_cm_event(id->id.event);
-		id->id.event = NULL;
-	}
+	cm_event_ack_last(id);
 	if (rdma_get_cm_event(id->id.channel, &id->id.event) < 0)
 		return -errno;
 	event = id->id.event;
@@ -295,10 +364,7 @@ int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
 		if (err)
 			return cm_return(err);
 	}
-	if (id->sync && rid->event) {
-		rdma_ack_cm_event(rid->event);
-		rid->event = NULL;
-	}
+	cm_event_ack_last(id);
 
 	pthread_mutex_lock(&cm_lock);
 	move_events(id, to);

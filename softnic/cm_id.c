@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Ids: their life, their addresses, their options.
+ * Ids: their life and their addresses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr)
 	memcpy(&id->id.route.addr.dst_storage, addr, sizeof(*addr));
 }
 
-int cm_id_new(struct cm_channel *channel, void *context, struct cm_id **out)
+int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps,
+	      enum ibv_qp_type type, struct cm_id **out)
 {
 	struct cm_id *id = calloc(1, sizeof(*id));
 	int err;
@@ -46,12 +47,13 @@ int cm_id_new(struct cm_channel *channel, void *context, struct cm_id **out)
 		id->sync = true;
 	}
 	TAILQ_INIT(&id->children);
+	TAILQ_INIT(&id->groups);
 	id->fd = id->fd_ipv4 = -1;
 	id->ack_timeout = ACK_TIMEOUT_DEFAULT;
 	id->id.channel = &channel->channel;
 	id->id.context = context;
-	id->id.ps = RDMA_PS_TCP;
-	id->id.qp_type = IBV_QPT_RC;
+	id->id.ps = ps;
+	id->id.qp_type = type;
 	*out = id;
 	return 0;
 }
@@ -68,6 +70,8 @@ void cm_id_free(struct cm_id *id)
 {
 	/* In this order: a listener's timer may watch its sockets again. */
 	softnic_timer_disarm(&id->timer);
+	cm_device_unbind(id);
+	cm_mcast_free(id);
 	close_socket(id->fd);
 	close_socket(id->fd_ipv4);
 	if (id->sync)
@@ -76,15 +80,37 @@ void cm_id_free(struct cm_id *id)
 	free(id);
 }
 
+enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps)
+{
+	return ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+}
+
+int cm_id_check_type(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV)
+		return -EOPNOTSUPP;
+	switch (ps) {
+	case RDMA_PS_TCP:
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return type == cm_id_default_type(ps) ? 0 : -EINVAL;
+	case RDMA_PS_IB:
+		return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ? 0 : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **rid, void *context,
 		   enum rdma_port_space ps)
 {
 	struct cm_id *id;
 	int err;
 
-	if (ps != RDMA_PS_TCP)
-		return cm_return(-EPROTONOSUPPORT);
-	err = cm_id_new(channel ? cm_channel(channel) : NULL, context, &id);
+	err = cm_id_check_type(ps, cm_id_default_type(ps));
+	if (!err)
+		err = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps,
+				cm_id_default_type(ps), &id);
 	if (!err)
 		*rid = &id->id;
 	return cm_return(err);
@@ -98,6 +124,12 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
 		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
 	id->state = CM_CLOSED;
+	pthread_mutex_unlock(&cm_lock);
+
+	/* Whatever would still push an event first, then the events. */
+	softnic_timer_disarm(&id->timer);
+	cm_device_unbind(id);
+	pthread_mutex_lock(&cm_lock);
 	cm_event_drop(id);
 	pthread_mutex_unlock(&cm_lock);
 	cm_listen_stop(id);
@@ -108,14 +140,14 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	return 0;
 }
 
-/* Context: cm_lock held. Return: 0 or a negative errno. */
-static int bind_id(struct cm_id *id, union cm_addr *addr)
+int cm_id_bind(struct cm_id *id, union cm_addr *addr,
+	       int (*take)(struct cm_id *id, union cm_addr *addr))
 {
 	int err;
 
 	if (id->state != CM_IDLE)
 		return -EINVAL;
-	err = cm_port_take(id, addr);
+	err = take(id, addr);
 	if (err)
 		return err;
 	cm_id_set_src(id, addr);
@@ -133,120 +165,26 @@ int rdma_bind_addr(struct rdma_cm_id *rid, struct sockaddr *sa)
 	err = cm_addr_read(&addr, sa);
 	if (err)
 		return cm_return(err);
+	if (cm_addr_lacks_scope(&addr))
+		return cm_return(-EINVAL);
 	if (!cm_addr_is_any(&addr)) {
 		if (!cm_addr_is_local(&addr))
 			return cm_return(-EADDRNOTAVAIL);
-		err = cm_device_get(&device);
+		err = cm_device_check(id);
+		if (!err)
+			err = cm_device_get(&device);
 		if (err)
 			return cm_return(err);
 	}
 
 	pthread_mutex_lock(&cm_lock);
-	err = bind_id(id, &addr);
-	pthread_mutex_unlock(&cm_lock);
+	err = cm_id_bind(id, &addr, cm_port_take);
 	if (!err && device) {
 		cm_device_bind(id, device);
 		cm_addr_gid(&addr, &rid->route.addr.addr.ibaddr.sgid);
 	}
+	pthread_mutex_unlock(&cm_lock);
 	return cm_return(err);
-}
-
-/* From @addr, if it is not NULL, or from the source that was bound, or from where it goes. */
-static int choose_src(struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,
-		      union cm_addr *src)
-{
-	int err = 0;
-
-	if (id->state == CM_BOUND)
-		cm_id_src(id, src);
-	else if (sa)
-		err = cm_addr_read(src, sa);
-	else
-		memset(src, 0, sizeof(*src));
-	if (err)
-		return err;
-	if (!src->sa.sa_family)
-		src->sa.sa_family = dst->sa.sa_family;
-	if (src->sa.sa_family != dst->sa.sa_family)
-		return -EINVAL;
-	return cm_addr_is_any(src) || cm_addr_is_local(src) ? 0 : -EADDRNOTAVAIL;
-}
-
-/* Context: cm_lock held. */
-static int resolve(struct cm_id *id, const struct sockaddr *sa, union cm_addr *dst)
-{
-	union cm_addr src;
-	int err;
-
-	if (id->state != CM_IDLE && id->state != CM_BOUND)
-		return -EINVAL;
-	err = choose_src(id, sa, dst, &src);
-	if (err)
-		return err;
-	if (cm_addr_is_any(dst))
-		cm_addr_set_loopback(dst);
-	if (cm_addr_is_any(&src)) {
-		in_port_t port = cm_addr_port(&src);
-
-		src = *dst;
-		cm_addr_set_port(&src, port);
-	}
-	if (id->state == CM_IDLE)
-		err = bind_id(id, &src);
-	if (err)
-		return err;
-	cm_id_set_src(id, &src);
-	cm_id_set_dst(id, dst);
-	id->state = CM_ADDR_RESOLVED;
-	return 0;
-}
-
-int rdma_resolve_addr(struct rdma_cm_id *rid, struct sockaddr *src, struct sockaddr *dst_sa,
-		      int timeout_ms)
-{
-	const struct cm_device *device;
-	struct cm_id *id = cm_id(rid);
-	union cm_addr dst;
-	bool local;
-	int err;
-
-	(void)timeout_ms; /* the answer is always at hand */
-	err = cm_addr_read(&dst, dst_sa);
-	if (!err)
-		err = cm_device_get(&device);
-	if (err)
-		return cm_return(err);
-	local = cm_addr_is_any(&dst) || cm_addr_is_local(&dst);
-
-	pthread_mutex_lock(&cm_lock);
-	if (local)
-		err = resolve(id, src, &dst);
-	if (local && !err) {
-		cm_device_bind(id, device);
-		cm_device_route(id, device);
-		cm_event_push(id, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL);
-	}
-	if (!local)
-		cm_event_push(id, id, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH, NULL);
-	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err ? err : cm_event_complete(id));
-}
-
-int rdma_resolve_route(struct rdma_cm_id *rid, int timeout_ms)
-{
-	struct cm_id *id = cm_id(rid);
-	int err = 0;
-
-	(void)timeout_ms;
-	pthread_mutex_lock(&cm_lock);
-	if (id->state == CM_ADDR_RESOLVED) {
-		id->state = CM_ROUTE_RESOLVED;
-		cm_event_push(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
-	} else {
-		err = -EINVAL;
-	}
-	pthread_mutex_unlock(&cm_lock);
-	return cm_return(err ? err : cm_event_complete(id));
 }
 
 __be16 rdma_get_src_port(struct rdma_cm_id *rid)
@@ -263,36 +201,4 @@ __be16 rdma_get_dst_port(struct rdma_cm_id *rid)
 
 	cm_id_dst(cm_id(rid), &addr);
 	return cm_addr_port(&addr);
-}
-
-/*
- * Two options make a difference here. Type of service has no wire to be marked on, and an address
- * is free for the next one as soon as its holder is gone, without SO_REUSEADDR.
- */
-int rdma_set_option(struct rdma_cm_id *rid, int level, int optname, void *optval, size_t optlen)
-{
-	struct cm_id *id = cm_id(rid);
-	int value;
-
-	if (level != RDMA_OPTION_ID)
-		return cm_return(-EOPNOTSUPP);
-	switch (optname) {
-	case RDMA_OPTION_ID_TOS:
-		return cm_return(optlen == sizeof(uint8_t) ? 0 : -EINVAL);
-	case RDMA_OPTION_ID_REUSEADDR:
-		return cm_return(optlen == sizeof(int) ? 0 : -EINVAL);
-	case RDMA_OPTION_ID_AFONLY:
-		if (optlen != sizeof(int) || id->state != CM_IDLE)
-			return cm_return(-EINVAL);
-		memcpy(&value, optval, sizeof(value));
-		id->afonly = value;
-		return 0;
-	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (optlen != sizeof(uint8_t) || *(uint8_t *)optval > 31)
-			return cm_return(-EINVAL);
-		id->ack_timeout = *(uint8_t *)optval;
-		return 0;
-	default:
-		return cm_return(-EOPNOTSUPP);
-	}
 }

@@ -21,7 +21,8 @@ static struct cm_id *add_child(struct cm_id *listener, int fd)
 	if (listener->state != CM_LISTENING || listener->nr_children == CM_BACKLOG_MAX)
 		return NULL;
 	/* The listener's channel until it is fetched; nothing is pushed there under its name. */
-	if (cm_id_new(cm_channel(listener->id.channel), NULL, &child))
+	if (cm_id_new(cm_channel(listener->id.channel), NULL, listener->id.ps,
+		      listener->id.qp_type, &child))
 		return NULL;
 	child->fd = fd;
 	child->state = CM_REQ_WAIT;
@@ -160,36 +161,40 @@ static int bind_wildcard(struct rdma_cm_id *id)
 	return rdma_bind_addr(id, (struct sockaddr *)&any);
 }
 
-static int start(struct cm_id *id)
+static int start(struct cm_id *id, int backlog)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state != CM_BOUND)
 		err = -EINVAL;
-	else if (listen(id->fd, SOMAXCONN) < 0 ||
+	else
+		err = cm_port_make_unique(id);
+	if (err)
+		goto unlock;
+	if (listen(id->fd, SOMAXCONN) < 0 ||
 		 (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
 		err = -errno;
 	else
 		id->state = CM_LISTENING;
+	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
+unlock:
 	pthread_mutex_unlock(&cm_lock);
 	return err ? err : watch(id);
 }
 
-/* The backlog is a hint, as everywhere: ours is CM_BACKLOG_MAX. */
 int rdma_listen(struct rdma_cm_id *rid, int backlog)
 {
 	const struct cm_device *device;
 	struct cm_id *id = cm_id(rid);
 	int err;
 
-	(void)backlog;
 	err = cm_device_get(&device); /* requests will be bound to it, on the engine thread */
 	if (err)
 		return cm_return(err);
 	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)
 		return -1;
-	return cm_return(start(id));
+	return cm_return(start(id, backlog));
 }
 
 int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **rid)

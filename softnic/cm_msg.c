@@ -55,6 +55,10 @@ size_t cm_msg_private_max(enum cm_msg_type type)
 		return CM_REP_PRIVATE_MAX;
 	case CM_MSG_REJ:
 		return CM_REJ_PRIVATE_MAX;
+	case CM_MSG_SIDR_REQ:
+		return CM_SIDR_REQ_PRIVATE_MAX;
+	case CM_MSG_SIDR_REP:
+		return CM_SIDR_REP_PRIVATE_MAX;
 	case CM_MSG_RTU:
 		break;
 	}
@@ -124,7 +128,7 @@ size_t cm_msg_encode(const struct cm_msg *msg, void *buf)
 static int header_is_valid(const struct cm_wire *wire, size_t len)
 {
 	return wire->magic == CM_WIRE_MAGIC && wire->version == CM_WIRE_VERSION &&
-	       wire->type >= CM_MSG_REQ && wire->type <= CM_MSG_RTU &&
+	       wire->type >= CM_MSG_REQ && wire->type <= CM_MSG_SIDR_REP &&
 	       wire->private_len <= cm_msg_private_max(wire->type) &&
 	       len == CM_WIRE_HEADER + wire->private_len;
 }
@@ -145,7 +149,7 @@ int cm_msg_decode(struct cm_msg *msg, const void *buf, size_t len)
 	memcpy(&wire, buf, len);
 	if (!header_is_valid(&wire, len) || !fields_are_valid(&wire))
 		return -EPROTO;
-	if (wire.type == CM_MSG_REQ &&
+	if ((wire.type == CM_MSG_REQ || wire.type == CM_MSG_SIDR_REQ) &&
 	    (addr_decode(&m.src, &wire.src) || addr_decode(&m.dst, &wire.dst)))
 		return -EPROTO;
 

@@ -10,7 +10,13 @@
  *	RTU	------------>			the QPs can send
  *
  * The end of the socket is the end of the connection, whoever closed it and however it died, so
- * there is no message for that. Parsing is pure: bytes in, a checked message out, no I/O.
+ * there is no message for that. Datagrams need no connection, only to know whom to send to; the
+ * socket ends with the answer:
+ *
+ *	SIDR_REQ ---------->			rdma_connect
+ *		<------------	SIDR_REP	rdma_accept | rdma_reject
+ *
+ * Parsing is pure: bytes in, a checked message out, no I/O.
  */
 #ifndef SOFTNIC_CM_MSG_H
 #define SOFTNIC_CM_MSG_H
@@ -23,6 +29,8 @@
 #define CM_REQ_PRIVATE_MAX 56
 #define CM_REP_PRIVATE_MAX 196
 #define CM_REJ_PRIVATE_MAX 148
+#define CM_SIDR_REQ_PRIVATE_MAX 180
+#define CM_SIDR_REP_PRIVATE_MAX 136
 #define CM_PRIVATE_MAX CM_REP_PRIVATE_MAX
 
 /* Longer than any message; a packet that fills it is malformed. */
@@ -40,6 +48,15 @@ enum cm_msg_type {
 	CM_MSG_REP,
 	CM_MSG_REJ,
 	CM_MSG_RTU,
+	CM_MSG_SIDR_REQ,
+	CM_MSG_SIDR_REP,
+};
+
+/* How a SIDR_REQ was answered, likewise. */
+enum cm_sidr_status {
+	CM_SIDR_SUCCESS = 0,
+	CM_SIDR_UNSUPPORTED = 1, /* nobody listens */
+	CM_SIDR_REJECT = 2,
 };
 
 union cm_addr {
@@ -51,7 +68,7 @@ union cm_addr {
 /**
  * struct cm_msg - one message, in the form the code works with
  * @type: decides which of the other fields mean something
- * @qp_num: of the sender (REQ, REP), 24 bits
+ * @qp_num: of the sender (REQ, REP, SIDR_REP), 24 bits
  * @responder_resources: reads the sender can serve at once (REQ, REP)
  * @initiator_depth: reads the sender wants to issue at once (REQ, REP)
  * @retry_count: how often either side sends again, at most 7 (REQ)
@@ -61,9 +78,9 @@ union cm_addr {
  * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
  * @ece_vendor: enhanced connection establishment, carried only (REQ, REP)
  * @ece_options: likewise
- * @reason: enum cm_reason (REJ)
- * @src: address of the active side (REQ)
- * @dst: address it called (REQ)
+ * @reason: enum cm_reason (REJ), enum cm_sidr_status (SIDR_REP)
+ * @src: address of the active side (REQ, SIDR_REQ)
+ * @dst: address it called (REQ, SIDR_REQ)
  * @private_len: bytes in @private_data, within the limit of @type
  * @private_data: the user's
  */

@@ -25,11 +25,20 @@ static void attr_init(const struct cm_id *id, struct ibv_qp_attr *attr, int *mas
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 }
 
-static void attr_path(const struct cm_id *id, struct ibv_ah_attr *ah)
+/* Whatever the state: there is no connection that could say more. */
+static void attr_datagram(struct ibv_qp_attr *attr, int *mask)
+{
+	attr->port_num = SOFTNIC_PORT;
+	attr->qkey = RDMA_UDP_QKEY;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+}
+
+void cm_qp_path(const struct cm_id *id, struct ibv_ah_attr *ah)
 {
 	const struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
 	int index = softnic_gid_index(&ib->sgid);
 
+	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
 	ah->port_num = SOFTNIC_PORT;
 	ah->grh.dgid = ib->dgid;
@@ -41,14 +50,15 @@ static int attr_rtr(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	if (id->state < CM_REP_RCVD)
 		return -EINVAL;
-	attr_path(id, &attr->ah_attr);
+	cm_qp_path(id, &attr->ah_attr);
 	attr->path_mtu = id->path.mtu;
 	attr->dest_qp_num = id->remote_qpn;
 	attr->rq_psn = 0;
 	attr->max_dest_rd_atomic = id->responder_resources;
 	attr->min_rnr_timer = MIN_RNR_TIMER;
-	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (id->id.qp_type == IBV_QPT_RC)
+		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return 0;
 }
 
@@ -61,8 +71,10 @@ static int attr_rts(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	attr->rnr_retry = id->rnr_retry_count;
 	attr->sq_psn = 0;
 	attr->max_rd_atomic = id->initiator_depth;
-	*mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (id->id.qp_type == IBV_QPT_RC)
+		*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			 IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;
 }
 
@@ -75,7 +87,9 @@ int rdma_init_qp_attr(struct rdma_cm_id *rid, struct ibv_qp_attr *attr, int *mas
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = state;
 	pthread_mutex_lock(&cm_lock);
-	if (state == IBV_QPS_INIT)
+	if (cm_id_is_datagram(id))
+		attr_datagram(attr, mask);
+	else if (state == IBV_QPS_INIT)
 		attr_init(id, attr, mask);
 	else if (state == IBV_QPS_RTR)
 		err = attr_rtr(id, attr, mask);
@@ -97,13 +111,28 @@ static int move_to(struct cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state)
 	return -ibv_modify_qp(qp, &attr, mask);
 }
 
+/* One that needs no connection is ready at once. */
+static int prepare(struct cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int err = move_to(id, qp, IBV_QPS_INIT);
+
+	if (err || !cm_id_is_datagram(id))
+		return err;
+	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	if (err)
+		return -err;
+	attr.qp_state = IBV_QPS_RTS;
+	return -ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
 /* INIT again: only now is it known what the other side may do. */
 int cm_qp_connect(struct cm_id *id)
 {
 	struct ibv_qp *qp = id->id.qp;
 	int err;
 
-	if (!qp)
+	if (!qp || cm_id_is_datagram(id))
 		return 0;
 	err = move_to(id, qp, IBV_QPS_INIT);
 	if (!err)
@@ -185,7 +214,7 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	qp = ibv_create_qp_ex(id->verbs, attr);
 	if (!qp)
 		return -errno;
-	err = move_to(cm_id(id), qp, IBV_QPS_INIT);
+	err = prepare(cm_id(id), qp);
 	if (err) {
 		ibv_destroy_qp(qp);
 		return err;
@@ -201,8 +230,8 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (id->qp || !id->verbs)
 		return cm_return(-EINVAL);
-	if (attr->qp_type != IBV_QPT_RC)
-		return cm_return(-EOPNOTSUPP);
+	if (attr->qp_type != id->qp_type)
+		return cm_return(-EINVAL);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What librdmacm offers and softnic does not: rsockets, multicast, and service resolution. Each is
+ * What librdmacm offers and softnic does not: rsockets and service resolution. Each is
  * here to say so: the real one, beneath, would take our ids for its own.
  */
 #include "cm.h"
@@ -28,11 +28,6 @@ UNSUPPORTED(int, rdma_resolve_addrinfo, struct rdma_cm_id *id, const char *node,
 UNSUPPORTED(int, rdma_query_addrinfo, struct rdma_cm_id *id, struct rdma_addrinfo **info)
 UNSUPPORTED(int, rdma_write_cm_event, struct rdma_cm_id *id, enum rdma_cm_event_type event,
 	    int status, uint64_t arg)
-
-UNSUPPORTED(int, rdma_join_multicast, struct rdma_cm_id *id, struct sockaddr *addr, void *context)
-UNSUPPORTED(int, rdma_join_multicast_ex, struct rdma_cm_id *id,
-	    struct rdma_cm_join_mc_attr_ex *attr, void *context)
-UNSUPPORTED(int, rdma_leave_multicast, struct rdma_cm_id *id, struct sockaddr *addr)
 
 UNSUPPORTED(int, rsocket, int domain, int type, int protocol)
 UNSUPPORTED(int, rbind, int s, const struct sockaddr *addr, socklen_t len)

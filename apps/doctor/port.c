@@ -10,33 +10,25 @@
 #include <unistd.h>
 #include <weir/session.h>
 
-static int try_to_listen_on(in_addr_t address)
+/* Whoever listens on one address keeps the wildcard from others: rdma_cm says EADDRNOTAVAIL. */
+static int try_to_listen(void)
 {
-	struct sockaddr_in addr = {
+	struct sockaddr_in any = {
 		.sin_family = AF_INET,
 		.sin_port = htons(WEIR_PORT_DEFAULT),
-		.sin_addr.s_addr = htonl(address),
 	};
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = NULL;
 	int error = 0;
 
 	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
-	    rdma_bind_addr(id, (struct sockaddr *)&addr) || rdma_listen(id, 1))
+	    rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 1))
 		error = errno;
 	if (id)
 		rdma_destroy_id(id);
 	if (channel)
 		rdma_destroy_event_channel(channel);
 	return error;
-}
-
-/* On softnic whoever listens on one address leaves the wildcard free. */
-static int try_to_listen(void)
-{
-	if (try_to_listen_on(INADDR_LOOPBACK) == EADDRINUSE)
-		return EADDRINUSE;
-	return try_to_listen_on(INADDR_ANY);
 }
 
 /* In a child: whoever has used a device should not fork any more, and check_path() will. */
@@ -61,6 +53,7 @@ void check_port(struct report *report)
 		report_add(report, "port", VERDICT_OK, "%u is free for a donor", WEIR_PORT_DEFAULT);
 		break;
 	case EADDRINUSE:
+	case EADDRNOTAVAIL:
 		report_add(report, "port", VERDICT_OK, "%u is taken: a donor runs here already?",
 			   WEIR_PORT_DEFAULT);
 		report_remedy(report, "for a second one: weir serve --listen ADDRESS:PORT");

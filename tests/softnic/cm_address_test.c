@@ -2,6 +2,7 @@
 /*
  * Addresses and ports: which can be had, which are reached, and what a stranger gets.
  */
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,7 +30,7 @@ static int try_bind(struct ends *e, const char *text, uint16_t port, int afonly)
 }
 
 /* Return: the listener that a call to this address reaches, or NULL. */
-static struct rdma_cm_id *reached(struct ends *e, const char *text, uint16_t port)
+static struct rdma_cm_id *reached_at(struct ends *e, struct sockaddr *sa)
 {
 	struct rdma_conn_param param = { .qp_num = 1 };
 	struct pollfd pfd[2] = { { .fd = e->a_channel->fd, .events = POLLIN },
@@ -37,7 +38,7 @@ static struct rdma_cm_id *reached(struct ends *e, const char *text, uint16_t por
 	struct rdma_cm_id *listener = NULL;
 	struct rdma_cm_event *event;
 
-	resolve(e, text, port);
+	resolve_to(e, sa);
 	assert_int_equal(rdma_connect(e->a, &param), 0);
 	assert_true(poll(pfd, 2, PATIENCE_MS) > 0);
 	if (pfd[1].revents) {
@@ -51,6 +52,11 @@ static struct rdma_cm_id *reached(struct ends *e, const char *text, uint16_t por
 	rdma_destroy_id(e->a);
 	e->a = NULL;
 	return listener;
+}
+
+static struct rdma_cm_id *reached(struct ends *e, const char *text, uint16_t port)
+{
+	return reached_at(e, address(text, port));
 }
 
 static struct rdma_cm_id *listen_too(struct ends *e, const char *text, uint16_t port, int afonly)
@@ -84,10 +90,10 @@ static void the_ipv6_wildcard_takes_the_ipv4_one_too(void **state)
 	struct ends *e = *state;
 	uint16_t port = listen_on(e, "::", 0);
 
-	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), EADDRINUSE);
+	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), EADDRNOTAVAIL);
 	rdma_destroy_id(e->listener);
 	port = listen_on(e, "0.0.0.0", 0);
-	assert_int_equal(try_bind(e, "::", port, 0), EADDRINUSE);
+	assert_int_equal(try_bind(e, "::", port, 0), EADDRNOTAVAIL);
 	assert_int_equal(try_bind(e, "::", port, 1), 0);
 }
 
@@ -138,17 +144,132 @@ static void a_wildcard_is_reached_by_each_address(void **state)
 	assert_null(reached(e, "127.0.0.1", port));
 }
 
-static void the_address_itself_is_preferred_to_the_wildcard(void **state)
+static void a_wildcard_and_an_address_exclude_each_other(void **state)
 {
 	struct ends *e = *state;
+	struct rdma_cm_id *other;
 	uint16_t port = listen_on(e, "0.0.0.0", 0);
-	struct rdma_cm_id *special = listen_too(e, "127.0.0.1", port, 0);
 
-	assert_ptr_equal(reached(e, "127.0.0.1", port), special);
-	assert_ptr_equal(reached(e, "127.0.0.2", port), e->listener);
-	assert_ptr_equal(reached(e, "::ffff:127.0.0.2", port), e->listener);
-	rdma_destroy_id(special);
+	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(try_bind(e, "127.0.0.2", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(try_bind(e, "::ffff:127.0.0.2", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(try_bind(e, "::1", port, 0), 0);
+	rdma_destroy_id(e->listener);
+	e->listener = listen_too(e, "127.0.0.1", port, 0);
+	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(try_bind(e, "::", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(try_bind(e, "::", port, 1), 0);
+	other = listen_too(e, "127.0.0.2", port, 0);
 	assert_ptr_equal(reached(e, "127.0.0.1", port), e->listener);
+	assert_ptr_equal(reached(e, "127.0.0.2", port), other);
+	assert_null(reached(e, "127.0.0.3", port));
+	rdma_destroy_id(other);
+}
+
+static struct rdma_cm_id *bind_shared(struct ends *e, const char *text, uint16_t port)
+{
+	struct rdma_cm_id *id;
+	int reuse = 1;
+
+	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(
+		rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse)),
+		0);
+	assert_int_equal(rdma_bind_addr(id, address(text, port)), 0);
+	return id;
+}
+
+static void an_address_for_reuse_is_shared_until_someone_listens(void **state)
+{
+	struct ends *e = *state;
+	struct rdma_cm_id *a, *b;
+	uint16_t port;
+
+	a = bind_shared(e, "127.0.0.1", 0);
+	port = ntohs(rdma_get_src_port(a));
+	b = bind_shared(e, "127.0.0.1", port);
+	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), EADDRINUSE);
+	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), EADDRNOTAVAIL);
+	assert_int_equal(rdma_listen(a, 0), -1);
+	assert_int_equal(errno, EADDRINUSE);
+	rdma_destroy_id(b);
+	assert_int_equal(rdma_listen(a, 0), 0);
+	assert_ptr_equal(reached(e, "127.0.0.1", port), a);
+	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), EADDRINUSE);
+	rdma_destroy_id(a);
+	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), 0);
+}
+
+/* An accepted connection has its listener's name, and outlives it. */
+static void a_connection_does_not_hold_its_listeners_port(void **state)
+{
+	struct ends *e = *state;
+	uint16_t port;
+
+	connect_ends(e);
+	port = ntohs(rdma_get_src_port(e->listener));
+	rdma_destroy_id(e->listener);
+	e->listener = NULL;
+	assert_int_equal(try_bind(e, "0.0.0.0", port, 0), 0);
+	assert_int_equal(try_bind(e, "127.0.0.1", port, 0), 0);
+}
+
+static void port_spaces_are_apart(void **state)
+{
+	struct ends *e = *state;
+	uint16_t port = listen_on(e, "127.0.0.1", 0);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_UDP), 0);
+	assert_int_equal(rdma_bind_addr(id, address("127.0.0.1", port)), 0);
+	rdma_destroy_id(id);
+	assert_int_equal(rdma_create_id(e->b_channel, &id, NULL, RDMA_PS_IB), 0);
+	assert_int_equal(rdma_bind_addr(id, address("127.0.0.1", port)), 0);
+	rdma_destroy_id(id);
+}
+
+/* As on RoCE: the id can be had, but no Ethernet device is one for it. */
+static void ipoib_finds_no_device(void **state)
+{
+	struct ends *e = *state;
+
+	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_IPOIB), 0);
+	assert_int_equal(rdma_bind_addr(e->a, address("127.0.0.1", 0)), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("127.0.0.1", 1), 1000), 0);
+	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ADDR_ERROR), -EINVAL);
+}
+
+static void link_local_addresses_need_a_scope(void **state)
+{
+	struct ends *e = *state;
+
+	assert_int_equal(try_bind(e, "fe80::1", 1, 0), EINVAL);
+	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(e->a, NULL, address("fe80::1", 1), 1000), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* Each address that the host has now, in the form the host gives it: link-local ones with scope. */
+static void every_address_of_the_host_is_reached(void **state)
+{
+	struct ends *e = *state;
+	uint16_t port = listen_on(e, "::", 0);
+	struct ifaddrs *all, *i;
+	int nr = 0;
+
+	assert_int_equal(getifaddrs(&all), 0);
+	for (i = all; i; i = i->ifa_next) {
+		if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET &&
+				     i->ifa_addr->sa_family != AF_INET6))
+			continue;
+		/* The port is at the same place in both. */
+		((struct sockaddr_in *)i->ifa_addr)->sin_port = htons(port);
+		assert_ptr_equal(reached_at(e, i->ifa_addr), e->listener);
+		nr++;
+	}
+	freeifaddrs(all);
+	assert_true(nr > 0);
 }
 
 static void another_host_is_unreachable(void **state)
@@ -166,8 +287,8 @@ static void other_port_spaces_and_families_are_refused(void **state)
 	struct sockaddr unix_address = { .sa_family = AF_UNIX };
 	struct ends *e = *state;
 
-	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_UDP), -1);
-	assert_int_equal(errno, EPROTONOSUPPORT);
+	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, 0x7777), -1);
+	assert_int_equal(errno, EINVAL);
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_bind_addr(e->a, &unix_address), -1);
 	assert_int_equal(errno, EAFNOSUPPORT);
@@ -296,7 +417,13 @@ int main(void)
 		TEST(a_listener_not_bound_gets_a_port),
 		TEST(ipv6_loopback_is_reached),
 		TEST(a_wildcard_is_reached_by_each_address),
-		TEST(the_address_itself_is_preferred_to_the_wildcard),
+		TEST(a_wildcard_and_an_address_exclude_each_other),
+		TEST(an_address_for_reuse_is_shared_until_someone_listens),
+		TEST(a_connection_does_not_hold_its_listeners_port),
+		TEST(port_spaces_are_apart),
+		TEST(ipoib_finds_no_device),
+		TEST(link_local_addresses_need_a_scope),
+		TEST(every_address_of_the_host_is_reached),
 		TEST(another_host_is_unreachable),
 		TEST(other_port_spaces_and_families_are_refused),
 		TEST(an_id_that_calls_has_its_own_port),

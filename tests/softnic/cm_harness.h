@@ -27,13 +27,16 @@ struct ends {
 	struct rdma_cm_id *a, *b;
 };
 
-/* The next event of a channel, which must be of this type and come in time. Not acknowledged. */
+/*
+ * The next event of a channel, which must be of this type and come in time. Not acknowledged. Unless
+ * it is asked for, TIMEWAIT_EXIT is passed over.
+ */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 
 /* The same, acknowledged. Return: its status. */
 int expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 
-/* Nothing comes for a short while. */
+/* Nothing comes for a short while, TIMEWAIT_EXIT excepted. */
 void expect_silence(struct rdma_event_channel *channel);
 
 /* "127.0.0.1" or "::1", in the order a call to rdma_cm wants it. */
@@ -44,6 +47,8 @@ uint16_t listen_on(struct ends *e, const char *text, uint16_t port);
 
 /* Create A and bring it to where rdma_connect() is next. */
 void resolve(struct ends *e, const char *text, uint16_t port);
+
+void resolve_to(struct ends *e, struct sockaddr *sa);
 
 /* A small RC QP on an id. */
 void create_qp(struct rdma_cm_id *id);

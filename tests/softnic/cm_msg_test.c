@@ -82,6 +82,8 @@ static void each_type_has_its_limit_of_private_data(void **state)
 		{ CM_MSG_REP, 196 },
 		{ CM_MSG_REJ, 148 },
 		{ CM_MSG_RTU, 0 },
+		{ CM_MSG_SIDR_REQ, 180 },
+		{ CM_MSG_SIDR_REP, 136 },
 	};
 	uint8_t buf[CM_MSG_BYTES_MAX];
 	size_t i;
@@ -113,7 +115,7 @@ static void a_field_out_of_range_is_refused(void **state)
 		assert_int_equal(cm_msg_decode(&got, buf, cm_msg_encode(&m, buf)), -EPROTO); \
 	} while (0)
 	REFUSED(m.type = 0);
-	REFUSED(m.type = CM_MSG_RTU + 1);
+	REFUSED(m.type = CM_MSG_SIDR_REP + 1);
 	REFUSED(m.qp_num = 1 << 24);
 	REFUSED(m.retry_count = 8);
 	REFUSED(m.rnr_retry_count = 8);
