@@ -50,6 +50,7 @@ struct send_queue {
 	/* The work request at done, while it is executed. */
 	uint32_t offset;		/* bytes moved */
 	uint64_t give_up_ns;		/* when the transport's retries are used up; 0: not yet begun */
+	uint64_t again_ns;		/* how long to wait before the next attempt */
 	uint32_t rnr_left;
 	bool rnr_begun;
 	bool waiting;			/* for the timer: leave it alone */

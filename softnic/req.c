@@ -19,11 +19,15 @@ enum {
 	SMALL_BYTES_MAX = 64 << 10,	/* a post that moves more is for the engine */
 	ASK_AGAIN_NS = 5000000,		/* for the other end */
 	ATOMIC_AGAIN_NS = 50000,
+	BACKOFF = 16,			/* times as long at most */
 	RNR_FOR_EVER = 7,
 };
 
-/* A loaded host takes a while to answer even where the network would not. */
-#define GIVE_UP_NS_MIN 500000000ull
+/*
+ * A loaded host takes a while to answer even where the network would not, more so when a
+ * thousand queue pairs connect at once; hardware, too, may take four times its timeout.
+ */
+#define GIVE_UP_NS_MIN 2000000000ull
 /* And many who add to one counter a while to have their turn. */
 #define BUSY_NS_MIN 5000000000ull
 
@@ -195,17 +199,23 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 	return ns < ns_min ? ns_min : ns;
 }
 
+/* Waits longer each time: many who ask again and again would keep each other from answers. */
 static void nobody_answers(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
 	struct send_queue *sq = &qp->sq;
 	uint64_t now_ns = softnic_now_ns();
 
-	if (!sq->give_up_ns)
+	if (!sq->give_up_ns) {
 		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
-	if (now_ns >= sq->give_up_ns)
+		sq->again_ns = again_ns;
+	}
+	if (now_ns >= sq->give_up_ns) {
 		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
-	else
-		wait_for(qp, again_ns);
+		return;
+	}
+	wait_for(qp, sq->again_ns);
+	if (sq->again_ns < BACKOFF * again_ns)
+		sq->again_ns *= 2;
 }
 
 /* Returns true if there may be more to do right now. */
