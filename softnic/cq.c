@@ -8,6 +8,7 @@
 
 #include "cq.h"
 #include "nic.h"
+#include "qp.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -39,46 +40,131 @@ static void give_index(uint32_t index)
 	pthread_mutex_unlock(&table.lock);
 }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, int comp_vector)
+/* One less than a power of two, as providers give it. */
+static uint32_t capacity_for(uint32_t cqe)
 {
-	uint32_t index;
+	uint32_t n = 1;
+
+	while (n < cqe)
+		n = 2 * n + 1;
+	return n;
+}
+
+static void init_fields(struct cq *cq, struct ibv_context *context,
+			const struct ibv_cq_init_attr_ex *init)
+{
+	cq->ibv.context = context;
+	cq->ibv.channel = init->channel;
+	cq->ibv.cq_context = init->cq_context;
+	cq->ibv.cqe = capacity_for(init->cqe);
+	cq->events = (struct async_subject){
+		.element = &cq->ibv,
+		.mutex = &cq->ibv.mutex,
+		.cond = &cq->ibv.cond,
+		.completed = &cq->ibv.async_events_completed,
+	};
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	pthread_mutex_init(&cq->lock, NULL);
+}
+
+static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
+{
+	bool ignore = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+		      (init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	struct shared_cq *bell = &nic.bell->cqs[cq->ibv.handle];
+
+	store_relaxed(&bell->armed, ARMED_NOT);
+	store_relaxed(&bell->fired, 0);
+	cq->seen = cq->consumed = load_relaxed(&bell->arrivals);
+	store_relaxed(&bell->consumed, cq->consumed);
+	store_relaxed(&bell->capacity, ignore ? INT32_MAX : cq->ibv.cqe);
+	store_relaxed(&bell->is_stamped, init->wc_flags & CQ_STAMPS);
+	cq->bell = bell;
+}
+
+static int check(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
+{
+	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+
+	if (init->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (init->flags & ~flags))
+		return EOPNOTSUPP;
+	if (init->wc_flags & ~CQ_WC_FLAGS)
+		return EOPNOTSUPP;
+	if (init->cqe < 1 || init->cqe > SOFTNIC_CQES_MAX ||
+	    init->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return EINVAL;
+	return 0;
+}
+
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	int err = check(context, init);
 	struct cq *cq;
 
-	if (cqe < 1 || cqe > SOFTNIC_CQES_MAX || comp_vector < 0 ||
-	    comp_vector >= context->num_comp_vectors) {
-		errno = EINVAL;
+	if (err) {
+		errno = err;
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));
-	if (!cq || take_index(&index)) {
+	if (!cq || take_index(&cq->ibv.handle)) {
 		free(cq);
 		errno = ENOMEM;
 		return NULL;
 	}
-	cq->ibv.context = context;
-	cq->ibv.channel = channel;
-	cq->ibv.cq_context = cq_context;
-	cq->ibv.handle = index;
-	cq->ibv.cqe = cqe;
-	pthread_mutex_init(&cq->ibv.mutex, NULL);
-	pthread_cond_init(&cq->ibv.cond, NULL);
-	pthread_mutex_init(&cq->lock, NULL);
-	cq->bell = &nic.bell->cqs[index];
-	store_relaxed(&cq->bell->armed, ARMED_NOT);
-	store_relaxed(&cq->bell->fired, 0);
-	cq->seen = load_relaxed(&cq->bell->arrivals);
-	if (channel)
-		channel_add(to_channel(channel), cq);
-	return &cq->ibv;
+	init_fields(cq, context, init);
+	init_bell(cq, init);
+	cq_ex_init(cq, init->wc_flags);
+	if (init->channel)
+		channel_add(to_channel(init->channel), cq);
+	return &cq->ex;
 }
 
-int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector)
 {
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = cqe < 0 ? 0 : cqe,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct ibv_cq_ex *cq = cq_create_ex(context, &init);
+
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
+/* Under cq->lock. */
+static uint32_t count_waiting(const struct cq *cq)
+{
+	const struct cq_source *s;
+	uint32_t n = 0;
+
+	for (s = cq->sources; s; s = s->next)
+		n += s->waiting(s->qp);
+	return n;
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct cq *cq = to_cq(ibv);
+	int err = 0;
+
 	if (cqe < 1 || cqe > SOFTNIC_CQES_MAX)
 		return EINVAL;
-	cq->cqe = cqe;
-	return 0;
+	pthread_mutex_lock(&cq->lock);
+	if (count_waiting(cq) > capacity_for(cqe)) {
+		err = EINVAL;
+	} else {
+		ibv->cqe = capacity_for(cqe);
+		if (load_relaxed(&cq->bell->capacity) != INT32_MAX)
+			store_relaxed(&cq->bell->capacity, ibv->cqe);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return err;
 }
 
 int ibv_destroy_cq(struct ibv_cq *ibv)
@@ -91,8 +177,10 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&cq->lock);
 	if (busy)
 		return EBUSY;
+	softnic_timer_disarm(&cq->overrun);
 	if (ibv->channel)
 		channel_del(to_channel(ibv->channel), cq);
+	async_forget(ibv->context, &cq->events);
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->comp_events_completed != cq->events_delivered)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
@@ -142,26 +230,44 @@ static int poll_sources(struct cq *cq, struct ibv_wc *wc, int room)
 	return n;
 }
 
-int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
+static void count_taken(const struct ibv_wc *wc, int n)
 {
-	struct cq *cq = to_cq(ibv);
-	uint32_t arrivals;
-	int i, n = 0;
+	int i;
 
-	pthread_mutex_lock(&cq->lock);
-	arrivals = load_acquire(&cq->bell->arrivals);
-	if (arrivals != cq->seen) {
-		n = poll_sources(cq, wc, room);
-		if (n < room)
-			cq->seen = arrivals;
-	}
-	pthread_mutex_unlock(&cq->lock);
-	if (!n)
-		return 0;
 	count(completions, n);
 	for (i = 0; i < n; i++)
 		if (wc[i].status != IBV_WC_SUCCESS)
 			count(errors, 1);
+}
+
+int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
+{
+	uint32_t arrivals = load_acquire(&cq->bell->arrivals);
+	int n;
+
+	if (arrivals == cq->seen)
+		return 0;
+	n = poll_sources(cq, wc, room);
+	cq->consumed += n;
+	if (n < room) {
+		cq->seen = arrivals;
+		if ((int32_t)(arrivals - cq->consumed) > 0)
+			cq->consumed = arrivals;	/* not all arrivals were completions */
+	}
+	store_relaxed(&cq->bell->consumed, cq->consumed);
+	if (n)
+		count_taken(wc, n);
+	return n;
+}
+
+int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
+{
+	struct cq *cq = to_cq(ibv);
+	int n;
+
+	pthread_mutex_lock(&cq->lock);
+	n = cq_take(cq, room, wc);
+	pthread_mutex_unlock(&cq->lock);
 	return n;
 }
 
@@ -193,16 +299,20 @@ static void fire(struct shared_cq *bell, int channel_fd)
 		add_ordered(&bell->fired, -1);
 }
 
-void cq_ring(struct shared_cq *bell, int channel_fd, bool solicited)
+static bool add_arrivals(struct shared_cq *bell, uint32_t n, int channel_fd, bool solicited)
 {
-	uint32_t armed;
+	uint32_t arrivals = add_ordered(&bell->arrivals, n), armed = load_ordered(&bell->armed);
+	int32_t waiting = arrivals - load_relaxed(&bell->consumed);
 
-	add_ordered(&bell->arrivals, 1);
-	armed = load_ordered(&bell->armed);
-	if (armed == ARMED_NOT || (armed == ARMED_SOLICITED && !solicited))
-		return;
-	if (swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT)
+	if (armed != ARMED_NOT && (armed == ARMED_ANY || solicited) &&
+	    swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT)
 		fire(bell, channel_fd);
+	return waiting <= (int32_t)load_relaxed(&bell->capacity);
+}
+
+bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited)
+{
+	return add_arrivals(bell, 1, channel_fd, solicited);
 }
 
 static int channel_fd(const struct cq *cq)
@@ -210,9 +320,10 @@ static int channel_fd(const struct cq *cq)
 	return cq->ibv.channel ? cq->ibv.channel->fd : -1;
 }
 
-void cq_notice(struct cq *cq, bool solicited)
+void cq_notice(struct cq *cq, uint32_t n, bool solicited)
 {
-	cq_ring(cq->bell, channel_fd(cq), solicited);
+	if (!add_arrivals(cq->bell, n, channel_fd(cq), solicited))
+		cq_may_have_overrun(cq);
 }
 
 void cq_ring_anyway(struct cq *cq)
@@ -221,4 +332,39 @@ void cq_ring_anyway(struct cq *cq)
 	swap_ordered(&cq->bell->armed, ARMED_NOT);
 	if (cq->ibv.channel)
 		fire(cq->bell, channel_fd(cq));
+}
+
+static void end_users(struct cq *cq)
+{
+	struct cq_source *s;
+
+	for (s = cq->sources; s; s = s->next) {
+		pthread_mutex_lock(&s->qp->lock);
+		qp_error_event(s->qp, IBV_EVENT_QP_FATAL);
+		pthread_mutex_unlock(&s->qp->lock);
+	}
+}
+
+enum { COUNT_AGAIN_NS = 1000000 };
+
+/* On the engine's thread, which must not wait for a program between start and end of a poll. */
+static void count_overrun(struct softnic_timer *t)
+{
+	struct cq *cq = (struct cq *)((char *)t - offsetof(struct cq, overrun));
+
+	if (pthread_mutex_trylock(&cq->lock)) {
+		softnic_timer_arm(t, COUNT_AGAIN_NS, count_overrun);
+		return;
+	}
+	if (!cq->has_overrun && count_waiting(cq) > load_relaxed(&cq->bell->capacity)) {
+		cq->has_overrun = true;
+		async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
+		end_users(cq);
+	}
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void cq_may_have_overrun(struct cq *cq)
+{
+	softnic_timer_arm(&cq->overrun, 0, count_overrun);
 }

@@ -3,14 +3,27 @@
  * Completion queues.
  *
  * A queue here is a list of places to look at: completions stay where they came about, in
- * the send and receive queues, and are taken out in order when they are polled. So a
- * completion queue never overflows, and one that a peer completes needs no lock shared
- * between processes. What is shared is the bell, struct shared_cq.
+ * the send and receive queues, and are taken out in order when they are polled. So one
+ * that a peer completes needs no lock shared between processes, and none is ever lost.
+ * What is shared is the bell, struct shared_cq.
+ *
+ * Yet it holds only so many, for a program that asks for too few would fail on hardware.
+ * Whoever completes notices by the bell, which peers can write, that it may have overrun;
+ * its owner then counts, and only then ends what uses it.
  */
 #ifndef SOFTNIC_CQ_H
 #define SOFTNIC_CQ_H
 
+#include "async.h"
+#include "loop.h"
 #include "shared.h"
+
+/* What an extended one can tell of a completion, and what of that takes a look at the clock. */
+enum {
+	CQ_STAMPS = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	CQ_WC_FLAGS = IBV_WC_STANDARD_FLAGS | CQ_STAMPS,
+};
 
 struct qp;
 struct cq;
@@ -19,17 +32,28 @@ struct cq;
 struct cq_source {
 	/* Takes up to @room completions, returns how many. Under cq->lock. */
 	int (*poll)(struct qp *qp, struct ibv_wc *wc, int room);
+	/* How many it would take if there were room for all. Under cq->lock. */
+	uint32_t (*waiting)(struct qp *qp);
 	struct qp *qp;
 	struct cq_source *next;
 };
 
 struct cq {
-	struct ibv_cq ibv;		/* handle is its index into the bell */
+	union {
+		struct ibv_cq ibv;	/* handle is its index into the bell */
+		struct ibv_cq_ex ex;
+	};
 	pthread_mutex_t lock;		/* polling, and the list */
 	struct cq_source *sources;
 	struct cq_source *turn;		/* where to begin next */
 	struct shared_cq *bell;
 	uint32_t seen;			/* arrivals when there was nothing left */
+	uint32_t consumed;		/* what the bell says of it */
+	uint64_t done_ns;		/* when the last one taken came about; lock */
+	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */
+	bool has_overrun;		/* lock */
+	struct softnic_timer overrun;	/* counts, for it may have */
+	struct async_subject events;
 	uint32_t events_delivered;	/* ibv.mutex */
 	struct cq *next_in_channel;	/* channel->lock */
 };
@@ -40,6 +64,9 @@ struct channel {
 	struct cq *cqs;
 	struct cq *turn;
 };
+
+_Static_assert(offsetof(struct ibv_cq, async_events_completed) ==
+	       offsetof(struct ibv_cq_ex, async_events_completed), "ibv_cq_ex_to_cq() is a cast");
 
 static inline struct cq *to_cq(struct ibv_cq *cq)
 {
@@ -61,21 +88,39 @@ void cq_add(struct cq *cq, struct cq_source *source);
 void cq_del(struct cq *cq, struct cq_source *source);
 
 /**
- * cq_ring() - there is something to poll: have a sleeper woken if it asked for that
+ * cq_ring() - one completion more: have a sleeper woken if it asked for that
  * @bell: of the completion queue, ours or a peer's
  * @channel_fd: its channel's, -1 if it has none
  * @solicited: the sender asked to wake the receiver, or it is an error
+ *
+ * Return: false if its owner should be told to look whether it has overrun.
  */
-void cq_ring(struct shared_cq *bell, int channel_fd, bool solicited);
+bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited);
 
-/** cq_notice() - cq_ring() for one of our own */
-void cq_notice(struct cq *cq, bool solicited);
+/** cq_stamp() - the time, if that queue's completions are to say it; else 0 */
+static inline uint64_t cq_stamp(const struct shared_cq *bell)
+{
+	return load_relaxed(&bell->is_stamped) ? softnic_now_ns() : 0;
+}
+
+/** cq_notice() - @n completions more in one of our own */
+void cq_notice(struct cq *cq, uint32_t n, bool solicited);
+
+/** cq_may_have_overrun() - have the engine count. Any thread. */
+void cq_may_have_overrun(struct cq *cq);
 
 /** cq_ring_anyway() - a peer may have died between taking the arm and ringing */
 void cq_ring_anyway(struct cq *cq);
 
-/* verbs that are reached through ibv_context.ops */
+/** cq_take() - up to @room completions, as ibv_poll_cq() gives them. cq->lock held. */
+int cq_take(struct cq *cq, int room, struct ibv_wc *wc);
+
+/** cq_ex_init() - what verbs.h calls through struct ibv_cq_ex */
+void cq_ex_init(struct cq *cq, uint64_t wc_flags);
+
+/* verbs that are reached through the context */
 int cq_poll(struct ibv_cq *cq, int room, struct ibv_wc *wc);
 int cq_arm(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init);
 
 #endif

@@ -117,6 +117,8 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	c->verbs.sz = sizeof(c->verbs);
 	c->verbs.query_port = query_port;
 	c->verbs.query_device_ex = query_device_ex;
+	c->verbs.query_rt_values = query_rt_values;
+	c->verbs.create_cq_ex = cq_create_ex;
 	ibv->device = dev;
 	ibv->ops.poll_cq = cq_poll;
 	ibv->ops.req_notify_cq = cq_arm;

@@ -85,8 +85,8 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->sq.max_inline = init->cap.max_inline_data;
 	qp->rq.size = power_of_two(init->cap.max_recv_wr);
 	qp->rq.max_sge = init->cap.max_recv_sge;
-	qp->sends = (struct cq_source){ req_poll, qp, NULL };
-	qp->recvs = (struct cq_source){ recv_poll, qp, NULL };
+	qp->sends = (struct cq_source){ req_poll, req_waiting, qp, NULL };
+	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp, NULL };
 	qp->ibv.context = pd->context;
 	qp->ibv.qp_context = init->qp_context;
 	qp->ibv.pd = pd;

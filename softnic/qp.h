@@ -34,6 +34,7 @@ struct send_wqe {
 	uint8_t num_sge;
 	uint16_t flags;		/* enum ibv_send_flags; SIGNALED if the queue signals all */
 	uint32_t status;	/* enum ibv_wc_status, once done */
+	uint64_t done_ns;	/* when, if the completion queue is stamped */
 };
 
 /* polled <= done <= tail, modulo 2^32; tail - polled <= size. */
@@ -68,6 +69,7 @@ struct recv_queue {
 	uint32_t tail;			/* posted; what the segment says is for the peer */
 	uint32_t polled;
 	uint32_t end;			/* where the peer stopped, once flushing */
+	uint64_t flushed_ns;		/* when, if the completion queue is stamped */
 	bool flushing;			/* what is left was flushed */
 };
 

@@ -84,7 +84,7 @@ int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	count(doorbells, 1);
 	count(recv_wrs, n);
 	if (n && load_ordered(&qp->rq.flushing))
-		cq_notice(to_cq(ibv->recv_cq), true);
+		cq_notice(to_cq(ibv->recv_cq), n, true);
 	return err;
 }
 
@@ -96,9 +96,10 @@ void recv_flush(struct qp *qp)
 	uint32_t polled = load_acquire(&rq->polled);
 
 	rq->end = head - polled <= tail - polled ? head : polled;
+	rq->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->bell);
 	store_ordered(&rq->flushing, true);
 	if (tail != polled)
-		cq_notice(to_cq(qp->ibv.recv_cq), true);
+		cq_notice(to_cq(qp->ibv.recv_cq), tail - rq->end, true);
 }
 
 static void fill(struct qp *qp, uint32_t at, struct ibv_wc *wc)
@@ -120,6 +121,7 @@ static void fill(struct qp *qp, uint32_t at, struct ibv_wc *wc)
 	wc->byte_len = load_relaxed(&r->byte_len);
 	if (wc->opcode == IBV_WC_RECV && wc->byte_len > posted->room)
 		wc->byte_len = posted->room;
+	to_cq(qp->ibv.recv_cq)->done_ns = load_relaxed(&r->done_ns);
 	if (wc->status == IBV_WC_SUCCESS) {
 		count(receives, 1);
 		if (wc->opcode == IBV_WC_RECV)
@@ -134,6 +136,7 @@ static void fill_flushed(struct qp *qp, uint32_t at, struct ibv_wc *wc)
 	wc->qp_num = qp->ibv.qp_num;
 	wc->opcode = IBV_WC_RECV;
 	wc->status = IBV_WC_WR_FLUSH_ERR;
+	to_cq(qp->ibv.recv_cq)->done_ns = qp->rq.flushed_ns;
 }
 
 /* The peer says it used up more than was posted. */
@@ -165,4 +168,14 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 	}
 	store_release(&rq->polled, at);
 	return n;
+}
+
+uint32_t recv_waiting(struct qp *qp)
+{
+	const struct recv_queue *rq = &qp->rq;
+	uint32_t polled = load_relaxed(&rq->polled);
+	uint32_t posted = load_acquire(&rq->tail) - polled;
+	uint32_t done = load_acquire(&qp->segment.qp->rq_head) - polled;
+
+	return load_ordered(&rq->flushing) || done > posted ? posted : done;
 }

@@ -22,5 +22,6 @@ void recv_reset(struct qp *qp);
 
 /* Takes completions out of the receive queue, as struct cq_source asks. */
 int recv_poll(struct qp *qp, struct ibv_wc *wc, int room);
+uint32_t recv_waiting(struct qp *qp);
 
 #endif

@@ -95,19 +95,29 @@ static struct send_wqe *current_wqe(struct send_queue *sq)
 	return &sq->wqes[sq->done & (sq->size - 1)];
 }
 
+/* Is there a completion of what is done? */
+static bool is_noticed(const struct send_wqe *wqe)
+{
+	return wqe->status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED);
+}
+
 static void complete(struct qp *qp, enum ibv_wc_status status)
 {
 	struct send_queue *sq = &qp->sq;
+	struct cq *cq = to_cq(qp->ibv.send_cq);
 	struct send_wqe *wqe = current_wqe(sq);
-	bool noticed = status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED);
+	bool noticed;
 
 	wqe->status = status;
+	noticed = is_noticed(wqe);
+	if (noticed)
+		wqe->done_ns = cq_stamp(cq->bell);
 	if (status == IBV_WC_SUCCESS)
 		count_done(wqe);
 	forget_attempt(sq);
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
-		cq_notice(to_cq(qp->ibv.send_cq), status != IBV_WC_SUCCESS);
+		cq_notice(cq, 1, status != IBV_WC_SUCCESS);
 }
 
 static bool is_empty(const struct send_queue *sq)
@@ -340,6 +350,7 @@ static void fill_wc(const struct qp *qp, const struct send_wqe *wqe, struct ibv_
 	wc->opcode = wc_opcode(wqe->opcode);
 	wc->byte_len = wqe->length;
 	wc->qp_num = qp->ibv.qp_num;
+	to_cq(qp->ibv.send_cq)->done_ns = wqe->done_ns;
 }
 
 int req_poll(struct qp *qp, struct ibv_wc *wc, int room)
@@ -351,9 +362,19 @@ int req_poll(struct qp *qp, struct ibv_wc *wc, int room)
 	for (; at != done && n < room; at++) {
 		const struct send_wqe *wqe = &sq->wqes[at & (sq->size - 1)];
 
-		if (wqe->status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
+		if (is_noticed(wqe))
 			fill_wc(qp, wqe, &wc[n++]);
 	}
 	store_release(&sq->polled, at);
+	return n;
+}
+
+uint32_t req_waiting(struct qp *qp)
+{
+	const struct send_queue *sq = &qp->sq;
+	uint32_t done = load_acquire(&sq->done), at = load_relaxed(&sq->polled), n = 0;
+
+	for (; at != done; at++)
+		n += is_noticed(&sq->wqes[at & (sq->size - 1)]);
 	return n;
 }

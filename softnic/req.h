@@ -34,5 +34,6 @@ void req_reset(struct qp *qp);
 
 /* Takes completions out of the send queue, as struct cq_source asks. */
 int req_poll(struct qp *qp, struct ibv_wc *wc, int room);
+uint32_t req_waiting(struct qp *qp);
 
 #endif

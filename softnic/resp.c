@@ -103,20 +103,28 @@ static bool has_imm(const struct send_wqe *wqe)
 	return wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static void finish_receive(const struct remote *r, const struct receive *recv,
+static void finish_receive(struct qp *qp, const struct receive *recv,
 			   const struct send_wqe *wqe, enum ibv_wc_status status)
 {
+	const struct remote *r = &qp->remote;
 	struct shared_qp *s = r->shared;
 	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct message overrun = {
+		.type = MSG_CQ_OVERRUN,
+		.qpn = qp->attr.dest_qp_num,
+		.from = qp->ibv.qp_num,
+	};
 
 	recv->at->opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	recv->at->flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0;
 	recv->at->byte_len = wqe->length;
 	recv->at->imm = wqe->imm;
+	recv->at->done_ns = cq_stamp(r->cq);
 	store_relaxed(&recv->at->status, status);
 	store_release(&s->rq_head, load_relaxed(&s->rq_head) + 1);
-	cq_ring(r->cq, r->channel_fd,
-		(wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS);
+	if (!cq_ring(r->cq, r->channel_fd,
+		     (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS))
+		peer_tell(r->peer, &overrun);
 }
 
 static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
@@ -138,12 +146,12 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (status)
 		return status;
 	if (wqe->length > recv.room) {
-		finish_receive(r, &recv, wqe, IBV_WC_LOC_LEN_ERR);
+		finish_receive(qp, &recv, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (!gather(&there, r->peer->pub, r->shared->pd, IBV_ACCESS_LOCAL_WRITE, recv.sges,
 		    recv.num_sge, qp->sq.offset, length)) {
-		finish_receive(r, &recv, wqe, IBV_WC_LOC_PROT_ERR);
+		finish_receive(qp, &recv, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
 	status = copy_status(copy_bytes(&r->peer->target, true, here->v, here->num, there.v,
@@ -153,7 +161,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	qp->sq.offset += length;
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
-	finish_receive(r, &recv, wqe, IBV_WC_SUCCESS);
+	finish_receive(qp, &recv, wqe, IBV_WC_SUCCESS);
 	return IBV_WC_SUCCESS;
 }
 
@@ -187,7 +195,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		finish_receive(r, &recv, wqe, IBV_WC_SUCCESS);
+		finish_receive(qp, &recv, wqe, IBV_WC_SUCCESS);
 	return IBV_WC_SUCCESS;
 }
 

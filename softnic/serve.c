@@ -132,6 +132,8 @@ static void handle_from_user(struct guest *g, const struct message *m)
 		return;
 	if (m->type == MSG_BYE_QP)
 		qp->guest = NULL;
+	else if (m->type == MSG_CQ_OVERRUN)
+		cq_may_have_overrun(to_cq(qp->ibv.recv_cq));
 	else
 		qp_peer_complains(qp, m->value);
 }
@@ -180,6 +182,7 @@ static void handle(void *arg, uint32_t events)
 		handle_ask(g, &m);
 		break;
 	case MSG_BYE_QP:
+	case MSG_CQ_OVERRUN:
 	case MSG_QP_ERROR:
 		handle_from_user(g, &m);
 		break;

@@ -91,8 +91,12 @@ enum { ARMED_NOT, ARMED_SOLICITED, ARMED_ANY };
 struct shared_cq {
 	uint32_t armed;		/* taken back to ARMED_NOT by whoever rings */
 	uint32_t fired;		/* events written to the channel, not yet taken */
-	uint32_t arrivals;	/* changes whenever there may be something to poll */
-	uint32_t reserved[13];
+	uint32_t arrivals;	/* at least one more for each completion */
+	/* The owner's. */
+	uint32_t consumed;	/* of those */
+	uint32_t capacity;	/* arrivals not consumed are no more, or it may have overrun */
+	uint32_t is_stamped;	/* completions say when they came about */
+	uint32_t reserved[10];
 };
 _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
@@ -110,7 +114,7 @@ struct shared_recv {
 	uint32_t flags;		/* enum ibv_wc_flags */
 	uint32_t byte_len;
 	uint32_t imm;
-	uint64_t reserved;
+	uint64_t done_ns;	/* when, if the completion queue is stamped */
 	struct ibv_sge sges[];
 };
 
@@ -156,6 +160,7 @@ enum message_type {
 	MSG_QP,		/* descriptors: qp, and the receive CQ's channel if it has one;
 			 * value is 0, or an errno and no descriptors; addr as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
+	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
 	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
 };
 

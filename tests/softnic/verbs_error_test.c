@@ -241,6 +241,7 @@ static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 
 static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 {
+	const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
 	struct name nobody = { .qpn = 0xfffffe };
 	uint64_t begin = now_ms();
 	struct end e;
@@ -250,7 +251,7 @@ static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 	end_open(&e, ALL_ACCESS);
 	nobody.addr = (uintptr_t)e.buf;
 	nobody.rkey = e.mr->rkey;
-	end_connect(&e, &nobody, &plain);
+	end_connect(&e, &nobody, &impatient);
 	do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
 	assert_in_range(now_ms() - begin, 300, 3000);
 	end_close(&e);

@@ -10,7 +10,7 @@
 
 #include "verbs_harness.h"
 
-const struct manners plain = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 14, .retry_cnt = 7 };
+const struct manners plain = { .min_rnr_timer = 1, .rnr_retry = 7, .timeout = 18, .retry_cnt = 7 };
 
 struct command {
 	enum order order;

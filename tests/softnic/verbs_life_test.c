@@ -63,7 +63,7 @@ static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **st
 	recv->opcode = IBV_WC_RECV;
 	recv->byte_len = 1 << 20;
 	store_release(&qp->segment.qp->rq_head, 1);
-	cq_notice(to_cq(pair.e.cq), false);
+	cq_notice(to_cq(pair.e.cq), 1, false);
 	wc = wait_wc(&pair.e);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 7);

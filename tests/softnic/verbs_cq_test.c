@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Completion queues: the extended way to poll them, how many they hold, and what happens
+ * when that was too few.
+ */
+#include <poll.h>
+#include <time.h>
+
+#include "verbs_harness.h"
+
+static const uint64_t all_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+
+/* An end whose completion queue is the test's own. */
+static void open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
+	};
+
+	end_open(e, ALL_ACCESS);
+	assert_int_equal(ibv_destroy_qp(e->qp), 0);
+	assert_int_equal(ibv_destroy_cq(e->cq), 0);
+	e->cq = make(e);
+	assert_non_null(e->cq);
+	init.send_cq = init.recv_cq = e->cq;
+	e->qp = ibv_create_qp(e->pd, &init);
+	assert_non_null(e->qp);
+}
+
+static struct ibv_cq *make_ex(struct end *e)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 4 * QUEUE_DEPTH,
+		.cq_context = e,
+		.channel = e->channel,
+		.wc_flags = all_flags,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->ctx, &init);
+
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
+static struct ibv_cq *make_of_three(struct end *e)
+{
+	return ibv_create_cq(e->ctx, 3, e, e->channel, 0);
+}
+
+static struct ibv_cq *make_of_three_that_ignores(struct end *e)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 3,
+		.channel = e->channel,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN,
+	};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->ctx, &init);
+
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
+static struct ibv_cq_ex *ex(struct end *e)
+{
+	return (struct ibv_cq_ex *)e->cq;
+}
+
+static int start_poll(struct end *e)
+{
+	uint64_t deadline = now_ms() + PATIENCE_MS;
+	struct ibv_poll_cq_attr attr = { 0 };
+	int err;
+
+	while ((err = ibv_start_poll(ex(e), &attr)) == ENOENT && now_ms() < deadline)
+		usleep(20);
+	return err;
+}
+
+static uint64_t clock_now(struct end *e)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	assert_int_equal(ibv_query_rt_values_ex(e->ctx, &values), 0);
+	return values.raw_clock.tv_sec * 1000000000ull + values.raw_clock.tv_nsec;
+}
+
+static void test_completions_are_read_one_by_one(void **state)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct pair pair;
+	struct wr w;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_ex);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	assert_int_equal(ibv_start_poll(ex(&pair.e), &attr), ENOENT);
+	for (i = 0; i < 4; i++) {
+		wr_make(&w, &pair.e, i & 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 0, 8, 0);
+		w.wr.wr_id = 100 + i;
+		assert_int_equal(post(&pair.e, &w), 0);
+	}
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(i ? ibv_next_poll(ex(&pair.e)) : start_poll(&pair.e), 0);
+		assert_int_equal(ex(&pair.e)->wr_id, 100 + i);
+		assert_int_equal(ex(&pair.e)->status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_wc_read_opcode(ex(&pair.e)),
+				 i & 1 ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+		assert_int_equal(ibv_wc_read_qp_num(ex(&pair.e)), pair.e.qp->qp_num);
+	}
+	assert_int_equal(ibv_next_poll(ex(&pair.e)), ENOENT);
+	ibv_end_poll(ex(&pair.e));
+	assert_int_equal(ibv_start_poll(ex(&pair.e), &attr), ENOENT);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_what_is_left_at_the_end_of_a_poll_is_still_there(void **state)
+{
+	struct pair pair;
+	struct wr w;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_ex);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (i = 0; i < 3; i++) {
+		wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+		w.wr.wr_id = i;
+		assert_int_equal(post(&pair.e, &w), 0);
+	}
+	assert_int_equal(start_poll(&pair.e), 0);
+	assert_int_equal(ex(&pair.e)->wr_id, 0);
+	ibv_end_poll(ex(&pair.e));
+	assert_int_equal(wait_wc(&pair.e).wr_id, 1);
+	assert_int_equal(wait_wc(&pair.e).wr_id, 2);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_receive_says_all_it_was_asked_for(void **state)
+{
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	open_with(&pair.e, make_ex);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	tell(&pair.p, ORDER_POST_RECV, 0, 64, 1);
+	wr_make(&w, &pair.e, IBV_WR_SEND_WITH_IMM, 0, 5, 0);
+	do_wr(&pair.e, &w, IBV_WC_SUCCESS);
+	tell(&pair.p, ORDER_SEND, 0, 33, 0);
+	assert_int_equal(start_poll(&pair.e), 0);
+	assert_int_equal(ex(&pair.e)->wr_id, 7);
+	assert_int_equal(ibv_wc_read_opcode(ex(&pair.e)), IBV_WC_RECV);
+	assert_int_equal(ibv_wc_read_byte_len(ex(&pair.e)), 33);
+	assert_int_equal(ibv_wc_read_src_qp(ex(&pair.e)), pair.p.name.qpn);
+	assert_int_equal(ibv_wc_read_wc_flags(ex(&pair.e)), 0);
+	assert_int_equal(ibv_wc_read_vendor_err(ex(&pair.e)), 0);
+	assert_int_equal(ibv_wc_read_slid(ex(&pair.e)), 0);
+	assert_int_equal(ibv_wc_read_sl(ex(&pair.e)), 0);
+	assert_int_equal(ibv_wc_read_dlid_path_bits(ex(&pair.e)), 0);
+	ibv_end_poll(ex(&pair.e));
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static uint64_t wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Both ends' clocks are one, so a stamp lies between two looks at it. */
+static void test_completions_say_when_they_came_about(void **state)
+{
+	uint64_t before, after, wall_before, ts;
+	struct pair pair;
+	struct wr w;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_ex);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	assert_int_equal(post_recv(&pair.e, 1, 0, 64), 0);
+	for (i = 0; i < 2; i++) {
+		before = clock_now(&pair.e);
+		wall_before = wall_clock();
+		if (i)
+			tell(&pair.p, ORDER_SEND, 0, 8, 0);
+		else
+			post(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0));
+		assert_int_equal(start_poll(&pair.e), 0);
+		after = clock_now(&pair.e);
+		ts = ibv_wc_read_completion_ts(ex(&pair.e));
+		assert_in_range(ts, before, after);
+		ts = ibv_wc_read_completion_wallclock_ns(ex(&pair.e));
+		assert_true(ts + 1000000000 >= wall_before);
+		assert_true(ts <= wall_clock() + 1000000000);
+		ibv_end_poll(ex(&pair.e));
+	}
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_what_it_cannot_tell_is_refused(void **state)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 1 };
+	struct ibv_poll_cq_attr attr = { .comp_mask = 1 };
+	struct ibv_cq_ex *cq;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	init.wc_flags = IBV_WC_EX_WITH_TM_INFO;
+	assert_null(ibv_create_cq_ex(e.ctx, &init));
+	assert_int_equal(errno, EOPNOTSUPP);
+	init.wc_flags = IBV_WC_EX_WITH_BYTE_LEN;
+	init.comp_vector = e.ctx->num_comp_vectors;
+	assert_null(ibv_create_cq_ex(e.ctx, &init));
+	assert_int_equal(errno, EINVAL);
+	init.comp_vector = 0;
+	cq = ibv_create_cq_ex(e.ctx, &init);
+	assert_non_null(cq);
+	assert_non_null(cq->read_byte_len);
+	assert_null(cq->read_completion_ts);
+	assert_int_equal(ibv_start_poll(cq, &attr), EINVAL);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	end_close(&e);
+}
+
+static struct ibv_async_event next_event(struct end *e)
+{
+	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_async_event(e->ctx, &event), 0);
+	ibv_ack_async_event(&event);
+	return event;
+}
+
+static void expect_overrun(struct end *e)
+{
+	struct ibv_async_event event = next_event(e);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(event.element.cq, e->cq);
+	event = next_event(e);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_FATAL);
+	assert_ptr_equal(event.element.qp, e->qp);
+	assert_int_equal(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+}
+
+static void write_times(struct end *e, int n)
+{
+	struct wr w;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+		w.wr.wr_id = i;
+		assert_int_equal(post(e, &w), 0);
+	}
+}
+
+static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three);
+	assert_int_equal(pair.e.cq->cqe, 3);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	write_times(&pair.e, 4);
+	expect_overrun(&pair.e);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(wait_wc(&pair.e).wr_id, i);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
+	tell(&pair.p, ORDER_SEND_MANY, 0, 8, 4);
+	expect_overrun(&pair.e);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(wait_wc(&pair.e).wr_id, i);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+/* As many as it holds at a time, and many more in the course of time. */
+static void test_a_queue_that_is_polled_does_not_overrun(void **state)
+{
+	struct pollfd events;
+	struct pair pair;
+	int round, i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (round = 0; round < 100; round++) {
+		assert_int_equal(post_recv(&pair.e, 77, 0, 64), 0);
+		tell(&pair.p, ORDER_SEND_MANY, 0, 8, 1);
+		write_times(&pair.e, 2);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	}
+	events = (struct pollfd){ .fd = pair.e.ctx->async_fd, .events = POLLIN };
+	assert_int_equal(poll(&events, 1, 0), 0);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	assert_int_equal(ibv_resize_cq(pair.e.cq, 8), 0);
+	assert_int_equal(pair.e.cq->cqe, 15);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
+	tell(&pair.p, ORDER_SEND_MANY, 0, 8, 8);
+	assert_int_equal(ibv_resize_cq(pair.e.cq, 7), EINVAL);
+	assert_int_equal(ibv_resize_cq(pair.e.cq, 0), EINVAL);
+	assert_int_equal(pair.e.cq->cqe, 15);
+	assert_int_equal(wait_wc(&pair.e).wr_id, 0);
+	assert_int_equal(ibv_resize_cq(pair.e.cq, 7), 0);
+	for (i = 1; i < 8; i++)
+		assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	write_times(&pair.e, 8);
+	expect_overrun(&pair.e);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_who_says_so_may_overrun(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three_that_ignores);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	write_times(&pair.e, QUEUE_DEPTH);
+	for (i = 0; i < QUEUE_DEPTH; i++)
+		assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	write_times(&pair.e, 1);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_completions_are_read_one_by_one),
+		cmocka_unit_test(test_what_is_left_at_the_end_of_a_poll_is_still_there),
+		cmocka_unit_test(test_a_receive_says_all_it_was_asked_for),
+		cmocka_unit_test(test_completions_say_when_they_came_about),
+		cmocka_unit_test(test_what_it_cannot_tell_is_refused),
+		cmocka_unit_test(test_one_completion_too_many_ends_what_uses_the_queue),
+		cmocka_unit_test(test_a_peer_that_sends_too_many_ends_it_as_well),
+		cmocka_unit_test(test_a_queue_that_is_polled_does_not_overrun),
+		cmocka_unit_test(
+			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
+		cmocka_unit_test(test_who_says_so_may_overrun),
+	};
+
+	return cmocka_run_group_tests_name("softnic completion queues", all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}
