@@ -44,12 +44,14 @@ static uint64_t deadline_ns(const struct weir_session *session)
 	return engine_ns < calls_ns ? engine_ns : calls_ns;
 }
 
-static void expire(struct weir_session *session, uint64_t now_ns)
+/* Returns whether a deadline has passed: what it ends is news, as completions are. */
+static bool expire(struct weir_session *session, uint64_t now_ns)
 {
 	if (now_ns < deadline_ns(session))
-		return;
+		return false;
 	weir_engine_expired(&session->engine, now_ns);
 	weir_calls_expire(session, now_ns);
+	return true;
 }
 
 static void last_link_is_down(struct weir_session *session)
@@ -90,7 +92,7 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 			events += weir_link_poll(&session->links[i], now_ns);
 	}
 	events += weir_messages_poll(session);
-	expire(session, now_ns);
+	events += expire(session, now_ns);
 	weir_pump_pull(session);
 	if (settle(session)) {
 		weir_pump_pull(session);

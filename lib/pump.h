@@ -18,7 +18,7 @@ struct weir_waiter;
 /* Does all that the engine wants done now. */
 void weir_pump_pull(struct weir_session *session);
 
-/* Looks at all CQs and deadlines once, and pulls. Return: completions seen. */
+/* Looks at all CQs and deadlines once, and pulls. Return: completions seen, and deadlines. */
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /**
