@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check bench build install clean
+.PHONY: help demo check check-vm vm-shell bench build install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -11,6 +11,8 @@ MESON_ARGS ?=
 help:
 	@echo 'make demo     install what is missing, build, and mount remote memory on this machine'
 	@echo 'make check    install what is missing, build, and run the tests'
+	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
+	@echo 'make vm-shell a prompt in that machine'
 	@echo 'make bench    compare with a memory-backed file system without a network'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
@@ -24,7 +26,18 @@ demo:
 check:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory build
-	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs && failed=0 || failed=1; \
+	$(MAKE) --no-print-directory check-vm && exit $$failed
+
+# 77: no virtual machine can run here, and it has said why.
+check-vm:
+	@scripts/deps vm
+	@$(MAKE) --no-print-directory build
+	tests/vm/vm check $(BUILD) || [ $$? -eq 77 ]
+
+vm-shell:
+	@scripts/deps vm
+	@tests/vm/vm shell
 
 bench:
 	@scripts/deps demo

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Runs docs/examples: each must say what it is there to show, and end well.
 
-The first argument is what they are run with as LD_PRELOAD, the second the donor, the others
-are the programs that talk to it.
+The first argument is the donor, the others are the programs that talk to it. What they are
+run with as LD_PRELOAD is in WEIR_TEST_PRELOAD; the rest of the environment is told in fixture.h.
 """
 import os
 import subprocess
 import sys
 import unittest
 
-PRELOAD, DONOR, PROGRAMS = sys.argv[1], sys.argv[2], sys.argv[3:]
-ENVIRONMENT = dict(os.environ, LD_PRELOAD=PRELOAD)
+DONOR, PROGRAMS = sys.argv[1], sys.argv[2:]
+ENVIRONMENT = dict(os.environ, LD_PRELOAD=os.environ.get('WEIR_TEST_PRELOAD', ''))
 
 # What each prints, in order.
 SAYS = {

@@ -206,7 +206,7 @@ static void what_is_not_posted_can_be_canceled(void **in)
 	int i;
 
 	for (i = 0; i < 10; i++)
-		submit(s, 4 * MIB, 0, &s->tally);
+		submit(s, fixture_scaled(4 * MIB), 0, &s->tally);
 	request = submit(s, 4096, 0, &last);
 	assert_int_equal(weir_cancel(request), 0);
 	tally_wait(&last, 1);
@@ -222,7 +222,7 @@ static void what_is_not_posted_in_time_ends(void **in)
 	int i;
 
 	for (i = 0; i < 30; i++)
-		submit(s, 4 * MIB, 0, &s->tally);
+		submit(s, fixture_scaled(4 * MIB), 0, &s->tally);
 	submit(s, 4096, 1000000, &last);
 	tally_wait(&last, 1);
 	assert_int_equal(last.status, -ETIMEDOUT);
@@ -240,7 +240,7 @@ static void a_barrier_waits_for_all_and_holds_all(void **in)
 	int i;
 
 	for (i = 0; i < 10; i++)
-		submit(s, 16 * MIB, 0, &s->tally);
+		submit(s, fixture_scaled(16 * MIB), 0, &s->tally);
 	assert_int_equal(weir_barrier_async(s->session, &completion), 0);
 	submit(s, 64, 0, &after);
 	while (!__atomic_load_n(&after.done, __ATOMIC_ACQUIRE)) {

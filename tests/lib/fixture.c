@@ -34,6 +34,14 @@ void fixture_runs_on(const char *kinds)
 	exit(77);
 }
 
+size_t fixture_scaled(size_t bytes)
+{
+	double factor = strtod(environment("WEIR_TEST_SIZE", "1"), NULL);
+
+	assert_true(factor > 0 && factor <= 1);
+	return ((size_t)((double)bytes * factor) + 4095) / 4096 * 4096;
+}
+
 const char *fixture_address(void)
 {
 	return environment("WEIR_TEST_ADDRESS", "127.0.0.1");

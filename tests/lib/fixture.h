@@ -4,7 +4,8 @@
  *
  * The device comes from the environment: WEIR_TEST_DEVICE is its kind, "softnic" or "rxe"
  * (softnic if unset), WEIR_TEST_ADDRESS where a donor may listen on it (127.0.0.1 if
- * unset), and WEIR_TEST_KEY a key file, which is needed beyond loopback. softnic itself is
+ * unset), WEIR_TEST_KEY a key file, which is needed beyond loopback, and WEIR_TEST_SIZE a
+ * factor of at most 1 for what moves many bytes, where a device is slow. softnic itself is
  * preloaded by whoever runs the tests.
  */
 #ifndef WEIR_TESTS_LIB_FIXTURE_H
@@ -30,6 +31,9 @@ struct donor {
 
 /* Skips the whole program (exit status 77) unless the device's kind is in @kinds. */
 void fixture_runs_on(const char *kinds);
+
+/* @bytes, or less of them on a slow device: a multiple of 4096. */
+size_t fixture_scaled(size_t bytes);
 
 /* The address without a port, and the key, NULL if there is none. */
 const char *fixture_address(void);

@@ -138,7 +138,9 @@ static void sessions_come_and_go(void **in)
 /* What is in flight, and what waits for it, ends when the session is closed. */
 static void close_ends_what_is_in_flight(void **in)
 {
-	struct weir_session_options options = { .window_bytes = 1 * MIB };
+	/* What waits ends because of the close, however slow the device is. */
+	struct weir_session_options options = { .window_bytes = 1 * MIB,
+						.timeout_ns = 600 * SECOND_NS };
 	struct tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_session *session;

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A virtual machine whose root is this machine's own, and the job that it is started for.
+
+A job is a directory on the host that the guest has as /run/vm: the host leaves there what is to
+be done, the guest what came of it.
+"""
+import os
+import shutil
+import subprocess
+import time
+
+import initramfs
+import kernel
+
+EMULATOR = "qemu-system-x86_64"
+ALIVE = b"weir-vm: alive"
+KVM = ("-accel", "kvm", "-cpu", "host")
+TCG = ("-accel", "tcg,thread=multi", "-cpu", "max")
+# A kernel that runs under KVM says so in a second or two; where KVM only pretends, never.
+KVM_SECONDS = 30
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data if isinstance(data, bytes) else data.encode())
+
+
+def prepare():
+    """The kernel and the initramfs, as a pair; raises kernel.Unavailable where there are none."""
+    for program in (EMULATOR, "busybox"):
+        if not shutil.which(program):
+            raise kernel.Unavailable(f"there is no {program}")
+    newest = kernel.newest()
+    return newest, initramfs.make(newest, shutil.which("busybox"))
+
+
+class Machine:
+    """One guest. @job holds its console.log afterwards."""
+
+    def __init__(self, prepared, job, memory="3G", cpus=2, options=()):
+        self.kernel, archive = prepared
+        self.job = job
+        self.console = os.path.join(job, "console.log")
+        self.archive = os.path.join(job, "initramfs")
+        self.shape = ["-m", memory, "-smp", str(cpus), *options]
+        self.process = None
+        write(self.archive, archive)
+        write(os.path.join(job, "modules"), self.kernel.modules)
+        shutil.copy(os.path.join(HERE, "guest"), job)
+
+    def command(self, accelerator, *console):
+        share = "local,path={},mount_tag={},security_model=none,multidevs=remap"
+        return [EMULATOR, *accelerator, *self.shape, "-no-reboot", "-display", "none",
+                "-nodefaults", *console,
+                "-kernel", self.kernel.image, "-initrd", self.archive,
+                "-append", "console=ttyS0 quiet panic=-1",
+                "-virtfs", share.format("/", "host") + ",readonly=on",
+                "-virtfs", share.format(self.job, "job")]
+
+    def spawn(self, accelerator):
+        self.process = subprocess.Popen(
+            self.command(accelerator, "-serial", f"file:{self.console}"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def comes_alive(self):
+        """Whether the guest shows a sign of life in time."""
+        deadline = time.monotonic() + KVM_SECONDS
+        while time.monotonic() < deadline and self.is_running() and \
+                ALIVE not in read(self.console):
+            time.sleep(0.05)
+        return ALIVE in read(self.console)
+
+    def kvm_works(self):
+        """/dev/kvm may be there and yet run nothing, which only trying shows: once a boot."""
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            return False
+        known = os.path.join(kernel.cache(), "kvm")
+        boot = read("/proc/sys/kernel/random/boot_id")
+        if not read(known).startswith(boot):
+            self.spawn(KVM)
+            works = self.comes_alive()
+            self.stop()
+            write(known, boot + (b"works" if works else b"runs nothing"))
+        return read(known).endswith(b"works")
+
+    def start(self):
+        self.spawn(KVM if self.kvm_works() else TCG)
+
+    def interact(self):
+        """Runs with the terminal as its console; ctrl-a x ends it."""
+        accelerator = KVM if self.kvm_works() else TCG
+        return subprocess.run(self.command(accelerator, "-serial", "mon:stdio")).returncode
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
