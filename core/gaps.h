@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How long it takes until something comes, and how long it is worth polling for it.
+ *
+ * Context of all: any; never sleeps; externally serialised.
+ */
+#ifndef WEIR_CORE_GAPS_H
+#define WEIR_CORE_GAPS_H
+
+#include "core/platform.h"
+
+#define WEIR_GAPS_BUCKETS 16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
+
+/**
+ * struct weir_gaps - the gaps seen lately
+ * @wake_ns: what going to sleep and being woken costs, at least 1: the price of not polling
+ * @count: gaps by their length; old ones fade
+ * @total: of @count
+ * @idles: times that a budget was asked for
+ * @exploring: the last answer was longer than @budget_ns, to see what there is
+ * @budget_ns: what is cheapest for the gaps in @count
+ */
+struct weir_gaps {
+	uint32_t wake_ns;
+	uint32_t count[WEIR_GAPS_BUCKETS];
+	uint32_t total;
+	uint32_t idles;
+	bool exploring;
+	uint64_t budget_ns;
+};
+
+/**
+ * weir_gaps_init() - nothing seen yet
+ * @g: to be initialised
+ * @wake_ns: at least 1
+ *
+ * Until it has seen gaps it says @wake_ns, which never costs more than twice the best.
+ */
+void weir_gaps_init(struct weir_gaps *g, uint32_t wake_ns);
+
+/**
+ * weir_gaps_add() - something came
+ * @g: the gaps
+ * @ns: after so long without anything
+ */
+void weir_gaps_add(struct weir_gaps *g, uint64_t ns);
+
+/**
+ * weir_gaps_budget_ns() - nothing comes right now: how long to poll on?
+ * @g: the gaps
+ *
+ * Now and then it answers with the price of a wake-up, whatever it has seen: who always
+ * sleeps at once would never find out that the gaps have become short.
+ *
+ * Return: nanoseconds; 0: sleep at once.
+ */
+uint64_t weir_gaps_budget_ns(struct weir_gaps *g);
+
+#endif
