@@ -9,6 +9,7 @@
 
 #define FADE_AT 256 /* gaps: then each counts half */
 #define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of a wake-up */
+#define REST_FACTOR 64 /* so that all stalls together take a sixty-fourth of the time at most */
 
 void weir_gaps_init(struct weir_gaps *g, uint32_t wake_ns)
 {
@@ -78,6 +79,11 @@ void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
 	if (g->total >= FADE_AT)
 		fade(g);
 	g->budget_ns = cheapest_ns(g);
+}
+
+void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns)
+{
+	g->rest_until_ns = now_ns + ns * REST_FACTOR;
 }
 
 uint64_t weir_gaps_budget_ns(struct weir_gaps *g)

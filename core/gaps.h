@@ -9,6 +9,7 @@
 
 #include "core/platform.h"
 
+#define WEIR_GAPS_STALL_NS 200000 /* a peer on the same CPU takes less, others' work more */
 #define WEIR_GAPS_BUCKETS 16 /* the first up to 256 ns, each twice as far, the last all above 4 ms */
 
 /**
@@ -19,6 +20,7 @@
  * @idles: times that a budget was asked for
  * @exploring: the last answer was longer than @budget_ns, to see what there is
  * @budget_ns: what is cheapest for the gaps in @count
+ * @rest_until_ns: see weir_gaps_rest()
  */
 struct weir_gaps {
 	uint32_t wake_ns;
@@ -27,6 +29,7 @@ struct weir_gaps {
 	uint32_t idles;
 	bool exploring;
 	uint64_t budget_ns;
+	uint64_t rest_until_ns;
 };
 
 /**
@@ -44,6 +47,29 @@ void weir_gaps_init(struct weir_gaps *g, uint32_t wake_ns);
  * @ns: after so long without anything
  */
 void weir_gaps_add(struct weir_gaps *g, uint64_t ns);
+
+/**
+ * weir_gaps_stalled() - who polls gave others a turn on its CPU, and they took long
+ * @g: the gaps
+ * @ns: how long, above WEIR_GAPS_STALL_NS, at most an hour
+ * @now_ns: the time
+ *
+ * Polling is no use for a while: on a crowded machine who sleeps is back on a CPU the moment
+ * that it is woken, but who polls has used up its turn when something comes.
+ */
+void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns);
+
+/**
+ * weir_gaps_rest() - whether polling is no use now
+ * @g: the gaps
+ * @now_ns: the time
+ *
+ * Return: true for a while after a stall.
+ */
+static inline bool weir_gaps_rest(const struct weir_gaps *g, uint64_t now_ns)
+{
+	return now_ns < g->rest_until_ns;
+}
 
 /**
  * weir_gaps_budget_ns() - nothing comes right now: how long to poll on?

@@ -13,8 +13,6 @@
 #define CREDIT_NS_MAX 1000000ll /* saved up at most */
 #define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more, and cannot overflow */
 
-enum { POLLING, ARMED, ASLEEP };
-
 void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
 		    struct weir_gaps *gaps, uint64_t now_ns)
 {
@@ -42,7 +40,7 @@ static void account(struct weir_poll *p, bool was_empty, uint64_t now_ns)
 
 static enum weir_poll_verdict arm(struct weir_poll *p)
 {
-	p->state = ARMED;
+	p->state = WEIR_POLL_ARMED;
 	p->arms++;
 	return WEIR_POLL_ARM;
 }
@@ -51,7 +49,7 @@ static enum weir_poll_verdict sleep_now(struct weir_poll *p)
 {
 	if (!p->slept)
 		p->polled_ns = p->at_ns - p->idle_ns;
-	p->state = ASLEEP;
+	p->state = WEIR_POLL_ASLEEP;
 	p->slept = true;
 	p->sleeps++;
 	return WEIR_POLL_SLEEP;
@@ -60,7 +58,7 @@ static enum weir_poll_verdict sleep_now(struct weir_poll *p)
 enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns)
 {
 	account(p, false, now_ns);
-	p->state = POLLING;
+	p->state = WEIR_POLL_POLLING;
 	p->taken = 0;
 	return p->config.mode == WEIR_POLL_EVENT ? arm(p) : WEIR_POLL_AGAIN;
 }
@@ -88,10 +86,10 @@ static enum weir_poll_verdict found(struct weir_poll *p, uint32_t wcs)
 	case WEIR_POLL_EVENT:
 		return WEIR_POLL_AGAIN;
 	case WEIR_POLL_EVENT_BATCH:
-		return p->state != ARMED && p->taken >= p->config.wcs_max ? arm(p)
+		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ? arm(p)
 									   : WEIR_POLL_AGAIN;
 	default:
-		p->state = POLLING;
+		p->state = WEIR_POLL_POLLING;
 		return WEIR_POLL_AGAIN;
 	}
 }
@@ -100,7 +98,7 @@ static bool budget_is_spent(const struct weir_poll *p)
 {
 	if (p->config.retries_max)
 		return p->retries >= p->config.retries_max;
-	return p->at_ns - p->idle_ns >= p->budget_ns;
+	return p->at_ns - p->idle_ns >= p->budget_ns || weir_gaps_rest(p->gaps, p->at_ns);
 }
 
 static enum weir_poll_verdict empty(struct weir_poll *p)
@@ -108,7 +106,7 @@ static enum weir_poll_verdict empty(struct weir_poll *p)
 	p->empty_polls++;
 	if (p->retries++ == 0)
 		p->budget_ns = weir_gaps_budget_ns(p->gaps);
-	if (p->state == ARMED)
+	if (p->state == WEIR_POLL_ARMED)
 		return sleep_now(p);
 	if (p->config.mode == WEIR_POLL_BUSY)
 		return WEIR_POLL_AGAIN;

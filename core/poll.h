@@ -42,11 +42,13 @@ struct weir_poll_config {
 	uint32_t busy_percent_max;
 };
 
+enum weir_poll_state { WEIR_POLL_POLLING, WEIR_POLL_ARMED, WEIR_POLL_ASLEEP };
+
 /**
  * struct weir_poll - one that polls
  * @config: copied
  * @gaps: where it learns
- * @state: enum, private to poll.c
+ * @state: an enum weir_poll_state
  * @slept: since the last completion
  * @retries: consecutive empty polls
  * @taken: completions since it was woken
@@ -105,5 +107,16 @@ enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns);
  *	nothing, or all polls since then have emptied the CQ: whatever comes now raises an event.
  */
 enum weir_poll_verdict weir_poll_polled(struct weir_poll *p, uint32_t wcs, uint64_t now_ns);
+
+/**
+ * weir_poll_is_armed() - whether it may sleep after the next poll
+ * @p: the poller
+ *
+ * Return: true from an ARM on, until a SLEEP or until it goes back to polling.
+ */
+static inline bool weir_poll_is_armed(const struct weir_poll *p)
+{
+	return p->state == WEIR_POLL_ARMED;
+}
 
 #endif

@@ -193,6 +193,13 @@ static int handshake_begin(struct weir_gate *gate, const struct wire_connect *co
 	return 0;
 }
 
+/* A donor has other things to do than to wait for its clients. */
+static const struct weir_poll_config poll_config = {
+	.mode = WEIR_POLL_ADAPTIVE,
+	.wcs_max = 16,
+	.busy_percent_max = 50,
+};
+
 static int gate_new(struct weir_donor *donor, struct rdma_cm_id *id, const char *name,
 		    unsigned int tenant, const struct wire_connect *connect,
 		    const struct rdma_conn_param *param)
@@ -217,6 +224,8 @@ static int gate_new(struct weir_donor *donor, struct rdma_cm_id *id, const char 
 		return ret;
 	}
 	id->context = gate;
+	weir_list_init(&gate->awake_link);
+	weir_poll_init(&gate->poll, &poll_config, &donor->gaps, weir_now_ns());
 	weir_list_add_tail(&donor->gates, &gate->link);
 	donor->nr_unproven++;
 	return 0;

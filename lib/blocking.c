@@ -19,10 +19,6 @@
 #define STAGE_COUNT 32
 #define PARTS_MAX 8 /* of one transfer under way */
 
-/* Polling for longer than waking a thread costs, and than the bytes take, is a waste. */
-#define SPIN_NS 50000
-#define SPIN_NS_PER_KIB 250
-
 static int stage_get(struct weir_session *session, struct weir_pool **pool)
 {
 	int rc = 0;
@@ -88,11 +84,11 @@ static int part_begin(struct transfer *t, void *buffer)
 
 static int part_end(struct transfer *t)
 {
+	struct weir_session *session = t->region->session;
 	struct part *part = &t->parts[t->first];
 	int status;
 
-	weir_waiter_wait(&part->waiter, t->region->session,
-			 SPIN_NS + part->length / 1024 * SPIN_NS_PER_KIB, UINT64_MAX);
+	weir_waiter_wait(&part->waiter, session, &session->op_gaps, UINT64_MAX);
 	status = part->waiter.status;
 	if (t->to && !status)
 		memcpy(t->to + part->at, part->buffer, part->length);
@@ -184,7 +180,7 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 	iov.memory = weir_pool_memory(pool);
 	rc = weir_request_transfer_wait(region, op, offset, &iov, compare, operand, &waiter);
 	if (!rc) {
-		weir_waiter_wait(&waiter, session, SPIN_NS, UINT64_MAX);
+		weir_waiter_wait(&waiter, session, &session->op_gaps, UINT64_MAX);
 		rc = waiter.status;
 	}
 	if (!rc && old)
@@ -212,6 +208,6 @@ int weir_flush(struct weir_session *session)
 	rc = weir_request_barrier_wait(session, &waiter);
 	if (rc)
 		return rc;
-	weir_waiter_wait(&waiter, session, SPIN_NS, UINT64_MAX);
+	weir_waiter_wait(&waiter, session, &session->op_gaps, UINT64_MAX);
 	return waiter.status;
 }

@@ -10,9 +10,6 @@
 #include "lib/pump.h"
 #include "lib/session.h"
 
-/* An answer takes two changes of thread when the donor sleeps; one of them can be polled for. */
-#define CALL_SPIN_NS 100000
-
 /* A tag is a generation, and below it the place in calls->asks. */
 #define TAG_BITS 10
 static_assert(WIRE_CALLS_MAX == 1 << TAG_BITS, "a tag holds the place");
@@ -203,7 +200,7 @@ static int call(struct weir_session *session, enum wire_kind kind, const void *d
 	if (rc)
 		return rc;
 	/* The deadline is the ask's: after this nobody may write to @answer. */
-	weir_waiter_wait(&answer->waiter, session, CALL_SPIN_NS, UINT64_MAX);
+	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
 	return answer->waiter.status;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * One thread, one poll(2): the connection manager, the completions of all connections, timers,
- * and whoever wakes it. Nothing is destroyed while its own event is handled: what is dead is
- * reaped when the turn is over.
+ * and whoever wakes it. While gates are awake it polls their CQs instead, and asks poll(2) only
+ * now and then: a client that sends one message after another finds it awake. Nothing is destroyed
+ * while its own event is handled: what is dead is reaped when the turn is over.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,9 +23,11 @@
 #include "lib/handshake.h"
 #include "lib/peer.h"
 #include "lib/thread.h"
+#include "lib/yield.h"
 
 #define CLIENTS_DEFAULT 64
 #define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
+#define LOOK_NS 20000 /* awake, it asks poll(2) this often */
 
 struct timer {
 	struct weir_list link;
@@ -88,12 +91,13 @@ static void events_handle(struct weir_donor *donor)
 
 static void completions_handle(struct weir_donor *donor)
 {
+	const uint64_t now_ns = weir_now_ns();
 	struct ibv_cq *cq;
 	void *gate;
 	int i;
 
 	for (i = 0; i < EVENTS_MAX && !ibv_get_cq_event(donor->completions, &cq, &gate); i++)
-		weir_gate_event(gate);
+		weir_gate_event(gate, now_ns);
 }
 
 /* Runs what is due, without the lock: @fn may set timers, which have to wait for the next turn. */
@@ -119,15 +123,25 @@ static void timers_run(struct weir_donor *donor)
 	}
 }
 
-static void gates_turn(struct weir_donor *donor)
+/* Each that is awake gets its turn; some fall asleep, and a message may kill others. */
+static void gates_turn(struct weir_donor *donor, uint64_t now_ns)
+{
+	struct weir_list *link = donor->awake.next;
+
+	while (link != &donor->awake) {
+		struct weir_gate *gate = weir_list_entry(link, struct weir_gate, awake_link);
+
+		link = link->next;
+		weir_gate_turn(gate, now_ns);
+	}
+}
+
+static void gates_expire(struct weir_donor *donor)
 {
 	struct weir_list *link;
 
-	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
-		if (gate_at(link)->is_busy)
-			weir_gate_poll(gate_at(link));
+	for (link = donor->gates.next; link != &donor->gates; link = link->next)
 		weir_gate_expire(gate_at(link));
-	}
 }
 
 /* Reaping a gate may kill others of its peer, before or behind it. */
@@ -135,6 +149,7 @@ static void gates_reap(struct weir_donor *donor)
 {
 	struct weir_list *link = donor->gates.next;
 
+	donor->reap_due = false;
 	while (link != &donor->gates) {
 		if (!gate_at(link)->is_dead) {
 			link = link->next;
@@ -154,8 +169,6 @@ static int timeout_ms(struct weir_donor *donor)
 
 	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
 		gate = gate_at(link);
-		if (gate->is_busy)
-			return 0;
 		if (!gate->peer && gate->deadline_ns < deadline_ns)
 			deadline_ns = gate->deadline_ns;
 	}
@@ -168,29 +181,58 @@ static int timeout_ms(struct weir_donor *donor)
 	return weir_poll_ms(deadline_ns);
 }
 
-static void *donor_run(void *arg)
+/* All but the CQs of those awake. Sleeps only when nobody is. */
+static void look(struct weir_donor *donor)
 {
-	struct weir_donor *donor = arg;
 	struct pollfd fds[] = {
 		{ .fd = donor->events->fd, .events = POLLIN },
 		{ .fd = donor->completions->fd, .events = POLLIN },
 		{ .fd = donor->wake_fd, .events = POLLIN },
 	};
-	struct weir_list *link;
+	bool is_awake = !weir_list_is_empty(&donor->awake);
 	uint64_t count;
+
+	if (poll(fds, 3, is_awake ? 0 : timeout_ms(donor)) > 0) {
+		if (fds[2].revents && read(donor->wake_fd, &count, sizeof(count)) < 0)
+			return; /* nothing to read: a spurious wake-up */
+		if (fds[1].revents)
+			completions_handle(donor);
+		if (fds[0].revents)
+			events_handle(donor);
+	}
+	timers_run(donor);
+	gates_expire(donor);
+}
+
+static uint64_t yield(struct weir_donor *donor)
+{
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (stall_ns)
+		weir_gaps_stalled(&donor->gaps, stall_ns, now_ns);
+	return now_ns;
+}
+
+static void *donor_run(void *arg)
+{
+	struct weir_donor *donor = arg;
+	uint64_t now_ns = 0, look_ns = 0;
+	struct weir_list *link;
 
 	weir_donor_log(donor, WEIR_LOG_INFO, "listening address=%s device=%s memory=%llu",
 		       donor->address, ibv_get_device_name(donor->device->device),
 		       (unsigned long long)donor->arena.length);
 	while (!atomic_load(&donor->stop)) {
-		poll(fds, 3, timeout_ms(donor));
-		if (fds[2].revents && read(donor->wake_fd, &count, sizeof(count)) < 0)
-			continue; /* nothing to read: a spurious wake-up */
-		completions_handle(donor);
-		events_handle(donor);
-		timers_run(donor);
-		gates_turn(donor);
-		gates_reap(donor);
+		if (weir_list_is_empty(&donor->awake) || now_ns >= look_ns) {
+			look(donor);
+			now_ns = weir_now_ns();
+			look_ns = now_ns + LOOK_NS;
+		}
+		gates_turn(donor, now_ns);
+		if (donor->reap_due)
+			gates_reap(donor);
+		if (!weir_list_is_empty(&donor->awake))
+			now_ns = yield(donor);
 	}
 	for (link = donor->gates.next; link != &donor->gates; link = link->next)
 		weir_gate_kill(gate_at(link), "the donor ends");
@@ -289,6 +331,8 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 	pthread_mutex_init(&donor->lock, NULL);
 	weir_list_init(&donor->timers);
 	weir_list_init(&donor->gates);
+	weir_list_init(&donor->awake);
+	weir_gaps_init(&donor->gaps, WEIR_WAKE_NS);
 	weir_list_init(&donor->peers);
 	memlock_raise();
 	ret = options_take(donor, options, error);

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include <weir/donor.h>
+#include "core/gaps.h"
 #include "core/list.h"
 #include "lib/address.h"
 #include "lib/arena.h"
@@ -44,6 +45,9 @@ struct weir_tenant {
  * @tenants, @pds: @nr_tenants of each, at least one
  * @lock: guards @lender, @timers and @arena
  * @gates: all connections; @nr_unproven of them belong to no peer
+ * @awake: those of them that are polled now; all others are armed
+ * @gaps: how long clients take between messages
+ * @reap_due: some gate is dead
  * @peers: proven and alive
  * @timers: weir_donor_after()'s, the earliest first
  */
@@ -70,6 +74,9 @@ struct weir_donor {
 	pthread_t thread;
 	atomic_bool stop;
 	struct weir_list gates;
+	struct weir_list awake;
+	struct weir_gaps gaps;
+	bool reap_due;
 	unsigned int nr_unproven;
 	struct weir_list peers;
 	uint64_t peer_ids;

@@ -11,6 +11,7 @@
 #include "lib/mail.h"
 #include "lib/peer.h"
 
+#define POLL_MAX 16
 #define COMPLETIONS_MAX 64 /* in one turn of one gate, so that others get theirs */
 
 #define ACCESS_PROVEN (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -20,6 +21,7 @@ void weir_gate_kill(struct weir_gate *gate, const char *why)
 	if (gate->is_dead)
 		return;
 	gate->is_dead = true;
+	gate->donor->reap_due = true;
 	weir_donor_log(gate->donor, gate->peer ? WEIR_LOG_DEBUG : WEIR_LOG_WARNING,
 		       "gate %s channel=%u closed: %s", gate->name, gate->handshake.setup.channel,
 		       why);
@@ -180,47 +182,65 @@ static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 	}
 }
 
-/* False: there may be more than one turn takes. */
-static bool drain(struct weir_gate *gate)
+/* Takes completions, up to a bound. Return: how many. */
+static unsigned int drain(struct weir_gate *gate)
 {
-	struct ibv_wc wc;
-	int i, n = 1;
+	struct ibv_wc wcs[POLL_MAX];
+	unsigned int total = 0;
+	int i, got;
 
-	for (i = 0; i < COMPLETIONS_MAX && n == 1 && !gate->is_dead; i++) {
-		n = ibv_poll_cq(gate->cq, 1, &wc);
-		if (n == 1)
-			completed(gate, &wc);
-		else if (n < 0)
+	do {
+		got = ibv_poll_cq(gate->cq, POLL_MAX, wcs);
+		for (i = 0; i < got && !gate->is_dead; i++)
+			completed(gate, &wcs[i]);
+		if (got < 0)
 			weir_gate_kill(gate, "its CQ failed");
-	}
-	return n != 1 || gate->is_dead;
+		else
+			total += (unsigned int)got;
+	} while (got == POLL_MAX && total < COMPLETIONS_MAX && !gate->is_dead);
+	return total;
+}
+
+static void fall_asleep(struct weir_gate *gate)
+{
+	weir_list_del(&gate->awake_link);
+}
+
+static enum weir_poll_verdict look(struct weir_gate *gate, enum weir_poll_verdict verdict,
+				   uint64_t now_ns)
+{
+	if (verdict == WEIR_POLL_ARM && ibv_req_notify_cq(gate->cq, 0))
+		weir_gate_kill(gate, "its CQ cannot be armed");
+	return weir_poll_polled(&gate->poll, drain(gate), now_ns);
 }
 
 /*
- * Armed only when it is empty: what is sent in answer completes at once on some devices, and would
- * raise an event of its own. What comes just before it is armed raises none: hence the second look.
+ * What is sent in answer completes at once on some devices: it is armed only when it is empty, or
+ * that would raise an event of its own.
  */
-void weir_gate_poll(struct weir_gate *gate)
+void weir_gate_turn(struct weir_gate *gate, uint64_t now_ns)
 {
-	gate->is_busy = !drain(gate);
-	if (gate->is_busy || gate->is_dead)
-		return;
-	if (ibv_req_notify_cq(gate->cq, 0))
-		weir_gate_kill(gate, "its CQ cannot be armed");
-	gate->is_busy = !drain(gate);
+	enum weir_poll_verdict verdict = look(gate, WEIR_POLL_AGAIN, now_ns);
+
+	if (verdict == WEIR_POLL_ARM && !gate->is_dead)
+		verdict = look(gate, verdict, now_ns);
+	if (verdict == WEIR_POLL_SLEEP || gate->is_dead)
+		fall_asleep(gate);
 }
 
-void weir_gate_event(struct weir_gate *gate)
+void weir_gate_event(struct weir_gate *gate, uint64_t now_ns)
 {
 	ibv_ack_cq_events(gate->cq, 1);
-	weir_gate_poll(gate);
+	if (gate->is_dead || !weir_list_is_empty(&gate->awake_link))
+		return;
+	weir_poll_woken(&gate->poll, now_ns);
+	weir_list_add_tail(&gate->donor->awake, &gate->awake_link);
 }
 
 void weir_gate_disconnected(struct weir_gate *gate)
 {
-	do {
-		weir_gate_poll(gate);
-	} while (gate->is_busy);
+	while (!gate->is_dead && drain(gate))
+		;
 	weir_gate_kill(gate, "disconnected");
 }
 
@@ -250,6 +270,7 @@ void weir_gate_reap(struct weir_gate *gate)
 	struct weir_peer *peer = gate->peer;
 
 	weir_list_del(&gate->link);
+	fall_asleep(gate);
 	if (peer)
 		weir_peer_mute(peer, gate);
 	else

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "core/list.h"
+#include "core/poll.h"
 #include "lib/handshake.h"
 
 struct weir_donor;
@@ -35,7 +36,8 @@ enum weir_gate_work {
  * @mr: over @buffers, for the handshake; one more buffer for what is sent than is received
  * @is_refused: it ends when the refusal is sent
  * @is_dead: it ends at the end of this turn: weir_gate_reap()
- * @is_busy: there may be more completions than one turn takes
+ * @awake_link: among the donor's awake gates, or in no list: then @cq is armed
+ * @poll: when it falls asleep
  */
 struct weir_gate {
 	struct weir_list link;
@@ -48,7 +50,9 @@ struct weir_gate {
 	struct weir_handshake handshake;
 	unsigned int tenant;
 	uint64_t deadline_ns;
-	bool is_refused, is_dead, is_busy;
+	bool is_refused, is_dead;
+	struct weir_list awake_link;
+	struct weir_poll poll;
 	uint8_t buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
 };
 
@@ -61,14 +65,11 @@ struct weir_gate {
 void weir_gate_request(struct weir_donor *donor, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param);
 
-/*
- * Takes what its CQ has, and arms it; but only up to a bound: then is_busy is set, and it wants to
- * be called again.
- */
-void weir_gate_poll(struct weir_gate *gate);
+/* An event said that completions are there: it is awake. */
+void weir_gate_event(struct weir_gate *gate, uint64_t now_ns);
 
-/* Completions are there: an event said so. */
-void weir_gate_event(struct weir_gate *gate);
+/* Takes what the CQ of one that is awake has, up to a bound; arms it before it falls asleep. */
+void weir_gate_turn(struct weir_gate *gate, uint64_t now_ns);
 
 /* The peer has disconnected, or is to be: takes what it sent before, then ends. */
 void weir_gate_disconnected(struct weir_gate *gate);

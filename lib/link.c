@@ -6,8 +6,6 @@
 #include "lib/link.h"
 #include "lib/session.h"
 
-#define POLL_MAX 32
-
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
 	      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
@@ -113,17 +111,17 @@ static bool is_sent(const struct ibv_wc *wc)
 
 int weir_link_poll(struct weir_link *link, uint64_t now_ns)
 {
-	struct ibv_wc wcs[POLL_MAX];
-	int got, i, total = 0;
+	int got, i, total = 0, max = (int)link->session->options.poll_wcs_max;
+	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
 
 	do {
-		got = ibv_poll_cq(link->cq, POLL_MAX, wcs);
+		got = ibv_poll_cq(link->cq, max, wcs);
 		for (i = 0; i < got; i++) {
 			if (is_sent(&wcs[i]))
 				completed(link, &wcs[i], now_ns);
 		}
 		total += got > 0 ? got : 0;
-	} while (got == POLL_MAX);
+	} while (got == max);
 	return total;
 }
 

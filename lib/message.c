@@ -13,7 +13,6 @@
 #include "lib/pump.h"
 #include "lib/session.h"
 
-#define SEND_SPIN_NS 50000
 
 static_assert(WEIR_MESSAGE_MAX == WIRE_BODY_MAX, "the API promises what the wire carries");
 
@@ -350,7 +349,7 @@ static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
 
 	weir_list_add_tail(&session->messages.waiting, &sender.link);
 	weir_session_unlock(session);
-	if (weir_waiter_wait(&sender.waiter, session, SEND_SPIN_NS, deadline_ns))
+	if (weir_waiter_wait(&sender.waiter, session, &session->call_gaps, deadline_ns))
 		return 0;
 	weir_session_lock(session);
 	weir_list_del(&sender.link);

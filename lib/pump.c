@@ -6,6 +6,7 @@
 
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/session.h"
 
@@ -141,6 +142,8 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 {
 	int events = 0;
 
+	if (session->watched)
+		return 0;
 	/* What completed between the last poll and the arming raised no event. What the poll
 	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */
 	while (arm_all(session, receive))
@@ -196,15 +199,29 @@ static void take_event(struct weir_session *session, int fd)
 	}
 }
 
-int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
+/* Leaves with nic->lock held. */
+static void sleep_and_lock(struct weir_session *session, int timeout_ms)
 {
 	struct epoll_event events[4];
-	int i, ready, handled;
+	int i, ready;
 
 	ready = epoll_wait(session->epoll_fd, events, 4, timeout_ms);
 	weir_session_lock(session);
 	for (i = 0; i < ready; i++)
 		take_event(session, events[i].data.fd);
+}
+
+void weir_pump_sleep(struct weir_session *session, int timeout_ms)
+{
+	sleep_and_lock(session, timeout_ms);
+	weir_session_unlock(session);
+}
+
+int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
+{
+	int handled;
+
+	sleep_and_lock(session, timeout_ms);
 	handled = weir_pump_poll(session, weir_now_ns());
 	handled += weir_pump_leave(session, receive);
 	if (session->down_due) /* not all callers tell it, and the kick may have been taken */
@@ -213,11 +230,21 @@ int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
 	return handled;
 }
 
-void weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter)
+enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter,
+				      struct weir_poll *poll)
 {
+	uint64_t now_ns = weir_now_ns();
+	enum weir_poll_verdict verdict;
+	bool is_done;
+
 	weir_session_lock(session);
-	weir_pump_poll(session, weir_now_ns());
-	if (weir_waiter_is_done(waiter))
+	weir_pump_poll(session, now_ns);
+	is_done = weir_waiter_is_done(waiter);
+	verdict = weir_poll_polled(poll, is_done, now_ns);
+	if (is_done) {
+		weir_polling_count(session, poll);
 		weir_pump_leave(session, false);
+	}
 	weir_deliver(session);
+	return verdict;
 }

@@ -2,7 +2,7 @@
 /*
  * The pump: does what the engine decides, and tells it what happened.
  *
- * All but weir_pump_step(), weir_pump_spin() and weir_pump_kick(): with nic->lock held.
+ * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with nic->lock held.
  * Whoever polls or pulls leaves in the end, by weir_pump_leave(): what it posted must not
  * complete unseen.
  */
@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "core/poll.h"
 
 struct weir_session;
 struct weir_waiter;
@@ -25,7 +27,8 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
  * weir_pump_leave() - go away, with things in flight
  * @receive: arm channel 0's receives, too; the session's thread sees to them otherwise
  *
- * Arms what would otherwise complete unseen, polls once more, and sets the timer.
+ * Arms what would otherwise complete unseen, polls once more, and sets the timer, unless the
+ * session's thread is awake and sees to all that.
  * Return: completions seen.
  */
 int weir_pump_leave(struct weir_session *session, bool receive);
@@ -39,8 +42,17 @@ int weir_pump_leave(struct weir_session *session, bool receive);
  */
 int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive);
 
-/* One round of a waiter that will come again soon: arms nothing until @waiter is done. */
-void weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter);
+/* Sleeps for an event, @timeout_ms at most (-1: for ever), and takes it. Without nic->lock. */
+void weir_pump_sleep(struct weir_session *session, int timeout_ms);
+
+/**
+ * weir_pump_spin() - one round of a waiter that will come again soon
+ * @poll: is told
+ *
+ * Arms nothing until @waiter is done. Context: without nic->lock. Return: what to do next.
+ */
+enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter,
+				      struct weir_poll *poll);
 
 /* Wakes who sleeps on the session's descriptor. */
 void weir_pump_kick(struct weir_session *session);

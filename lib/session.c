@@ -12,10 +12,12 @@
 #include "lib/clock.h"
 #include "lib/error.h"
 #include "lib/memory.h"
+#include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/region.h"
 #include "lib/session.h"
 #include "lib/thread.h"
+#include "lib/yield.h"
 
 static int options_fill(struct weir_session_options *o, const struct weir_session_options *given,
 			struct weir_error *error)
@@ -28,6 +30,8 @@ static int options_fill(struct weir_session_options *o, const struct weir_sessio
 	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
 	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
+	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
+	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
 	if (o->channels > WEIR_CHANNEL_MAX)
 		return weir_fail(error, -EINVAL, "%u channels are too many: at most %d",
 				 o->channels, WEIR_CHANNEL_MAX);
@@ -41,7 +45,7 @@ static int options_fill(struct weir_session_options *o, const struct weir_sessio
 	if (o->retries > UINT8_MAX)
 		return weir_fail(error, -EINVAL, "%u retries are too many: at most %d", o->retries,
 				 UINT8_MAX);
-	return 0;
+	return weir_polling_check(o, error);
 }
 
 /* Descriptors inside the session's own, so that a program needs to watch one only. */
@@ -110,6 +114,9 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 		session->links[i].number = i;
 	}
 	init_lists(session);
+	weir_gaps_init(&session->gaps, WEIR_WAKE_NS);
+	weir_gaps_init(&session->op_gaps, WEIR_WAKE_NS);
+	weir_gaps_init(&session->call_gaps, WEIR_WAKE_NS);
 	pthread_cond_init(&session->idle, NULL);
 	pthread_cond_init(&session->lead, NULL);
 	pthread_mutex_init(&session->stage_lock, NULL);
@@ -317,6 +324,9 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->doorbells = s->counters.doorbells;
 	info->completions = s->counters.completions;
 	info->events = s->counters.events;
+	info->empty_polls = s->counters.empty_polls;
+	info->arms = s->counters.arms;
+	info->sleeps = s->counters.sleeps;
 	info->bytes_read = s->counters.bytes_read;
 	info->bytes_written = s->counters.bytes_written;
 	info->retries = s->counters.retries;

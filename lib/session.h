@@ -20,6 +20,7 @@
 
 #include <weir/session.h>
 #include "core/engine.h"
+#include "core/poll.h"
 #include "lib/address.h"
 #include "lib/call.h"
 #include "lib/link.h"
@@ -32,6 +33,8 @@
 #define WEIR_TIMEOUT_NS_DEFAULT (10 * WEIR_NS_PER_S)
 #define WEIR_RETRIES_DEFAULT 3
 #define WEIR_FRAGMENT_BYTES (1u << 20)
+#define WEIR_POLL_WCS_MAX 32
+#define WEIR_POLL_PERCENT_DEFAULT 50
 
 /**
  * struct weir_session - one client's connections to one donor
@@ -52,6 +55,9 @@
  * @stopping: no more submits; the thread ends
  * @down, @down_status: no channel is left
  * @down_due: options.on_down has yet to be told
+ * @watched: the thread polls now: nobody has to arm anything
+ * @gaps, @op_gaps, @call_gaps: how long the thread, who waits for a request, and who waits for a
+ *	message waits
  * @spinners: waiters that poll now; atomic. @spun: something was waited for since the
  *	thread looked last; atomic
  * @sleepers: waiters that sleep
@@ -96,6 +102,8 @@ struct weir_session {
 	bool down_due;
 	int down_status;
 
+	bool watched;
+	struct weir_gaps gaps, op_gaps, call_gaps;
 	unsigned int spinners;
 	bool spun;
 	unsigned int sleepers;
@@ -122,6 +130,7 @@ struct weir_session {
 	struct {
 		uint64_t requests, work_requests, doorbells, completions, events;
 		uint64_t bytes_read, bytes_written, retries, errors;
+		uint64_t empty_polls, arms, sleeps;
 	} counters;
 };
 

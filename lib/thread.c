@@ -4,15 +4,19 @@
 
 #include "lib/deliver.h"
 #include "lib/error.h"
+#include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/session.h"
 #include "lib/thread.h"
+#include "lib/yield.h"
 
 /*
  * While callers poll for themselves the thread does not arm the CQ of receives, or every
  * answer would wake it for nothing. It naps instead, and looks.
  */
 #define NAP_MS 1
+
+#define EVENT_NS 20000 /* awake, it asks for events this often */
 
 void weir_thread_tell_down(struct weir_session *session)
 {
@@ -37,20 +41,82 @@ static bool may_nap(struct weir_session *session)
 	       !session->sleepers;
 }
 
+enum look { LOOK_AGAIN, LOOK_SLEEP, LOOK_NAP };
+
+/*
+ * One round awake. From where @poll is armed the session stays so: what others post after that
+ * they arm themselves, and what this thread posts weir_pump_leave() arms.
+ */
+static enum look look(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
+{
+	enum look next = LOOK_NAP;
+	int handled;
+
+	weir_session_lock(session);
+	handled = weir_pump_poll(session, now_ns);
+	if (may_nap(session) && !session->stopping) {
+		session->watched = false;
+		weir_pump_leave(session, false);
+	} else {
+		session->watched = session->watched && !weir_poll_is_armed(poll);
+		if (weir_poll_is_armed(poll))
+			handled += weir_pump_leave(session, true);
+		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
+				       session->stopping
+			       ? LOOK_SLEEP
+			       : LOOK_AGAIN;
+		session->watched = next == LOOK_AGAIN && !weir_poll_is_armed(poll);
+	}
+	weir_polling_count(session, poll);
+	weir_deliver(session);
+	return next;
+}
+
+/* Others get a turn on the CPU, and now and then all that is no CQ on the thread's time. */
+static uint64_t breathe(struct weir_session *session, uint64_t *event_ns)
+{
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (stall_ns) {
+		weir_session_lock(session);
+		weir_gaps_stalled(&session->gaps, stall_ns, now_ns);
+		weir_session_unlock(session);
+	}
+	if (now_ns >= *event_ns) {
+		weir_pump_sleep(session, 0);
+		weir_thread_tell_down(session);
+		*event_ns = now_ns + EVENT_NS;
+	}
+	return now_ns;
+}
+
+/* Returns whether the thread is to nap. */
+static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
+{
+	uint64_t now_ns = weir_now_ns(), event_ns = now_ns + EVENT_NS;
+	enum look next;
+
+	weir_poll_woken(poll, now_ns);
+	while ((next = look(session, poll, now_ns)) == LOOK_AGAIN)
+		now_ns = breathe(session, &event_ns);
+	return next == LOOK_NAP;
+}
+
 static void *thread_run(void *arg)
 {
 	struct weir_session *session = arg;
 	bool nap = false, stopping = false;
+	struct weir_poll poll;
 
+	weir_polling_begin(session, &poll, &session->gaps, session->options.poll_percent_max,
+			   weir_now_ns());
 	while (!stopping) {
-		weir_pump_step(session, nap ? NAP_MS : -1, false);
+		weir_pump_sleep(session, nap ? NAP_MS : -1);
+		nap = stay_awake(session, &poll);
 		weir_thread_tell_down(session);
 		weir_session_lock(session);
 		stopping = session->stopping;
-		nap = may_nap(session);
-		if (!nap)
-			weir_pump_leave(session, true); /* before it sleeps for good */
-		weir_deliver(session);
+		weir_session_unlock(session);
 	}
 	return NULL;
 }

@@ -8,15 +8,16 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/session.h"
 #include "lib/waiter.h"
+#include "lib/yield.h"
 
 enum { WAITING, ASLEEP, DONE };
 
@@ -55,23 +56,42 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		return; /* full, and so readable */
 }
 
-/* Polls until @until_ns. One thread at a time: others would only be in its way. */
-static void spin(struct weir_waiter *waiter, struct weir_session *session, uint64_t until_ns)
+static void yield(struct weir_session *session, struct weir_gaps *gaps)
 {
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (!stall_ns)
+		return;
+	weir_session_lock(session);
+	weir_gaps_stalled(gaps, stall_ns, now_ns);
+	weir_session_unlock(session);
+}
+
+/*
+ * Polls for as long as @poll likes. One thread at a time: others would only be in its way, and
+ * learn nothing.
+ */
+static void spin(struct weir_waiter *waiter, struct weir_session *session, struct weir_poll *poll,
+		 uint64_t deadline_ns)
+{
+	enum weir_poll_verdict verdict;
+
 	if (__atomic_fetch_add(&session->spinners, 1, __ATOMIC_ACQ_REL) == 0) {
-		do {
-			weir_pump_spin(session, waiter);
+		verdict = weir_poll_woken(poll, poll->at_ns);
+		while (verdict == WEIR_POLL_AGAIN && poll->at_ns < deadline_ns) {
+			verdict = weir_pump_spin(session, waiter, poll);
 			if (weir_waiter_is_done(waiter))
 				break;
-			sched_yield(); /* whom we wait for may want this very CPU */
-		} while (weir_now_ns() < until_ns);
+			yield(session, poll->gaps);
+		}
 	}
 	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&session->spinners, 1, __ATOMIC_ACQ_REL);
 }
 
 /* From here on nobody may leave this waiter's completion unseen. */
-static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session)
+static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session,
+			struct weir_poll *poll)
 {
 	uint32_t waiting = WAITING;
 
@@ -80,6 +100,8 @@ static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session
 	__atomic_compare_exchange_n(&waiter->state, &waiting, ASLEEP, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	weir_pump_leave(session, true);
+	if (weir_poll_is_armed(poll))
+		weir_poll_polled(poll, 0, weir_now_ns());
 	weir_deliver(session);
 }
 
@@ -130,25 +152,35 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 	weir_session_unlock(session);
 }
 
-bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session, uint64_t spin_ns,
-		      uint64_t deadline_ns)
+/* Lets @poll know how it went, and those who wait next learn from it. */
+static void wake_up(struct weir_waiter *waiter, struct weir_session *session,
+		    struct weir_poll *poll)
 {
-	uint64_t until_ns;
+	weir_session_lock(session);
+	session->sleepers--;
+	if (poll->slept && weir_waiter_is_done(waiter))
+		weir_poll_polled(poll, 1, weir_now_ns());
+	weir_polling_count(session, poll);
+	weir_session_unlock(session);
+}
+
+bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
+		      struct weir_gaps *gaps, uint64_t deadline_ns)
+{
+	struct weir_poll poll;
 
 	if (weir_waiter_is_done(waiter))
 		return true;
-	until_ns = weir_after_ns(weir_now_ns(), spin_ns);
-	spin(waiter, session, until_ns < deadline_ns ? until_ns : deadline_ns);
+	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
+	spin(waiter, session, &poll, deadline_ns);
 	if (weir_waiter_is_done(waiter))
 		return true;
 
-	fall_asleep(waiter, session);
+	fall_asleep(waiter, session, &poll);
 	if (session->has_thread)
 		sleep_on_futex(waiter, deadline_ns);
 	else
 		sleep_without_thread(waiter, session, deadline_ns);
-	weir_session_lock(session);
-	session->sleepers--;
-	weir_session_unlock(session);
+	wake_up(waiter, session, &poll);
 	return weir_waiter_is_done(waiter);
 }

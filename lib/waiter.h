@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A thread that waits for one thing: it first looks for it itself, for a short while, and
- * only then sleeps. Waking a thread on another CPU of a small virtual machine costs ten
+ * A thread that waits for one thing: it first looks for it itself, for as long as that pays,
+ * and only then sleeps. Waking a thread on another CPU of a small virtual machine costs ten
  * times what a small request does.
  */
 #ifndef WEIR_LIB_WAITER_H
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct weir_gaps;
 struct weir_session;
 
 /**
@@ -31,13 +32,13 @@ bool weir_waiter_is_done(struct weir_waiter *waiter);
 
 /**
  * weir_waiter_wait() - wait for weir_waiter_done()
- * @spin_ns: how long to poll before sleeping
+ * @gaps: the session's, for this kind of thing
  * @deadline_ns: when to give up; UINT64_MAX: never
  *
  * Context: any thread but a callback; without nic->lock.
  * Return: whether it is done; false after the deadline.
  */
-bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session, uint64_t spin_ns,
-		      uint64_t deadline_ns);
+bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
+		      struct weir_gaps *gaps, uint64_t deadline_ns);
 
 #endif

@@ -23,6 +23,16 @@ struct ibv_qp;
 
 #define WEIR_PORT_DEFAULT 7474
 
+/* How completions are waited for, by the session's thread and by the blocking calls. */
+enum weir_polling {
+	WEIR_POLLING_DEFAULT, /* adaptive */
+	WEIR_POLLING_ADAPTIVE, /* poll for as long as it pays, then sleep until an event */
+	WEIR_POLLING_BUSY, /* never sleep */
+	WEIR_POLLING_EVENT, /* sleep, and have each completion raise an event */
+	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
+	WEIR_POLLING_HYBRID, /* poll while there is something, then sleep */
+};
+
 /* How to open a session; zero means the default everywhere. */
 struct weir_session_options {
 	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until close */
@@ -33,6 +43,12 @@ struct weir_session_options {
 				* session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
 	unsigned int retries; /* times a read may be posted again after a channel failed; default 3 */
+	enum weir_polling polling;
+	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */
+	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default: as
+					* many as pay, learned from the load */
+	unsigned int poll_percent_max; /* adaptive: of its time the session's thread may poll for
+					* nothing, 1 to 100; default 50. Blocking calls may always */
 	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process() */
 
 	weir_message_fn *on_message; /* messages the donor sends unasked; may be NULL */
@@ -92,6 +108,7 @@ struct weir_session_info {
 	uint64_t incarnation; /* of the donor: changes when it starts anew */
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
+	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors;
 };
 

@@ -278,6 +278,24 @@ static void empty_polls_keep_to_their_share(void **state)
 	assert_true(empty_ns * 100 >= (poller.at_ns - before) * 20);
 }
 
+static void who_loses_its_cpu_sleeps_for_a_while(void **state)
+{
+	const uint64_t stall = 3000 * US;
+	uint64_t now = 100 * US;
+
+	(void)state;
+	start(WEIR_POLL_ADAPTIVE, 0);
+	weir_poll_woken(&poller, now);
+	assert_int_equal(weir_poll_polled(&poller, 1, now), WEIR_POLL_AGAIN);
+	assert_int_equal(weir_poll_polled(&poller, 0, now + 1), WEIR_POLL_AGAIN);
+	weir_gaps_stalled(&gaps, stall, now);
+	assert_int_equal(weir_poll_polled(&poller, 0, now + 2), WEIR_POLL_ARM);
+	assert_int_equal(weir_poll_polled(&poller, 1, now + 64 * stall - 2), WEIR_POLL_AGAIN);
+	assert_int_equal(weir_poll_polled(&poller, 0, now + 64 * stall - 1), WEIR_POLL_ARM);
+	assert_int_equal(weir_poll_polled(&poller, 1, now + 64 * stall), WEIR_POLL_AGAIN);
+	assert_int_equal(weir_poll_polled(&poller, 0, now + 64 * stall + 1), WEIR_POLL_AGAIN);
+}
+
 static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void **state)
 {
 	(void)state;
@@ -313,6 +331,7 @@ int main(void)
 		cmocka_unit_test(gaps_that_become_short_are_noticed),
 		cmocka_unit_test(gaps_that_become_long_are_noticed),
 		cmocka_unit_test(empty_polls_keep_to_their_share),
+		cmocka_unit_test(who_loses_its_cpu_sleeps_for_a_while),
 		cmocka_unit_test(a_budget_costs_at_most_twice_the_best_before_anything_is_known),
 		cmocka_unit_test(gaps_of_any_length_are_taken),
 	};
