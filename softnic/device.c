@@ -13,6 +13,7 @@
 #include "cq.h"
 #include "gid.h"
 #include "nic.h"
+#include "qp_ex.h"
 #include "query.h"
 #include "recv.h"
 #include "req.h"
@@ -119,6 +120,7 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	c->verbs.query_device_ex = query_device_ex;
 	c->verbs.query_rt_values = query_rt_values;
 	c->verbs.create_cq_ex = cq_create_ex;
+	c->verbs.create_qp_ex = qp_ex_create;
 	ibv->device = dev;
 	ibv->ops.poll_cq = cq_poll;
 	ibv->ops.req_notify_cq = cq_arm;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nic.h"
+#include "post.h"
 #include "req.h"
 
 static bool is_atomic(enum ibv_wr_opcode op)
@@ -80,15 +81,14 @@ static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_sen
 	}
 }
 
-/* Under post_lock. */
-static int append(struct qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
+int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr)
 {
 	struct send_queue *sq = &qp->sq;
-	uint32_t tail = load_relaxed(&sq->tail), at = tail & (sq->size - 1);
+	uint32_t at = p->tail & (sq->size - 1);
 	uint64_t length;
 	int err, i;
 
-	if (tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
+	if (p->tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
 		return ENOMEM;
 	err = check(qp, wr, &length);
 	if (err)
@@ -98,8 +98,8 @@ static int append(struct qp *qp, const struct ibv_send_wr *wr, uint64_t *bytes)
 		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
 	for (i = 0; i < wr->num_sge; i++)
 		sq->sges[(size_t)at * sq->max_sge + i] = wr->sg_list[i];
-	*bytes += length;
-	store_ordered(&sq->tail, tail + 1);
+	p->bytes += length;
+	p->tail++;
 	return 0;
 }
 
@@ -110,25 +110,39 @@ static bool can_post(const struct qp *qp)
 	return s == IBV_QPS_RTS || s == IBV_QPS_ERR;
 }
 
-int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+int post_begin(struct qp *qp, struct posting *p)
 {
-	struct qp *qp = to_qp(ibv);
-	int err = can_post(qp) ? 0 : EINVAL, n = 0;
-	uint64_t bytes = 0;
-
 	pthread_mutex_lock(&qp->post_lock);
-	for (; !err && wr; wr = wr->next) {
-		err = append(qp, wr, &bytes);
-		if (err)
-			break;
-		n++;
-	}
+	p->tail = load_relaxed(&qp->sq.tail);
+	p->bytes = 0;
+	return can_post(qp) ? 0 : EINVAL;
+}
+
+void post_end(struct qp *qp, const struct posting *p)
+{
+	uint32_t n = p->tail - load_relaxed(&qp->sq.tail);
+
+	store_ordered(&qp->sq.tail, p->tail);
 	pthread_mutex_unlock(&qp->post_lock);
-	if (err)
-		*bad_wr = wr;
 	count(doorbells, 1);
 	count(send_wrs, n);
 	if (n)
-		req_execute_small(qp, bytes);
+		req_execute_small(qp, p->bytes);
+}
+
+int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct qp *qp = to_qp(ibv);
+	struct posting p;
+	int err = post_begin(qp, &p);
+
+	for (; !err && wr; wr = wr->next) {
+		err = post_append(qp, &p, wr);
+		if (err)
+			break;
+	}
+	if (err)
+		*bad_wr = wr;
+	post_end(qp, &p);
 	return err;
 }

@@ -11,6 +11,7 @@
 
 #include "nic.h"
 #include "qp.h"
+#include "qp_ex.h"
 #include "recv.h"
 #include "req.h"
 
@@ -108,6 +109,7 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 
 static void free_qp(struct qp *qp)
 {
+	qp_ex_fini(qp);
 	recv_fini(qp);
 	req_fini(qp);
 	pthread_mutex_destroy(&qp->lock);

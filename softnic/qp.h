@@ -20,6 +20,7 @@
 #include "peer.h"
 #include "shared.h"
 
+struct composer;
 struct guest;
 
 /* A send work request, from post to poll. */
@@ -91,7 +92,11 @@ struct segment {
 };
 
 struct qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;	/* if there is a composer */
+	};
+	struct composer *composer;
 	pthread_mutex_t post_lock, recv_lock, lock;
 	struct ibv_qp_attr attr;	/* as set by ibv_modify_qp() */
 	struct ibv_qp_init_attr init;

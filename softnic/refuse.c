@@ -103,11 +103,6 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	return refuse();
 }
 
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	return refuse();
-}
-
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	return EOPNOTSUPP;
