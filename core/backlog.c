@@ -46,7 +46,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 	req->status = 0;
 	req->posted = 0;
 	req->wrs = 0;
-	req->sent = req->again = req->lost = false;
+	req->sent = req->again = req->lost = req->alone = false;
 	weir_list_init(&req->link);
 	weir_deadline_add(&b->deadlines, req);
 	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A batch takes whatever is ready at this moment and never waits for more: alone, a
- * request is a batch of one. It ends at WEIR_BATCH_MAX, or once it holds a fragment's
- * worth of bytes: chaining saves doorbells for small requests, while large ones would
- * only queue up behind each other on one channel with others idle.
+ * request is a batch of one. The first that is ready brings its neighbours along, merged,
+ * and the next one begins the next WR of the chain. That ends at its limit, or once it
+ * holds a fragment's worth of bytes: chaining saves doorbells for small requests, while
+ * large ones would only queue up behind each other on one channel with others idle.
+ *
+ * A merged WR waits for as much room in the window as it wants rather than taking what
+ * there is, or one small completion at a time would keep what waits in small pieces for
+ * ever. It wants no more than a part of the window, so that meanwhile the rest is at work.
  */
 #include "core/batch.h"
 #include "core/cut.h"
+#include "core/merge.h"
+
+#define WINDOW_SHARE 4 /* a merged WR takes at most one part in this many of the window */
 
 struct batch {
 	struct weir_wr *first;
@@ -23,18 +31,34 @@ static void batch_append(struct batch *b, struct weir_wr *wr)
 	b->bytes += wr->length;
 }
 
-/* Turns the next part of the first of @ready into a WR, which must be free, on @channel. */
-static struct weir_wr *wr_make(struct weir_engine *e, struct weir_list *ready, uint16_t channel,
-			       uint32_t length)
+/* What the next WR will carry: a part of @req, or all of it and what lies beside it. */
+static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req)
 {
-	struct weir_req *req = weir_backlog_first(ready);
+	uint64_t share = e->window->bytes_max / WINDOW_SHARE;
+	const struct weir_merge_limits limits = {
+		.bytes_max = share < e->fragment_bytes ? (uint32_t)share : e->fragment_bytes,
+		.sge_max = e->sge_max,
+	};
+
+	weir_merge_begin(m, req, weir_cut_length(req, e->fragment_bytes));
+	if (e->merge)
+		weir_merge_grow(m, &e->backlog.order, &limits);
+}
+
+/* Carries out a plan: makes it a WR, which must be free, on @channel. */
+static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel)
+{
 	struct weir_wr *wr = e->free_wrs;
+	struct weir_req *req;
 
 	e->free_wrs = wr->next;
-	weir_cut(wr, req, length);
 	wr->channel = channel;
 	e->channels.channel[channel].in_flight++;
-	if (req->posted == req->length) {
+	weir_cut_begin(wr, m->first);
+	for (req = m->first; req; req = req->beside) {
+		weir_cut_add(wr, req, weir_cut_length(req, e->fragment_bytes));
+		if (req->posted < req->length)
+			continue;
 		weir_list_del(&req->link);
 		req->state = WEIR_REQ_FLIGHT;
 	}
@@ -52,14 +76,17 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 	uint32_t room = weir_channels_room(&e->channels, channel);
 	int rc = 0;
 
-	while (!weir_list_is_empty(ready) && e->free_wrs && room-- && b->count < WEIR_BATCH_MAX &&
+	if (weir_window_must_wait(e->window, &e->waiter))
+		return -EAGAIN;
+	while (!weir_list_is_empty(ready) && e->free_wrs && room-- && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
-		uint32_t length = weir_cut_length(weir_backlog_first(ready), e->fragment_bytes);
+		struct weir_merge m;
 
-		rc = weir_window_take(e->window, &e->waiter, length);
+		plan(e, &m, weir_backlog_first(ready));
+		rc = weir_window_take(e->window, &e->waiter, m.bytes);
 		if (rc)
 			break;
-		batch_append(b, wr_make(e, ready, channel, length));
+		batch_append(b, wr_make(e, &m, channel));
 	}
 	return b->count ? 0 : rc;
 }

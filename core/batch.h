@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What to post next: chains the ready requests into batches. */
+/* What to post next: merges the ready requests, and chains them into batches. */
 #ifndef WEIR_CORE_BATCH_H
 #define WEIR_CORE_BATCH_H
 

@@ -13,7 +13,17 @@ uint32_t weir_cut_length(const struct weir_req *req, uint32_t fragment_bytes)
 	return left < fragment_bytes ? (uint32_t)left : fragment_bytes;
 }
 
-/* Copies what [@offset, @offset + @length) of the request's local memory consists of. */
+void weir_cut_begin(struct weir_wr *wr, struct weir_req *req)
+{
+	wr->next = NULL;
+	wr->req = req;
+	wr->offset = req->posted;
+	wr->length = 0;
+	wr->nr_reqs = 0;
+	wr->nr_sge = 0;
+}
+
+/* Puts at @to what [@offset, @offset + @length) of the request's local memory consists of. */
 static uint8_t slice(struct weir_sge *to, const struct weir_req *req, uint64_t offset,
 		     uint32_t length)
 {
@@ -37,13 +47,26 @@ static uint8_t slice(struct weir_sge *to, const struct weir_req *req, uint64_t o
 	return count;
 }
 
-void weir_cut(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+/* Makes one of the entries @at - 1 and @at, of @count from @at on, if they join. */
+static uint8_t join(struct weir_sge *at, uint8_t count)
 {
-	wr->next = NULL;
-	wr->req = req;
-	wr->offset = req->posted;
-	wr->length = length;
-	wr->nr_sge = slice(wr->sge, req, req->posted, length);
+	if (!weir_cut_joins(at - 1, at))
+		return count;
+	at[-1].length += at->length;
+	memmove(at, at + 1, --count * sizeof(*at));
+	return count;
+}
+
+void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+{
+	struct weir_sge *end = wr->sge + wr->nr_sge;
+	uint8_t count = slice(end, req, req->posted, length);
+
+	if (wr->nr_sge && count)
+		count = join(end, count);
+	wr->nr_sge += count;
+	wr->length += length;
+	wr->nr_reqs++;
 	req->posted += length;
 	req->wrs++;
 }

@@ -8,17 +8,26 @@
 #include "core/batch.h"
 #include "core/deadline.h"
 
+static bool config_is_valid(const struct weir_engine_config *config)
+{
+	return config->fragment_bytes >= WEIR_FRAGMENT_BYTES_MIN && config->chain_max &&
+	       config->chain_max <= WEIR_BATCH_MAX && config->sge_max >= WEIR_SGE_MAX &&
+	       config->sge_max <= WEIR_WR_SGE_MAX;
+}
+
 int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
 		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs)
 {
 	uint32_t i;
 
-	if (!nr_wrs || config->fragment_bytes < WEIR_FRAGMENT_BYTES_MIN ||
-	    config->fragment_bytes > window->bytes_max)
+	if (!nr_wrs || !config_is_valid(config) || config->fragment_bytes > window->bytes_max)
 		return -EINVAL;
 	e->window = window;
 	weir_window_waiter_init(&e->waiter);
 	e->fragment_bytes = config->fragment_bytes;
+	e->chain_max = config->chain_max;
+	e->sge_max = config->sge_max;
+	e->merge = config->merge;
 	e->wrs = wrs;
 	e->nr_wrs = nr_wrs;
 	e->free_wrs = NULL;
@@ -66,26 +75,49 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 }
 
 /*
+ * Whether @req may be innocent of the error that its WR, shared with others, met, and is safe
+ * to post again. A refused write is: what was refused comes to nothing later. One with a
+ * local fault is not: the packets before the fault are on their way, and could overwrite what
+ * is written after the second attempt.
+ */
+static bool is_suspect(const struct weir_req *req, int status)
+{
+	return status == -EACCES || (status == -EFAULT && req->op == WEIR_OP_READ);
+}
+
+/*
  * One of @req's WRs failed. What was never posted is safe to post elsewhere, and so is
  * a read. A message is not moved: it has the one channel, which is the one that failed.
  */
-static void req_fail(struct weir_engine *e, struct weir_req *req, int status)
+static void req_fail(struct weir_engine *e, struct weir_req *req, int status, bool shared)
 {
 	bool unsent = status == -ENOTCONN && req->op != WEIR_OP_SEND;
 	bool lost = status == -ECONNRESET && req->op == WEIR_OP_READ && req->retries;
+	bool suspect = shared && is_suspect(req, status);
 
-	if (unsent || lost) {
+	if (unsent || lost || suspect) {
 		req->lost |= lost;
+		req->alone |= suspect;
 		weir_backlog_repeat(req);
 	} else {
 		weir_backlog_end(&e->backlog, req, status);
 	}
 }
 
+static void req_completed(struct weir_engine *e, struct weir_req *req, int status, bool shared)
+{
+	req->wrs--;
+	req->sent |= status != -ENOTCONN;
+	if (status)
+		req_fail(e, req, status, shared);
+	weir_backlog_settle(&e->backlog, req);
+}
+
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_wr *wr = wc->wr;
-	struct weir_req *req = wr->req;
+	struct weir_req *req = wr->req, *next;
+	bool shared = wr->nr_reqs > 1;
 
 	(void)now_ns; /* for the stages to come: latency is measured by it */
 	if (weir_bug(!req))
@@ -95,14 +127,21 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	e->free_wrs = wr;
 	e->channels.channel[wr->channel].in_flight--;
 	weir_window_give(e->window, wr->length);
-
-	req->wrs--;
-	req->sent |= wc->status != -ENOTCONN;
-	if (wc->status) {
+	if (wc->status)
 		weir_channels_fail(&e->channels, wr->channel);
-		req_fail(e, req, wc->status);
+	for (; req; req = next) {
+		next = req->beside;
+		req_completed(e, req, wc->status, shared);
 	}
-	weir_backlog_settle(&e->backlog, req);
+}
+
+static bool wr_carries(const struct weir_wr *wr, const struct weir_req *req)
+{
+	const struct weir_req *carried = wr->req;
+
+	while (carried && carried != req)
+		carried = carried->beside;
+	return carried;
 }
 
 /* Only a flush gives back the memory that the NIC may still touch for @req. */
@@ -111,7 +150,7 @@ static void fail_channels_of(struct weir_engine *e, const struct weir_req *req)
 	uint32_t i;
 
 	for (i = 0; i < e->nr_wrs; i++) {
-		if (e->wrs[i].req == req)
+		if (wr_carries(&e->wrs[i], req))
 			weir_channels_fail(&e->channels, e->wrs[i].channel);
 	}
 }

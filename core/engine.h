@@ -12,8 +12,14 @@
  * done; what does not overlap is free. See order.h. Messages are posted in the order
  * submitted.
  *
+ * Batching (promise 5): what is ready when the host pulls is merged where it lies side by
+ * side, see merge.h, and chained; nothing waits for more to come.
+ *
  * Errors (promise 3): a request that was cut is done when none of its WRs is in flight,
- * with the first error that any of them met. When a channel fails, reads that were
+ * with the first error that any of them met. Of a merged WR each request ends for itself:
+ * when the peer refused the WR, each is posted again alone, so that only those refused alone
+ * fail; so are reads whose local memory was not as registered. Of writes, some may have gone
+ * out before that was seen, and may still arrive: they all end with that error. When a channel fails, reads that were
  * posted there are posted on another while retries are left; writes, atomics and messages
  * end with -ECONNRESET, outcome unknown. What was not posted yet takes another channel;
  * with none left it ends with -ENOTCONN.
@@ -29,7 +35,7 @@
 #include "core/request.h"
 #include "core/window.h"
 
-#define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell */
+#define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell, at most */
 #define WEIR_FRAGMENT_BYTES_MIN 4096
 
 struct weir_engine;
@@ -61,10 +67,19 @@ struct weir_action {
  * struct weir_engine_config - the host's settings, kept by value
  * @fragment_bytes: a WR is at most this long; at least WEIR_FRAGMENT_BYTES_MIN, at most
  *	the window
+ * @chain_max: WRs posted with one doorbell, 1 to WEIR_BATCH_MAX
+ * @sge_max: entries of local memory that a WR can have, WEIR_SGE_MAX to WEIR_WR_SGE_MAX
+ * @merge: neighbours become one WR
  * @seed: any number; all that is random follows from it
+ *
+ * The four ways of RDMAbox: single (@chain_max 1, no @merge), doorbell (longer chains),
+ * merge (@merge alone), hybrid (both).
  */
 struct weir_engine_config {
 	uint32_t fragment_bytes;
+	uint16_t chain_max;
+	uint8_t sge_max;
+	bool merge;
 	uint64_t seed;
 };
 
@@ -73,6 +88,9 @@ struct weir_engine_config {
  * @window: shared with other engines
  * @waiter: its place in the window's line
  * @fragment_bytes: a WR is at most this long
+ * @chain_max: WRs in a batch at most
+ * @sge_max: entries of local memory in a WR at most
+ * @merge: neighbours become one WR
  * @wrs: the WRs that it was given
  * @nr_wrs: how many
  * @free_wrs: those not in flight, chained
@@ -83,6 +101,9 @@ struct weir_engine {
 	struct weir_window *window;
 	struct weir_window_waiter waiter;
 	uint32_t fragment_bytes;
+	uint16_t chain_max;
+	uint8_t sge_max;
+	bool merge;
 	struct weir_wr *wrs;
 	uint32_t nr_wrs;
 	struct weir_wr *free_wrs;
@@ -101,8 +122,8 @@ struct weir_engine {
  * There is nothing to undo: when all its requests have been handed back and
  * weir_engine_next() has returned false, nothing refers to it.
  *
- * Return: 0, or -EINVAL: no WRs, or fragments that are too small, or larger than the
- *	window, so that they could never be posted.
+ * Return: 0, or -EINVAL: no WRs; a setting out of its range; or fragments larger than the
+ *	window, which could never be posted.
  */
 int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
 		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs);

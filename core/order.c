@@ -173,3 +173,9 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
 	}
 	return freed;
 }
+
+struct weir_order_node *weir_order_at(const struct weir_order *o, uint64_t byte,
+				      struct weir_order_node *after)
+{
+	return after ? overlap_after(after, byte, byte) : overlap_within(o->root, byte, byte);
+}

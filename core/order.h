@@ -90,4 +90,16 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
  */
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 
+/**
+ * weir_order_at() - who touches a byte
+ * @o: the order
+ * @byte: a remote address
+ * @after: NULL for the first, or what was returned before, for the next
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: one whose range holds @byte, by where they begin, or NULL.
+ */
+struct weir_order_node *weir_order_at(const struct weir_order *o, uint64_t byte,
+				      struct weir_order_node *after);
+
 #endif

@@ -6,7 +6,8 @@
  * A request lives in the caller's memory from weir_engine_submit() until the
  * engine hands it back in a WEIR_ACTION_DONE. In between the engine owns every
  * field of it. It may become several WRs: it is cut at the fragment size, and
- * each WR takes the channel that has room.
+ * each WR takes the channel that has room. Or it is merged with its neighbours,
+ * and they become one WR.
  */
 #ifndef WEIR_CORE_REQUEST_H
 #define WEIR_CORE_REQUEST_H
@@ -16,6 +17,7 @@
 #include "core/order.h"
 
 #define WEIR_SGE_MAX 8 /* scatter/gather entries of one request */
+#define WEIR_WR_SGE_MAX 32 /* of one WR, which may carry several */
 #define WEIR_NEVER UINT64_MAX
 
 enum weir_op {
@@ -70,6 +72,9 @@ struct weir_sge {
  * @sent: something of it reached a channel, so that it may have taken effect
  * @again: to be posted again from its beginning when @wrs is 0
  * @lost: doing so costs one of @retries
+ * @alone: a WR that it shared was refused: it is merged no more, so that whose fault it was
+ *	shows
+ * @beside: the next of the WR that it shares, which begins where this one ends, or NULL
  */
 struct weir_req {
 	enum weir_op op;
@@ -94,17 +99,21 @@ struct weir_req {
 	bool sent;
 	bool again;
 	bool lost;
+	bool alone;
+	struct weir_req *beside;
 };
 
 /**
  * struct weir_wr - one work request in flight
  * @next: the next of its batch, in posting order
- * @req: the request that it is a part of
- * @offset: where in the request it begins, bytes
+ * @req: the request that it is a part of; or the first of several that it carries whole,
+ *	linked by @beside, in the order of their remote addresses
+ * @offset: where in @req it begins, bytes; its remote address is that of @req and this
  * @length: bytes
  * @channel: where it is posted
+ * @nr_reqs: requests that it carries, at least 1
  * @nr_sge: entries used in @sge
- * @sge: its part of the request's local memory
+ * @sge: the local memory of what it carries
  *
  * Its address is the wr_id that the host posts and finds in the completion.
  */
@@ -114,8 +123,9 @@ struct weir_wr {
 	uint64_t offset;
 	uint32_t length;
 	uint16_t channel;
+	uint16_t nr_reqs;
 	uint8_t nr_sge;
-	struct weir_sge sge[WEIR_SGE_MAX];
+	struct weir_sge sge[WEIR_WR_SGE_MAX];
 };
 
 /**
@@ -125,7 +135,7 @@ struct weir_wr {
  *	-ECONNRESET it was posted, and flushed or failed by the transport. To be reported
  *	            when the channel can no longer reach the peer's memory;
  *	-ENOTCONN   it was never posted: the post failed at it or before it in its chain;
- *	-EACCES     the peer refused the access;
+ *	-EACCES     the peer refused the access, and executes nothing more on this channel;
  *	-EFAULT     local memory was not as registered;
  *	-EIO        the rest.
  */

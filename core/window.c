@@ -64,6 +64,13 @@ void weir_window_leave(struct weir_window_waiter *waiter)
 	waiter->called = false;
 }
 
+bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter)
+{
+	if (weir_list_is_empty(&waiter->link))
+		return false;
+	return !turn_is_of(w, waiter) || !window_fits(w, waiter->bytes);
+}
+
 struct weir_window_waiter *weir_window_call(struct weir_window *w)
 {
 	struct weir_window_waiter *first;

@@ -100,6 +100,17 @@ void weir_window_give(struct weir_window *w, uint32_t bytes);
 void weir_window_leave(struct weir_window_waiter *waiter);
 
 /**
+ * weir_window_must_wait() - whether asking again is useless now
+ * @w: the window
+ * @waiter: who would ask
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: true when @waiter stands in line, and it is another's turn or what it was refused
+ *	still does not fit.
+ */
+bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter);
+
+/**
  * weir_window_call() - whose turn has come
  * @w: the window
  *

@@ -167,6 +167,9 @@ static int engine_init(struct weir_session *session)
 	unsigned int nr_wrs = session->options.channels * session->options.depth;
 	struct weir_engine_config config = {
 		.fragment_bytes = WEIR_FRAGMENT_BYTES,
+		.chain_max = WEIR_BATCH_MAX,
+		.sge_max = WEIR_SGE_MAX,
+		.merge = true,
 		.seed = weir_now_ns(),
 	};
 

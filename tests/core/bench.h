@@ -78,19 +78,29 @@ static inline void bench_pull(struct bench *b)
 	}
 }
 
-/* An engine with a window of @window bytes, fragments of 4 KiB and @channels channels. */
-static inline struct bench *bench_new(uint64_t window, uint16_t channels)
+/* An engine with a window of @window bytes and @channels channels. */
+static inline struct bench *bench_new_with(const struct weir_engine_config *config,
+					   uint64_t window, uint16_t channels)
 {
-	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB };
 	struct bench *b = calloc(1, sizeof(*b));
 	uint16_t i;
 
 	assert_non_null(b);
 	assert_int_equal(weir_window_init(&b->window, window, 1000), 0);
-	assert_int_equal(weir_engine_init(&b->engine, &config, &b->window, b->wrs, BENCH_WRS), 0);
+	assert_int_equal(weir_engine_init(&b->engine, config, &b->window, b->wrs, BENCH_WRS), 0);
 	for (i = 0; i < channels; i++)
 		assert_int_equal(weir_engine_channel_up(&b->engine, i, 64), 0);
 	return b;
+}
+
+/* One with fragments of 4 KiB that chains and does not merge. */
+static inline struct bench *bench_new(uint64_t window, uint16_t channels)
+{
+	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
+							  .chain_max = WEIR_BATCH_MAX,
+							  .sge_max = WEIR_SGE_MAX };
+
+	return bench_new_with(&config, window, channels);
 }
 
 /* Ends a test: everything that was in flight must have been given back. */

@@ -47,6 +47,8 @@ OUTCOMES = {
     "never posted": (-errno.ENOTCONN, False),
     "refused": (-errno.EACCES, False),
     "failed": (-errno.EIO, False),
+    "local fault": (-errno.EFAULT, False),
+    "local fault in the middle": (-errno.EFAULT, True),
 }
 # Mostly they succeed, or there would be little left to see.
 outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OUTCOMES)))
@@ -61,6 +63,7 @@ class Request:
         self.status = None
         self.seen = {}  # cell: the value that was there when it took effect
         self.is_unknown = False  # a part that changes memory was lost on its way
+        self.is_guilty = False  # a part of it alone was refused, or all that it was merged with
 
     def effect(self, value):
         """The value of a cell after it."""
@@ -76,15 +79,18 @@ class Request:
 class Engines(RuleBasedStateMachine):
     library = None
 
-    @initialize(window=st.integers(1, 6), wrs=st.integers(1, 30), depth=st.integers(1, 8),
-                channels=st.integers(1, CHANNELS), seed=st.integers(0, 2**64 - 1))
-    def begin(self, window, wrs, depth, channels, seed):
+    @initialize(window=st.integers(1, 20), wrs=st.integers(1, 30), depth=st.integers(1, 8),
+                channels=st.integers(1, CHANNELS), chain_max=st.sampled_from([0, 0, 1, 3]),
+                sge_max=st.sampled_from([0, 8, 9, 32, 32]), seed=st.integers(0, 2**64 - 1))
+    def begin(self, window, wrs, depth, channels, chain_max, sge_max, seed):
         lib = self.library
-        self.sim = ffi.gc(lib.sim_new(window * FRAGMENT, wrs, depth, seed), lib.sim_free)
+        self.sim = ffi.gc(lib.sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
+                          lib.sim_free)
         self.memory = [[0] * CELLS for _ in range(ENGINES)]
         self.requests = [[] for _ in range(ENGINES)]
         self.by_number = {}
         self.now = 0
+        self.held = False
         for engine in range(ENGINES):
             for channel in range(channels):
                 assert lib.sim_channel_up(self.sim, engine, channel) == 0
@@ -98,15 +104,24 @@ class Engines(RuleBasedStateMachine):
                 assert request.status is None, "each request is done once"
                 request.status = event.status
 
+    def carried(self, wr):
+        """What a WR carries: a part of each of one or more requests."""
+        count = self.library.sim_carried(self.sim, wr.wr, 0, ffi.new("struct sim_event *"))
+        parts = [ffi.new("struct sim_event *") for _ in range(count)]
+        for index, part in enumerate(parts):
+            self.library.sim_carried(self.sim, wr.wr, index, part)
+        return parts
+
     def take_effect(self, wr):
-        request = self.by_number[wr.req]
-        memory = self.memory[wr.engine]
-        if request.op in (SEND, BARRIER):
-            return
-        begin = request.cells[0] + wr.offset // CELL
-        for cell in range(begin, begin + (wr.length + CELL - 1) // CELL):
-            request.seen[cell] = memory[cell]
-            memory[cell] = request.effect(memory[cell])
+        for part in self.carried(wr):
+            request = self.by_number[part.req]
+            memory = self.memory[part.engine]
+            if request.op in (SEND, BARRIER):
+                continue
+            begin = request.cells[0] + part.offset // CELL
+            for cell in range(begin, begin + (part.length + CELL - 1) // CELL):
+                request.seen[cell] = memory[cell]
+                memory[cell] = request.effect(memory[cell])
 
     # What happens to them.
 
@@ -133,6 +148,18 @@ class Engines(RuleBasedStateMachine):
         assert number == request.number
         self.requests[engine].append(request)
 
+    @rule(engine=st.integers(0, ENGINES - 1), op=st.sampled_from([READ, WRITE]),
+          first=st.integers(0, CELLS - 24), cells=st.lists(st.sampled_from([1, 2, 9]), min_size=4,
+                                                           max_size=4),
+          turns=st.permutations(range(4)), retries=st.integers(0, 1))
+    def submit_neighbours(self, engine, op, first, cells, turns, retries):
+        held = self.held
+        self.gather(True)
+        for turn in turns:
+            begin = min(first + sum(cells[:turn]), CELLS - 1)
+            self.submit(engine, op, begin, cells[turn], retries, None, 0)
+        self.gather(held)
+
     @rule(index=st.integers(0, 200), outcome=outcomes)
     def complete(self, index, outcome):
         wr = ffi.new("struct sim_event *")
@@ -143,9 +170,18 @@ class Engines(RuleBasedStateMachine):
         status, happened = OUTCOMES[outcome]
         if happened:
             self.take_effect(wr)
-        request = self.by_number[wr.req]
-        request.is_unknown |= status == -errno.ECONNRESET and request.op != READ
+        parts = self.carried(wr)
+        for part in parts:
+            request = self.by_number[part.req]
+            changes = request.op != READ
+            request.is_unknown |= changes and status in (-errno.ECONNRESET, -errno.EFAULT)
+            request.is_guilty |= len(parts) == 1 or (changes and status == -errno.EFAULT)
         self.library.sim_complete(self.sim, wr.wr, status)
+
+    @rule(held=st.booleans())
+    def gather(self, held):
+        self.held = held
+        self.library.sim_hold(self.sim, held)
 
     @rule(back=st.integers(0, 10))
     def cancel(self, back):
@@ -153,7 +189,7 @@ class Engines(RuleBasedStateMachine):
         rc = self.library.sim_cancel(self.sim, number)
         assert rc in (0, -errno.EINPROGRESS, -errno.ENOENT)
         self.take_events()
-        if rc == 0:
+        if rc == 0 and not self.held:
             assert self.by_number[number].status == -errno.ECANCELED
 
     @rule(passed=st.integers(1, 30))
@@ -181,6 +217,8 @@ class Engines(RuleBasedStateMachine):
 
     def finish(self):
         wr = ffi.new("struct sim_event *")
+        self.gather(False)
+        self.keeps_its_promises()
         while self.library.sim_in_flight(self.sim, 0, wr):
             self.take_effect(wr)
             self.library.sim_complete(self.sim, wr.wr, 0)
@@ -201,6 +239,8 @@ def one_at_a_time(requests):
     memory = [0] * CELLS
     for request in requests:
         assert request.status is not None, "every request is done in the end"
+        if request.status in (-errno.EACCES, -errno.EFAULT):
+            assert request.is_guilty, "none is condemned with those it was merged with"
         if request.status in (-errno.ENOTCONN, -errno.ECANCELED):
             assert not request.seen, "nothing was sent of it"
         if request.is_unknown:

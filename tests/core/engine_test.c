@@ -67,7 +67,9 @@ static void submits(void **state)
 
 static void refuses_settings(void **state)
 {
-	struct weir_engine_config config = { .fragment_bytes = WEIR_FRAGMENT_BYTES_MIN };
+	struct weir_engine_config config = { .fragment_bytes = WEIR_FRAGMENT_BYTES_MIN,
+					     .chain_max = 1,
+					     .sge_max = WEIR_SGE_MAX };
 	struct weir_window w;
 	struct weir_engine e;
 	struct weir_wr wr;
@@ -81,6 +83,16 @@ static void refuses_settings(void **state)
 	config.fragment_bytes = 8 * KIB + 1;
 	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
 	config.fragment_bytes = WEIR_FRAGMENT_BYTES_MIN - 1;
+	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
+	config.fragment_bytes = WEIR_FRAGMENT_BYTES_MIN;
+	config.chain_max = 0;
+	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
+	config.chain_max = WEIR_BATCH_MAX + 1;
+	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
+	config.chain_max = WEIR_BATCH_MAX;
+	config.sge_max = WEIR_SGE_MAX - 1;
+	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
+	config.sge_max = WEIR_WR_SGE_MAX + 1;
 	assert_int_equal(weir_engine_init(&e, &config, &w, &wr, 1), -EINVAL);
 	assert_int_equal(weir_engine_channel_up(&e, WEIR_CHANNEL_MAX, 1), -EINVAL);
 	assert_int_equal(weir_engine_channel_up(&e, 0, 0), -EINVAL);

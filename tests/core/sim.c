@@ -3,9 +3,11 @@
 #include <stdlib.h>
 
 #include "core/engine.h"
+#include "core/merge.h"
 #include "tests/core/sim.h"
 
 #define MEMORY 0x100000ull /* where each request's local memory begins, times its number */
+#define MIRROR 0x70000000ull /* local memory that lies as the remote one does */
 
 struct sim_req {
 	struct weir_req req;
@@ -21,6 +23,8 @@ struct sim {
 	bool flying[SIM_ENGINES * SIM_WRS];
 	bool is_up[SIM_ENGINES][SIM_CHANNELS];
 	bool woken[SIM_ENGINES];
+	bool held;
+	struct weir_engine_config config;
 	uint32_t depth;
 	uint64_t now_ns;
 	int barriers[SIM_ENGINES];
@@ -60,11 +64,6 @@ static void tell(struct sim *s, struct sim_event event)
 	s->events[s->nr_events++] = event;
 }
 
-static struct sim_req *sim_req_of(const struct weir_wr *wr)
-{
-	return container_of(wr->req, struct sim_req, req);
-}
-
 static int number_of(const struct sim *s, const struct weir_req *req)
 {
 	int i;
@@ -87,9 +86,9 @@ static bool orders(const struct weir_req *a, const struct weir_req *b)
 	       a->remote < b->remote + b->length && b->remote < a->remote + a->length;
 }
 
-static void check_order(const struct sim *s, const struct weir_wr *wr)
+static void check_order_of(const struct sim *s, const struct weir_req *req)
 {
-	const struct sim_req *mine = sim_req_of(wr);
+	const struct sim_req *mine = container_of(req, struct sim_req, req);
 	int i;
 
 	for (i = 0; i < s->nr_reqs; i++) {
@@ -99,7 +98,7 @@ static void check_order(const struct sim *s, const struct weir_wr *wr)
 			continue;
 		if (other->engine != mine->engine || other->req.state == WEIR_REQ_DONE)
 			continue;
-		if (i < number_of(s, wr->req))
+		if (i < number_of(s, req))
 			expect(!orders(&other->as_submitted, &mine->as_submitted),
 			       "nothing is posted before an earlier one that it conflicts with is "
 			       "done");
@@ -108,18 +107,141 @@ static void check_order(const struct sim *s, const struct weir_wr *wr)
 	}
 }
 
+static void check_order(const struct sim *s, const struct weir_wr *wr)
+{
+	const struct weir_req *req;
+
+	for (req = wr->req; req; req = req->beside)
+		check_order_of(s, req);
+}
+
+/* What is left, from @offset on, of the entry that this falls in, of some laid end to end. */
+static struct weir_sge rest_at(const struct weir_sge *sge, int count, uint64_t offset)
+{
+	for (; count--; sge++) {
+		if (offset < sge->length)
+			return (struct weir_sge){ sge->addr + offset,
+						  sge->length - (uint32_t)offset, sge->lkey };
+		offset -= sge->length;
+	}
+	return (struct weir_sge){ 0 };
+}
+
+/* What of @wr's bytes from @at on belongs to @req, from @offset on. */
+static void check_part(const struct weir_wr *wr, uint64_t at, const struct weir_req *req,
+		       uint64_t offset, uint64_t length)
+{
+	const struct weir_req *as = &container_of(req, struct sim_req, req)->as_submitted;
+	uint64_t i;
+
+	for (i = 0; i < length;) {
+		struct weir_sge is = rest_at(wr->sge, wr->nr_sge, at + i);
+		struct weir_sge should = rest_at(as->sge, as->nr_sge, offset + i);
+
+		expect(is.length && is.addr == should.addr && is.lkey == should.lkey,
+		       "each WR has its part of the local memory");
+		if (!is.length)
+			return;
+		i += is.length < should.length ? is.length : should.length;
+	}
+}
+
 static void check_local_memory(const struct sim *s, const struct weir_wr *wr)
 {
-	uint64_t at = MEMORY * (number_of(s, wr->req) + 1ull) + wr->offset;
-	uint32_t sum = 0;
-	int i;
+	const struct weir_req *req;
+	uint64_t at = 0;
+	uint32_t i, sum = 0;
 
-	for (i = 0; i < wr->nr_sge; i++) {
-		expect(wr->sge[i].addr == at + sum, "each WR has its part of the local memory");
+	for (i = 0; i < wr->nr_sge; i++)
 		sum += wr->sge[i].length;
-	}
 	expect(sum == wr->length, "the pieces of a WR add up to its length");
 	expect(wr->length <= SIM_FRAGMENT, "no WR is longer than a fragment");
+	expect(wr->nr_sge <= s->config.sge_max, "no WR has more pieces than the device takes");
+	if (wr->nr_reqs == 1) {
+		check_part(wr, 0, wr->req, wr->offset, wr->length);
+		return;
+	}
+	for (req = wr->req; req; at += req->length, req = req->beside)
+		check_part(wr, at, req, 0, req->length);
+	expect(at == wr->length, "a merged WR is as long as its requests");
+}
+
+static void check_merged(const struct sim *s, const struct weir_wr *wr)
+{
+	const struct weir_req *first = wr->req, *req;
+	uint64_t at = first->remote;
+	int count = 0;
+
+	for (req = first; req; at += req->length, req = req->beside, count++) {
+		expect(req->op == first->op && req->rkey == first->rkey,
+		       "a merged WR does one thing to one region");
+		expect(req->remote == at || wr->nr_reqs == 1, "merged requests lie side by side");
+		expect(req->wrs == 1 || wr->nr_reqs == 1, "what is merged is posted nowhere else");
+		expect(!req->alone || wr->nr_reqs == 1, "what was refused is tried alone");
+	}
+	expect(count == wr->nr_reqs, "a WR counts its requests");
+	if (count == 1)
+		return;
+	expect(s->config.merge, "nothing is merged that should not be");
+	expect(first->op == WEIR_OP_READ || first->op == WEIR_OP_WRITE, "atomics are not merged");
+	expect(!wr->offset, "only whole requests are merged");
+}
+
+static bool is_whole(const struct weir_wr *wr)
+{
+	return wr->nr_reqs > 1 || (wr->length == wr->req->length && !wr->req->alone);
+}
+
+static uint64_t begin_of(const struct weir_wr *wr)
+{
+	return wr->req->remote + wr->offset;
+}
+
+/* How many requests were looked at, at most, for the neighbours of @a. */
+static int crowd_at(const struct sim *s, int engine, uint64_t byte)
+{
+	int i, count = 0;
+
+	for (i = 0; i < s->nr_reqs; i++) {
+		const struct sim_req *r = s->reqs[i];
+
+		count += r && r->engine == engine && r->req.remote <= byte &&
+			 byte - r->req.remote < r->req.length;
+	}
+	return count;
+}
+
+/* No two of a batch could have been one. */
+static void check_pieces(const struct sim *s, int engine, const struct weir_wr *a,
+			 const struct weir_wr *b)
+{
+	uint64_t share = s->window.bytes_max / 4;
+	uint64_t bytes_max = share < SIM_FRAGMENT ? share : SIM_FRAGMENT;
+
+	if (begin_of(a) + a->length != begin_of(b) || a->req->op != b->req->op ||
+	    a->req->rkey != b->req->rkey || a->req->op > WEIR_OP_WRITE)
+		return;
+	if (!is_whole(a) || !is_whole(b) || a->length + b->length > bytes_max ||
+	    a->nr_sge + b->nr_sge > s->config.sge_max)
+		return;
+	if (crowd_at(s, engine, begin_of(b)) > WEIR_MERGE_LOOKS_MAX ||
+	    crowd_at(s, engine, begin_of(b) - 1) > WEIR_MERGE_LOOKS_MAX)
+		return;
+	expect(!s->config.merge, "what lies side by side is posted as one");
+}
+
+static void check_batch(const struct sim *s, int engine, const struct weir_action *a)
+{
+	const struct weir_wr *one, *other;
+
+	expect(a->count >= 1 && a->count <= s->config.chain_max, "a batch has its bounds");
+	for (one = a->wr; one; one = one->next) {
+		check_order(s, one);
+		check_merged(s, one);
+		check_local_memory(s, one);
+		for (other = a->wr; other; other = other->next)
+			check_pieces(s, engine, one, other);
+	}
 }
 
 static void check_counts(const struct sim *s)
@@ -157,25 +279,56 @@ static void check_progress(const struct sim *s)
 
 /* The host's pump. */
 
+int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part)
+{
+	const struct weir_wr *w = &s->wr[wr];
+	const struct weir_req *req = w->req;
+
+	for (; req && index--;)
+		req = req->beside;
+	if (req)
+		*part = (struct sim_event){ SIM_POSTED, wr / SIM_WRS,
+					    wr,		number_of(s, req),
+					    w->channel, 0,
+					    w->offset,	w->nr_reqs > 1 ? (uint32_t)req->length
+								       : w->length };
+	return w->nr_reqs;
+}
+
+static void tell_carried(struct sim *s, int wr)
+{
+	struct sim_event part;
+	int i;
+
+	for (i = 0; i < sim_carried(s, wr, i, &part); i++)
+		tell(s, part);
+}
+
 static void post(struct sim *s, int engine, const struct weir_action *a)
 {
 	struct weir_wr *wr = a->wr;
 	int count = 0;
 
 	expect(s->is_up[engine][a->channel], "nothing is posted on a channel that is down");
-	expect(a->count >= 1 && a->count <= WEIR_BATCH_MAX, "a batch has its bounds");
+	check_batch(s, engine, a);
 	for (; wr; wr = wr->next, count++) {
 		int i = (int)(wr - s->wr);
 
 		expect(!s->flying[i], "a WR in flight is not used again");
 		expect(wr->channel == a->channel, "a batch goes to one channel");
 		s->flying[i] = true;
-		check_order(s, wr);
-		check_local_memory(s, wr);
-		tell(s, (struct sim_event){ SIM_POSTED, engine, i, number_of(s, wr->req),
-					    wr->channel, 0, wr->offset, wr->length });
+		tell_carried(s, i);
 	}
 	expect(count == a->count, "a batch is as long as it says");
+}
+
+static bool carries(const struct weir_wr *wr, const struct weir_req *req)
+{
+	const struct weir_req *carried = wr->req;
+
+	while (carried && carried != req)
+		carried = carried->beside;
+	return carried;
 }
 
 static void hand_back(struct sim *s, int engine, struct weir_req *req)
@@ -185,7 +338,7 @@ static void hand_back(struct sim *s, int engine, struct weir_req *req)
 	if (number < 0)
 		return;
 	for (i = 0; i < SIM_ENGINES * SIM_WRS; i++)
-		expect(!s->flying[i] || s->wr[i].req != req,
+		expect(!s->flying[i] || !carries(&s->wr[i], req),
 		       "a request is handed back with nothing in flight");
 	expect(s->reqs[number]->engine == engine, "a request comes back where it was submitted");
 	tell(s, (struct sim_event){ SIM_DONE, engine, -1, number, -1, req->status, 0, 0 });
@@ -218,6 +371,8 @@ static void pump(struct sim *s, int engine)
 	int i;
 
 	s->woken[engine] = true;
+	if (s->held)
+		return;
 	for (i = 0; i < SIM_ENGINES; i++) {
 		if (!s->woken[i])
 			continue;
@@ -230,17 +385,30 @@ static void pump(struct sim *s, int engine)
 	check_progress(s);
 }
 
-struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint64_t seed)
+void sim_hold(struct sim *s, int held)
 {
-	const struct weir_engine_config config = { SIM_FRAGMENT, seed };
+	s->held = held;
+	pump(s, 0);
+}
+
+struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
+		    uint32_t sge_max, uint64_t seed)
+{
 	struct sim *s = must_allocate(calloc(1, sizeof(*s)));
 	int i;
 
 	broken = NULL;
 	s->depth = depth;
+	s->config = (struct weir_engine_config){
+		.fragment_bytes = SIM_FRAGMENT,
+		.chain_max = chain_max ? (uint16_t)chain_max : WEIR_BATCH_MAX,
+		.sge_max = sge_max ? (uint8_t)sge_max : WEIR_SGE_MAX,
+		.merge = sge_max,
+		.seed = seed,
+	};
 	expect(!weir_window_init(&s->window, window_bytes, window_wrs), "the window is possible");
 	for (i = 0; i < SIM_ENGINES; i++)
-		expect(!weir_engine_init(&s->engine[i], &config, &s->window, &s->wr[i * SIM_WRS],
+		expect(!weir_engine_init(&s->engine[i], &s->config, &s->window, &s->wr[i * SIM_WRS],
 					 SIM_WRS),
 		       "the settings are possible");
 	return s;
@@ -256,12 +424,23 @@ void sim_free(struct sim *s)
 	free(s);
 }
 
-/* Local memory in up to three pieces, one right behind the other. */
+/*
+ * Local memory: it goes on where that of its neighbour ends, under one of two keys, or lies
+ * apart from all others, in one piece or in up to three.
+ */
 static void lay_out(struct weir_req *req, int number)
 {
 	uint64_t at = MEMORY * (number + 1ull);
 	uint32_t left = (uint32_t)req->length;
+	int kind = number % 5;
 
+	if (kind && left) {
+		req->nr_sge = 1;
+		req->sge[0].addr = kind == 1 ? at : MIRROR + req->remote;
+		req->sge[0].length = left;
+		req->sge[0].lkey = kind == 2 ? 8 : 9;
+		return;
+	}
 	while (left) {
 		uint32_t length =
 			req->nr_sge == 2 || req->op > WEIR_OP_WRITE ? left : (left + 1) / 2;
@@ -277,7 +456,7 @@ static bool is_alone(const struct sim *s, int engine)
 {
 	int i;
 
-	if (!weir_list_is_empty(&s->window.line))
+	if (s->held || !weir_list_is_empty(&s->window.line))
 		return false;
 	for (i = 0; i < SIM_ENGINES * SIM_WRS; i++) {
 		if (s->flying[i])
@@ -396,15 +575,10 @@ int sim_in_flight(const struct sim *s, int index, struct sim_event *wr)
 	int i, count = 0;
 
 	for (i = 0; i < SIM_ENGINES * SIM_WRS; i++) {
-		const struct weir_wr *w = &s->wr[i];
-
 		if (!s->flying[i])
 			continue;
 		if (count++ == index)
-			*wr = (struct sim_event){ SIM_POSTED, i / SIM_WRS,
-						  i,	      number_of(s, w->req),
-						  w->channel, 0,
-						  w->offset,  w->length };
+			sim_carried(s, i, 0, wr);
 	}
 	return count;
 }

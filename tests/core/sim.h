@@ -6,7 +6,9 @@
  *
  *  - no two WRs in flight whose requests conflict, and none past a barrier;
  *  - channels and the window hold no more than they may, and count right;
- *  - a WR carries the local memory that belongs to its part of the request;
+ *  - a WR carries the local memory that belongs to its part of the request, or to the
+ *    requests merged into it, which lie side by side;
+ *  - nothing that could have been merged is posted in pieces, nor chained unless it may be;
  *  - each request is handed back once, with none of its WRs in flight;
  *  - when nothing is left to do, something is in flight or everything is done;
  *  - a request that comes alone is posted at once, alone.
@@ -26,7 +28,7 @@
 
 enum sim_event_type {
 	SIM_NOTHING,
-	SIM_POSTED, /* one WR: @wr, @req, @offset, @length, @channel */
+	SIM_POSTED, /* what a WR carries of one request: @wr, @req, @offset, @length, @channel */
 	SIM_DONE, /* @req, @status */
 	SIM_FAILED, /* @channel */
 };
@@ -47,7 +49,9 @@ struct sim;
 /* The first promise that was broken since sim_new(), or NULL. */
 const char *sim_broken(void);
 
-struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint64_t seed);
+/* @chain_max 0: as the core's maximum; @sge_max 0: no merging. */
+struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
+		    uint32_t sge_max, uint64_t seed);
 void sim_free(struct sim *s);
 
 /* The events. Each pulls until the engines say no more; read what came with sim_event(). */
@@ -59,11 +63,17 @@ void sim_expire(struct sim *s, uint64_t now_ns);
 int sim_channel_up(struct sim *s, int engine, int channel);
 void sim_channel_down(struct sim *s, int engine, int channel);
 
+/* While @held nothing is pulled, as while a host takes what has gathered in its inbox. */
+void sim_hold(struct sim *s, int held);
+
 /* The next of what happened, SIM_NOTHING at the end. */
 struct sim_event sim_event(struct sim *s);
 
-/* The number of WRs in flight; @wr becomes one of them, the @index-th. */
+/* The number of WRs in flight; @wr becomes one of them, the @index-th: the first it carries. */
 int sim_in_flight(const struct sim *s, int index, struct sim_event *wr);
+
+/* The number of requests that a WR in flight carries; @part becomes one, the @index-th. */
+int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part);
 
 /* Requests that have not been handed back. */
 int sim_undone(const struct sim *s);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Fuzzes the engine with sequences of events. The first four bytes choose the window and
- * the channels, then each event is four bytes; the simulated host checks every step.
+ * Fuzzes the engine with sequences of events. The first six bytes choose the window, the
+ * channels and how it batches, then each event is four bytes; the simulated host checks every step.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,12 +12,13 @@
 
 #include "tests/core/sim.h"
 
+#define SETTINGS 6
 #define EVENTS_MAX 1000
 #define NEVER UINT64_MAX
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const int statuses[] = { 0, 0, 0, 0, -ECONNRESET, -ENOTCONN, -EACCES, -EIO };
+static const int statuses[] = { 0, 0, 0, 0, -ECONNRESET, -ENOTCONN, -EACCES, -EFAULT, -EIO };
 
 struct run {
 	struct sim *sim;
@@ -27,10 +29,14 @@ struct run {
 static void submit(struct run *run, int engine, const uint8_t *byte)
 {
 	int op = byte[1] % 6;
-	uint32_t length = op == 2 || op == 3 ? 8 : 1 + 97u * byte[3];
+	bool in_pages = byte[0] & 1; /* where neighbours meet */
+	uint64_t remote = in_pages ? 512ull * (byte[2] % 16) : 64ull * byte[2];
+	uint32_t length = in_pages ? 512u * (1 + byte[3] % 2) : 1 + 97u * byte[3];
 	uint64_t deadline_ns = byte[1] & 0x80 ? run->now_ns + 1 + byte[2] % 16 : NEVER;
 
-	if (sim_submit(run->sim, engine, op, 64ull * byte[2], length, byte[1] >> 5 & 3,
+	if (op == 2 || op == 3)
+		length = 8;
+	if (sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3,
 		       deadline_ns) >= 0)
 		run->submitted++;
 }
@@ -65,12 +71,14 @@ static void step(struct run *run, const uint8_t *byte)
 		sim_expire(run->sim, run->now_ns);
 		break;
 	case 4:
+		sim_hold(run->sim, byte[1] % 2);
+		break;
 	case 5:
 	case 6:
 	case 7:
 	case 8:
 	case 9:
-		complete(run, byte[1], statuses[byte[2] % 8]);
+		complete(run, byte[1], statuses[byte[2] % (sizeof(statuses) / sizeof(*statuses))]);
 		break;
 	default:
 		submit(run, engine, byte);
@@ -89,6 +97,7 @@ static void finish(struct run *run)
 {
 	struct sim_event wr;
 
+	sim_hold(run->sim, 0);
 	while (sim_in_flight(run->sim, 0, &wr)) {
 		complete(run, 0, 0);
 		check();
@@ -104,15 +113,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct run run = { 0 };
 	size_t i;
 
-	if (size < 4)
+	if (size < SETTINGS)
 		return 0;
-	run.sim = sim_new((1 + data[0] % 8) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
-			  1 + data[2] % 8, data[3]);
+	run.sim = sim_new((1 + data[0] % 32) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
+			  1 + data[2] % 8, data[4] % 32, data[5] % 2 ? 8 + data[5] % 25 : 0, data[3]);
 	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
 		if (data[3] % SIM_CHANNELS >= (int)(i % SIM_CHANNELS))
 			sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
 	}
-	for (i = 4; i + 4 <= size && i / 4 <= EVENTS_MAX; i += 4) {
+	for (i = SETTINGS; i + 4 <= size && i / 4 <= EVENTS_MAX; i += 4) {
 		step(&run, data + i);
 		check();
 		while (sim_event(run.sim).type != SIM_NOTHING)
