@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Any bytes off a connection manager's socket are refused, or are a message that means the same
- * when it is sent on.
+ * when it is sent on. The input is tried as it is, and as a change to a message of each kind: what
+ * is made up seldom begins like one.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -10,9 +11,12 @@
 
 #include "softnic/cm_msg.h"
 
+enum { CHANGES_MAX = 4 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Return: was it a message? */
+static int check(const uint8_t *data, size_t size)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
 	struct cm_msg msg, again;
@@ -25,5 +29,45 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(len == size);
 	assert(!cm_msg_decode(&again, buf, len));
 	assert(!memcmp(&msg, &again, sizeof(msg)));
+	return 1;
+}
+
+/* A good message; its fields come from the input as far as they are free. */
+static size_t make(enum cm_msg_type type, const uint8_t *data, size_t size, uint8_t *buf)
+{
+	struct cm_msg msg = { .type = type, .src.sa.sa_family = AF_INET,
+			      .dst.sa.sa_family = AF_INET6 };
+	size_t len = size < cm_msg_private_max(type) ? size : cm_msg_private_max(type);
+
+	if (size >= 4)
+		memcpy(&msg.ece_options, data, 4);
+	msg.qp_num = msg.ece_options & 0xffffff;
+	msg.private_len = (uint8_t)len;
+	memcpy(msg.private_data, data, len);
+	return cm_msg_encode(&msg, buf);
+}
+
+static void change(const uint8_t *data, size_t size, uint8_t *buf, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i + 2 < size && i < CHANGES_MAX * 3; i += 3)
+		buf[(data[i] << 8 | data[i + 1]) % len] ^= data[i + 2];
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t buf[CM_MSG_BYTES_MAX];
+	enum cm_msg_type type;
+	size_t len;
+
+	check(data, size);
+	for (type = CM_MSG_REQ; type <= CM_MSG_SIDR_REP; type++) {
+		len = make(type, data, size, buf);
+		assert(check(buf, len));
+		change(data, size, buf, len);
+		check(buf, len);
+		check(buf, size % (len + 1));
+	}
 	return 0;
 }

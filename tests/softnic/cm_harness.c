@@ -91,10 +91,15 @@ void resolve(struct ends *e, const char *text, uint16_t port)
 void resolve_to(struct ends *e, struct sockaddr *sa)
 {
 	assert_int_equal(rdma_create_id(e->a_channel, &e->a, e, RDMA_PS_TCP), 0);
-	assert_int_equal(rdma_resolve_addr(e->a, NULL, sa, 1000), 0);
-	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
-	assert_int_equal(rdma_resolve_route(e->a, 1000), 0);
-	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
+	resolve_id(e->a, sa);
+}
+
+void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa)
+{
+	assert_int_equal(rdma_resolve_addr(id, NULL, sa, 1000), 0);
+	assert_int_equal(expect(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	assert_int_equal(expect(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
 }
 
 void create_qp(struct rdma_cm_id *id)

@@ -50,6 +50,9 @@ void resolve(struct ends *e, const char *text, uint16_t port);
 
 void resolve_to(struct ends *e, struct sockaddr *sa);
 
+/* The same for an id that exists. */
+void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa);
+
 /* A small RC QP on an id. */
 void create_qp(struct rdma_cm_id *id);
 
