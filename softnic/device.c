@@ -17,6 +17,7 @@
 #include "query.h"
 #include "recv.h"
 #include "req.h"
+#include "srq.h"
 
 #undef ibv_get_device_list
 
@@ -126,6 +127,7 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	ibv->ops.req_notify_cq = cq_arm;
 	ibv->ops.post_send = req_post;
 	ibv->ops.post_recv = recv_post;
+	ibv->ops.post_srq_recv = srq_post;
 	ibv->cmd_fd = -1;
 	ibv->num_comp_vectors = cpus > 0 ? cpus : 1;
 	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;

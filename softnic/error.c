@@ -15,6 +15,7 @@
 #include "recv.h"
 #include "req.h"
 #include "serve.h"
+#include "srq.h"
 
 #define PATIENCE_NS 2000000000ull
 #define LOOK_AGAIN_NS 1000000ull
@@ -57,7 +58,7 @@ static void look_again(struct softnic_timer *t)
 	bool left = has_left(qp, qp->error_guard, qp->error_ns);
 
 	pthread_mutex_lock(&qp->lock);
-	if (qp->state == IBV_QPS_ERR && !load_relaxed(&qp->rq.flushing)) {
+	if (qp->state == IBV_QPS_ERR && !load_relaxed(&qp->arrivals.flushing)) {
 		if (left)
 			recv_flush(qp);
 		else
@@ -128,6 +129,7 @@ void qp_guest_ended(struct guest *guest)
 		if (!qp || qp->guest != guest)
 			continue;
 		qp->guest = NULL;
+		srq_check_limit(qp);	/* it may have died about to tell */
 		peer_died(qp);
 		/* Whatever state that found: our own flush may have come when the arm was taken. */
 		cq_ring_anyway(to_cq(qp->ibv.recv_cq));

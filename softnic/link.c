@@ -49,6 +49,8 @@ void qp_unlink(struct qp *qp)
 	peer_put(r->peer);
 	if (r->shared)
 		munmap(r->shared, r->size);
+	if (r->srq)
+		munmap(r->srq, r->srq_size);
 	if (r->channel_fd >= 0)
 		close(r->channel_fd);
 	*r = (struct remote){ .channel_fd = -1 };
@@ -56,25 +58,48 @@ void qp_unlink(struct qp *qp)
 }
 
 /* Sizes are read once: the peer's program may change them any time. */
-static int check(struct remote *r, const struct shared_qp *s, size_t size)
+static int check(struct remote *r, const struct shared_qp *s)
 {
-	uint32_t rq_size = s->rq_size, rq_sges = s->rq_sges, cq = s->recv_cq;
+	uint32_t cq = load_relaxed(&s->recv_cq);
 
 	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
 		return -EPROTO;
 	if (load_acquire(&s->state) == SHARED_QP_GONE)
 		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
-	if (rq_size > SHARED_WRS_MAX || (rq_size & (rq_size - 1)) || rq_sges > SHARED_SGES_MAX ||
-	    cq >= SHARED_CQS || shared_qp_size(rq_size, rq_sges) > size)
+	if (cq >= SHARED_CQS)
 		return -EPROTO;
-	r->rq_size = rq_size;
-	r->rq_sges = rq_sges;
 	r->cq = &r->peer->bell->cqs[cq];
 	return 0;
 }
 
+/* Arrivals, then the receive queue, unless that is an SRQ. */
+static int map_receives(struct remote *r, struct shared_qp *s, size_t size, int srq_fd)
+{
+	size_t room = size - sizeof(*s);
+	int err;
+
+	err = arrivals_map(&r->arrivals, s->rest, room, load_relaxed(&s->arrivals));
+	if (err)
+		return err;
+	room -= arrivals_bytes(r->arrivals.size);
+	if (srq_fd < 0)
+		return rq_map(&r->rq, s->rest + arrivals_bytes(r->arrivals.size), room);
+	err = shared_map(srq_fd, sizeof(struct shared_rq), PROT_READ | PROT_WRITE, &r->srq,
+			 &r->srq_size);
+	if (err)
+		return err;
+	err = rq_map(&r->rq, r->srq, r->srq_size);
+	if (err) {
+		munmap(r->srq, r->srq_size);
+		r->srq = NULL;
+	}
+	return err;
+}
+
 static int adopt(struct qp *qp, const struct message *m, int *fds)
 {
+	int *channel_fd = m->has & HAS_CHANNEL ? &fds[1] : NULL;
+	int *srq_fd = m->has & HAS_SRQ ? &fds[channel_fd ? 2 : 1] : NULL;
 	struct remote *r = &qp->remote;
 	size_t size;
 	void *map;
@@ -83,16 +108,18 @@ static int adopt(struct qp *qp, const struct message *m, int *fds)
 	err = shared_map(fds[0], sizeof(struct shared_qp), PROT_READ | PROT_WRITE, &map, &size);
 	if (err)
 		return err;
-	err = check(r, map, size);
+	err = check(r, map);
+	if (!err)
+		err = map_receives(r, map, size, srq_fd ? *srq_fd : -1);
 	if (err) {
 		munmap(map, size);
 		return err;
 	}
 	r->shared = map;
 	r->size = size;
-	if (m->has_channel) {
-		r->channel_fd = fds[1];
-		fds[1] = -1;
+	if (channel_fd) {
+		r->channel_fd = *channel_fd;
+		*channel_fd = -1;
 	}
 	return 0;
 }

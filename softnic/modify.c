@@ -134,12 +134,12 @@ static int reset(struct qp *qp)
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);
 	qp_unlink(qp);
+	recv_forget(qp);
 	qp_segment_destroy(&qp->segment);
-	qp->segment = fresh;
+	qp_segment_use(qp, &fresh);
 	qp->guest = NULL;
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	req_reset(qp);
-	recv_reset(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 	cq_add(to_cq(qp->ibv.send_cq), &qp->sends);

@@ -14,24 +14,18 @@
 #include "qp_ex.h"
 #include "recv.h"
 #include "req.h"
-
-static uint32_t power_of_two(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return n ? p : 0;
-}
+#include "srq.h"
 
 static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
-	if (init->qp_type != IBV_QPT_RC || init->srq)
+	if (init->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
 	    init->recv_cq->context != pd->context)
+		return EINVAL;
+	if (init->srq && init->srq->context != pd->context)
 		return EINVAL;
 	if (cap->max_send_wr > SHARED_WRS_MAX || cap->max_recv_wr > SHARED_WRS_MAX ||
 	    cap->max_send_sge > SHARED_SGES_MAX || cap->max_recv_sge > SHARED_SGES_MAX ||
@@ -49,7 +43,10 @@ static void grant_inline(struct ibv_qp_cap *cap)
 
 int qp_segment_create(const struct qp *qp, struct segment *segment)
 {
-	size_t size = shared_qp_size(qp->rq.size, qp->rq.max_sge);
+	const struct recv_queue *own = &qp->own_rq;
+	uint32_t arrivals = arrivals_size_for(qp->rq->ring.size);
+	size_t size = sizeof(struct shared_qp) + arrivals_bytes(arrivals) +
+		      (qp->ibv.srq ? 0 : rq_bytes(own->ring.size, own->ring.sges));
 	struct shared_qp *s;
 	void *map;
 	int err;
@@ -62,11 +59,23 @@ int qp_segment_create(const struct qp *qp, struct segment *segment)
 	s->version = SHARED_VERSION;
 	s->pd = qp->ibv.pd->handle;
 	s->recv_cq = qp->ibv.recv_cq->handle;
-	s->rq_size = qp->rq.size;
-	s->rq_sges = qp->rq.max_sge;
+	s->arrivals = arrivals;
 	segment->qp = s;
 	segment->size = size;
 	return 0;
+}
+
+void qp_segment_use(struct qp *qp, const struct segment *segment)
+{
+	struct recv_arrivals *a = &qp->arrivals;
+	struct shared_qp *s = segment->qp;
+
+	qp->segment = *segment;
+	arrivals_format(&a->ring, s->rest, s->arrivals);
+	if (!qp->ibv.srq)
+		recv_queue_format(qp->rq, s->rest + arrivals_bytes(a->ring.size), s->pd);
+	a->polled = arrivals_first_position(&a->ring);
+	store_release(&a->flushing, false);
 }
 
 void qp_segment_destroy(struct segment *segment)
@@ -81,11 +90,10 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->state = IBV_QPS_RESET;
 	qp->remote.channel_fd = -1;
 	qp->work.fn = req_run;
-	qp->sq.size = power_of_two(init->cap.max_send_wr);
+	qp->sq.size = rq_size_for(init->cap.max_send_wr);
 	qp->sq.max_sge = init->cap.max_send_sge;
 	qp->sq.max_inline = init->cap.max_inline_data;
-	qp->rq.size = power_of_two(init->cap.max_recv_wr);
-	qp->rq.max_sge = init->cap.max_recv_sge;
+	qp->rq = init->srq ? &to_srq(init->srq)->rq : &qp->own_rq;
 	qp->sends = (struct cq_source){ req_poll, req_waiting, qp, NULL };
 	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp, NULL };
 	qp->ibv.context = pd->context;
@@ -93,6 +101,7 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->ibv.pd = pd;
 	qp->ibv.send_cq = init->send_cq;
 	qp->ibv.recv_cq = init->recv_cq;
+	qp->ibv.srq = init->srq;
 	qp->ibv.qp_type = init->qp_type;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
@@ -103,17 +112,15 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 		.completed = &qp->ibv.events_completed,
 	};
 	pthread_mutex_init(&qp->post_lock, NULL);
-	pthread_mutex_init(&qp->recv_lock, NULL);
 	pthread_mutex_init(&qp->lock, NULL);
 }
 
 static void free_qp(struct qp *qp)
 {
 	qp_ex_fini(qp);
-	recv_fini(qp);
+	recv_queue_fini(&qp->own_rq);
 	req_fini(qp);
 	pthread_mutex_destroy(&qp->lock);
-	pthread_mutex_destroy(&qp->recv_lock);
 	pthread_mutex_destroy(&qp->post_lock);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
@@ -133,15 +140,18 @@ static int number(struct qp *qp)
 
 static int allocate(struct qp *qp)
 {
+	const struct ibv_qp_cap *cap = &qp->init.cap;
+	struct segment segment;
 	int err;
 
-	err = req_init(qp);
+	err = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
 	if (!err)
-		err = recv_init(qp);
+		err = req_init(qp);
 	if (!err)
-		err = qp_segment_create(qp, &qp->segment);
+		err = qp_segment_create(qp, &segment);
 	if (err)
 		return err;
+	qp_segment_use(qp, &segment);
 	err = number(qp);
 	if (err)
 		qp_segment_destroy(&qp->segment);
@@ -169,6 +179,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		return NULL;
 	}
 	add_ordered(&to_pd(pd)->users, 1);
+	if (init->srq)
+		add_ordered(&to_srq(init->srq)->users, 1);
 	cq_add(to_cq(init->send_cq), &qp->sends);
 	cq_add(to_cq(init->recv_cq), &qp->recvs);
 	count(qps, 1);
@@ -196,9 +208,12 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_mutex_unlock(&nic.lock);
 	cq_del(to_cq(ibv->send_cq), &qp->sends);
 	cq_del(to_cq(ibv->recv_cq), &qp->recvs);
+	recv_forget(qp);
 	async_forget(ibv->context, &qp->events);
 	qp_segment_destroy(&qp->segment);
 	add_ordered(&to_pd(ibv->pd)->users, -1);
+	if (ibv->srq)
+		add_ordered(&to_srq(ibv->srq)->users, -1);
 	count(qps, -1);
 	free_qp(qp);
 	return 0;

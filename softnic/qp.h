@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A reliable-connected queue pair.
+ * A queue pair.
  *
  * Three locks, so that posting never waits for a copy: post_lock for who appends to the
- * send queue, recv_lock for who appends to the receive queue, and lock for everything
+ * send queue, the receive queue's for who posts or polls receives, and lock for everything
  * else: the state, the link, and executing the send queue, which one thread does at a
- * time, the engine or whoever posts. Completions are polled without any of them, under
- * cq->lock, which comes before all three.
+ * time, the engine or whoever posts. Completions are polled under cq->lock, which comes
+ * before all three; the receive queue's lock comes after.
  */
 #ifndef SOFTNIC_QP_H
 #define SOFTNIC_QP_H
@@ -18,6 +18,7 @@
 #include "loop.h"
 #include "mr.h"
 #include "peer.h"
+#include "recv.h"
 #include "shared.h"
 
 struct composer;
@@ -51,6 +52,8 @@ struct send_queue {
 
 	/* The work request at done, while it is executed. */
 	uint32_t offset;		/* bytes moved */
+	struct rq_receive receive;	/* the other end's, if taken */
+	bool has_receive;
 	uint64_t give_up_ns;		/* when the transport's retries are used up; 0: not yet begun */
 	uint64_t again_ns;		/* how long to wait before the next attempt */
 	uint32_t rnr_left;
@@ -58,28 +61,15 @@ struct send_queue {
 	bool waiting;			/* for the timer: leave it alone */
 };
 
-/* What the owner remembers of a receive, out of its peer's reach. */
-struct posted_recv {
-	uint64_t wr_id;
-	uint64_t room;			/* bytes */
-};
-
-struct recv_queue {
-	struct posted_recv *posted;
-	uint32_t size, max_sge;
-	uint32_t tail;			/* posted; what the segment says is for the peer */
-	uint32_t polled;
-	uint32_t end;			/* where the peer stopped, once flushing */
-	uint64_t flushed_ns;		/* when, if the completion queue is stamped */
-	bool flushing;			/* what is left was flushed */
-};
-
 /* Where the other end is, once its process told us. */
 struct remote {
 	struct peer *peer;
 	struct shared_qp *shared;	/* NULL until then */
 	size_t size;
-	uint32_t rq_size, rq_sges;	/* checked against size */
+	struct rq rq;			/* its receive queue; in shared, or an SRQ's: */
+	void *srq;
+	size_t srq_size;
+	struct arrivals arrivals;
 	struct shared_cq *cq;		/* its receive CQ */
 	int channel_fd;			/* -1 if that has none */
 };
@@ -97,12 +87,14 @@ struct qp {
 		struct ibv_qp_ex ex;	/* if there is a composer */
 	};
 	struct composer *composer;
-	pthread_mutex_t post_lock, recv_lock, lock;
+	pthread_mutex_t post_lock, lock;
 	struct ibv_qp_attr attr;	/* as set by ibv_modify_qp() */
 	struct ibv_qp_init_attr init;
 	enum ibv_qp_state state;	/* written under lock */
 	struct send_queue sq;
-	struct recv_queue rq;
+	struct recv_queue *rq;		/* its own or an SRQ's */
+	struct recv_queue own_rq;
+	struct recv_arrivals arrivals;
 	struct remote remote;
 	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
@@ -131,14 +123,10 @@ static inline bool qp_is_connected(const struct qp *qp)
 	return s == IBV_QPS_RTR || s == IBV_QPS_RTS;
 }
 
-static inline struct shared_recv *qp_recv_at(const struct shared_qp *s, uint32_t size,
-					     uint32_t sges, uint32_t at)
-{
-	return (struct shared_recv *)(s->recvs + (at & (size - 1)) * shared_recv_size(sges));
-}
-
 /** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
 int qp_segment_create(const struct qp *qp, struct segment *segment);
+/** qp_segment_use() - from now on this one. Nobody polls or posts meanwhile. */
+void qp_segment_use(struct qp *qp, const struct segment *segment);
 void qp_segment_destroy(struct segment *segment);
 
 /**

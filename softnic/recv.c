@@ -1,127 +1,255 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Receives lie in the queue pair's shared segment. The peer that sends takes the oldest,
- * scatters into its buffers, writes beneath it how it ended and moves the head; polling
- * follows the head. The head is the peer's word, so it is believed only within what was
- * posted, and so is the length; wr_ids stay here.
+ * What lies in shared memory is believed only as far as it agrees with what is remembered
+ * here: an arrival counts if it is of a receive that is out and whose taker is done with
+ * it, once, and its length within the buffers. wr_ids stay here.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nic.h"
+#include "qp.h"
 #include "recv.h"
 
-int recv_init(struct qp *qp)
-{
-	struct recv_queue *rq = &qp->rq;
+#define NOT_OUT UINT32_MAX
 
-	if (!rq->size)
-		return 0;
-	rq->posted = calloc(rq->size, sizeof(*rq->posted));
-	return rq->posted ? 0 : -ENOMEM;
+int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t size = rq_size_for(max_wr);
+
+	pthread_mutex_init(&rq->lock, NULL);
+	rq->max_wr = max_wr;
+	rq->max_sge = max_sge;
+	rq->ring.size = size;
+	rq->ring.sges = max_sge;
+	rq->posted = calloc(size + 1, sizeof(*rq->posted));
+	rq->free = calloc(size + 1, sizeof(*rq->free));
+	return rq->posted && rq->free ? 0 : -ENOMEM;
 }
 
-void recv_fini(struct qp *qp)
+void recv_queue_fini(struct recv_queue *rq)
 {
-	free(qp->rq.posted);
+	free(rq->posted);
+	free(rq->free);
+	pthread_mutex_destroy(&rq->lock);
 }
 
-void recv_reset(struct qp *qp)
+void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd)
 {
-	struct recv_queue *rq = &qp->rq;
+	uint32_t size = rq->ring.size, i;
 
-	store_relaxed(&rq->tail, 0);
-	store_relaxed(&rq->polled, 0);
-	rq->end = 0;
-	store_release(&rq->flushing, false);
+	rq_format(&rq->ring, at, size, rq->ring.sges, pd);
+	for (i = 0; i < size; i++) {
+		rq->free[i] = size - 1 - i;
+		rq->posted[i].next = NOT_OUT;
+	}
+	rq->num_free = size;
+	rq->posted[size].prev = rq->posted[size].next = size;
+	rq->tail = rq_first_position(&rq->ring);
 }
 
-/* Under recv_lock. */
-static int append(struct qp *qp, const struct ibv_recv_wr *wr)
+static bool is_out(const struct recv_queue *rq, uint32_t index)
 {
-	struct recv_queue *rq = &qp->rq;
-	struct shared_qp *s = qp->segment.qp;
-	uint32_t tail = load_relaxed(&rq->tail);
-	struct posted_recv *posted = &rq->posted[tail & (rq->size - 1)];
-	struct shared_recv *r;
+	return index < rq->ring.size && rq->posted[index].next != NOT_OUT;
+}
+
+/* To the end of the list. */
+static void set_out(struct recv_queue *rq, uint32_t index)
+{
+	uint32_t end = rq->ring.size, last = rq->posted[end].prev;
+
+	rq->posted[index].prev = last;
+	rq->posted[index].next = end;
+	rq->posted[last].next = index;
+	rq->posted[end].prev = index;
+}
+
+static void set_in(struct recv_queue *rq, uint32_t index)
+{
+	struct posted_recv *p = &rq->posted[index];
+
+	rq->posted[p->prev].next = p->next;
+	rq->posted[p->next].prev = p->prev;
+	p->next = NOT_OUT;
+}
+
+static void release(struct recv_queue *rq, uint32_t index)
+{
+	set_in(rq, index);
+	rq->free[rq->num_free++] = index;
+}
+
+static void hand_out(struct recv_queue *rq, uint32_t index, const struct ibv_sge *sges,
+		     uint32_t num_sge)
+{
+	set_out(rq, index);
+	rq->posted[index].position = rq->tail;
+	rq_post(&rq->ring, rq->tail++, index, sges, num_sge);
+}
+
+static void hand_out_again(struct recv_queue *rq, uint32_t index)
+{
+	set_in(rq, index);
+	hand_out(rq, index, NULL, 0);
+}
+
+static int post_one(struct recv_queue *rq, const struct ibv_recv_wr *wr)
+{
+	struct posted_recv *posted;
+	uint32_t index;
 	int i;
 
-	if (tail - load_acquire(&rq->polled) >= qp->init.cap.max_recv_wr)
+	if (rq->ring.size - rq->num_free >= rq->max_wr)
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
-	r = qp_recv_at(s, rq->size, rq->max_sge, tail);
+	index = rq->free[--rq->num_free];
+	posted = &rq->posted[index];
 	posted->wr_id = wr->wr_id;
-	posted->room = 0;
-	r->num_sge = wr->num_sge;
-	for (i = 0; i < wr->num_sge; i++) {
-		r->sges[i] = wr->sg_list[i];
+	for (posted->room = 0, i = 0; i < wr->num_sge; i++)
 		posted->room += wr->sg_list[i].length;
-	}
-	store_release(&rq->tail, tail + 1);
-	store_release(&s->rq_tail, tail + 1);
+	hand_out(rq, index, wr->sg_list, wr->num_sge);
 	return 0;
+}
+
+int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	int err = 0, n = 0;
+
+	pthread_mutex_lock(&rq->lock);
+	for (; wr; wr = wr->next) {
+		err = post_one(rq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		n++;
+	}
+	pthread_mutex_unlock(&rq->lock);
+	count(doorbells, 1);
+	count(recv_wrs, n);
+	return err;
 }
 
 int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct qp *qp = to_qp(ibv);
-	int err = 0, n = 0;
+	int err;
 
-	pthread_mutex_lock(&qp->recv_lock);
-	if (load_acquire(&qp->state) == IBV_QPS_RESET)
-		err = EINVAL;
-	for (; !err && wr; wr = wr->next) {
-		err = append(qp, wr);
-		if (err)
-			break;
-		n++;
-	}
-	pthread_mutex_unlock(&qp->recv_lock);
-	if (err)
+	if (load_acquire(&qp->state) == IBV_QPS_RESET || ibv->srq) {
 		*bad_wr = wr;
-	count(doorbells, 1);
-	count(recv_wrs, n);
-	if (n && load_ordered(&qp->rq.flushing))
-		cq_notice(to_cq(ibv->recv_cq), n, true);
+		return EINVAL;
+	}
+	err = recv_queue_post(qp->rq, wr, bad_wr);
+	if (load_ordered(&qp->arrivals.flushing))
+		cq_notice(to_cq(ibv->recv_cq), 1, true);
 	return err;
+}
+
+/* Did it arrive and was not polled yet? */
+static bool has_arrived(const struct recv_arrivals *a, uint32_t index)
+{
+	uint32_t at, i;
+
+	for (at = a->polled; at - a->polled < a->ring.size; at++)
+		if (!arrivals_next(&a->ring, at, &i))
+			return false;
+		else if (i == index)
+			return true;
+	return false;
+}
+
+/* The oldest one that a taker has, or had and did not pass on; NOT_OUT if there is none. */
+static uint32_t find_taken(struct qp *qp, uint32_t taker)
+{
+	struct recv_queue *rq = qp->rq;
+	uint32_t end = rq->ring.size, i;
+	bool done;
+
+	if (!taker)
+		return NOT_OUT;
+	for (i = rq->posted[end].next; i != end; i = rq->posted[i].next)
+		if (rq_taker(&rq->ring, rq->posted[i].position, i, &done) == taker &&
+		    !(done && has_arrived(&qp->arrivals, i)))
+			return i;
+	return NOT_OUT;
+}
+
+void recv_take_back(struct qp *qp, uint32_t taker)
+{
+	uint32_t index;
+
+	pthread_mutex_lock(&qp->rq->lock);
+	while ((index = find_taken(qp, taker)) != NOT_OUT)
+		hand_out_again(qp->rq, index);
+	pthread_mutex_unlock(&qp->rq->lock);
+}
+
+/* Of its own queue everything that is out, of an SRQ what its peer took. */
+static uint32_t find_flushed(struct qp *qp)
+{
+	struct recv_queue *rq = qp->rq;
+
+	return qp->ibv.srq ? find_taken(qp, qp->attr.dest_qp_num) :
+			     rq->posted[rq->ring.size].next;
 }
 
 void recv_flush(struct qp *qp)
 {
-	struct recv_queue *rq = &qp->rq;
-	uint32_t head = load_acquire(&qp->segment.qp->rq_head);
-	uint32_t tail = load_acquire(&rq->tail);
-	uint32_t polled = load_acquire(&rq->polled);
+	struct recv_arrivals *a = &qp->arrivals;
+	uint32_t index;
+	int32_t left;
 
-	rq->end = head - polled <= tail - polled ? head : polled;
-	rq->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->bell);
-	store_ordered(&rq->flushing, true);
-	if (tail != polled)
-		cq_notice(to_cq(qp->ibv.recv_cq), tail - rq->end, true);
+	pthread_mutex_lock(&qp->rq->lock);
+	for (a->end = a->polled; a->end - a->polled < a->ring.size; a->end++)
+		if (!arrivals_next(&a->ring, a->end, &index))
+			break;
+	if (qp->ibv.srq)
+		left = find_flushed(qp) != NOT_OUT;
+	else
+		left = qp->rq->ring.size - qp->rq->num_free - (a->end - a->polled);
+	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->bell);
+	store_ordered(&a->flushing, true);
+	pthread_mutex_unlock(&qp->rq->lock);
+	if (left > 0)
+		cq_notice(to_cq(qp->ibv.recv_cq), left, true);
+	if (qp->ibv.srq)
+		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-static void fill(struct qp *qp, uint32_t at, struct ibv_wc *wc)
+void recv_forget(struct qp *qp)
 {
-	struct recv_queue *rq = &qp->rq;
-	const struct shared_recv *r = qp_recv_at(qp->segment.qp, rq->size, rq->max_sge, at);
-	const struct posted_recv *posted = &rq->posted[at & (rq->size - 1)];
-	uint32_t status = load_relaxed(&r->status);
+	struct recv_arrivals *a = &qp->arrivals;
+	uint32_t index;
 
+	if (!qp->ibv.srq)
+		return;
+	pthread_mutex_lock(&qp->rq->lock);
+	for (; arrivals_next(&a->ring, a->polled, &index); a->polled++)
+		if (is_out(qp->rq, index))
+			release(qp->rq, index);
+	while ((index = find_taken(qp, qp->attr.dest_qp_num)) != NOT_OUT)
+		release(qp->rq, index);
+	pthread_mutex_unlock(&qp->rq->lock);
+}
+
+static void fill(struct qp *qp, const struct posted_recv *posted, const struct rq_result *r,
+		 struct ibv_wc *wc)
+{
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = posted->wr_id;
 	wc->qp_num = qp->ibv.qp_num;
-	wc->src_qp = qp->attr.dest_qp_num;
-	wc->status = status <= IBV_WC_GENERAL_ERR ? status : IBV_WC_FATAL_ERR;
+	wc->src_qp = r->src_qp;
+	wc->status = r->status <= IBV_WC_GENERAL_ERR ? r->status : IBV_WC_FATAL_ERR;
 	wc->opcode = r->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM :
 							      IBV_WC_RECV;
-	wc->wc_flags = r->flags & IBV_WC_WITH_IMM;
+	wc->wc_flags = r->flags & (IBV_WC_WITH_IMM | IBV_WC_GRH);
 	wc->imm_data = r->imm;
-	wc->byte_len = load_relaxed(&r->byte_len);
+	wc->byte_len = r->byte_len;
 	if (wc->opcode == IBV_WC_RECV && wc->byte_len > posted->room)
 		wc->byte_len = posted->room;
-	to_cq(qp->ibv.recv_cq)->done_ns = load_relaxed(&r->done_ns);
+	to_cq(qp->ibv.recv_cq)->done_ns = r->done_ns;
 	if (wc->status == IBV_WC_SUCCESS) {
 		count(receives, 1);
 		if (wc->opcode == IBV_WC_RECV)
@@ -129,17 +257,45 @@ static void fill(struct qp *qp, uint32_t at, struct ibv_wc *wc)
 	}
 }
 
-static void fill_flushed(struct qp *qp, uint32_t at, struct ibv_wc *wc)
+/* Returns how many completions it makes. */
+static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 {
-	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = qp->rq.posted[at & (qp->rq.size - 1)].wr_id;
-	wc->qp_num = qp->ibv.qp_num;
-	wc->opcode = IBV_WC_RECV;
-	wc->status = IBV_WC_WR_FLUSH_ERR;
-	to_cq(qp->ibv.recv_cq)->done_ns = qp->rq.flushed_ns;
+	struct recv_queue *rq = qp->rq;
+	struct rq_result result;
+	bool done;
+
+	if (!is_out(rq, index) ||
+	    !rq_taker(&rq->ring, rq->posted[index].position, index, &done) || !done)
+		return 0;
+	rq_result(&rq->ring, index, &result);
+	if (result.status == RECV_VOID) {
+		hand_out_again(rq, index);
+		return 0;
+	}
+	fill(qp, &rq->posted[index], &result, wc);
+	release(rq, index);
+	return 1;
 }
 
-/* The peer says it used up more than was posted. */
+static int flush_one(struct qp *qp, struct ibv_wc *wc)
+{
+	struct recv_queue *rq = qp->rq;
+	uint32_t index = find_flushed(qp);
+
+	if (index >= rq->ring.size)
+		return 0;
+	*wc = (struct ibv_wc){
+		.wr_id = rq->posted[index].wr_id,
+		.qp_num = qp->ibv.qp_num,
+		.opcode = IBV_WC_RECV,
+		.status = IBV_WC_WR_FLUSH_ERR,
+	};
+	to_cq(qp->ibv.recv_cq)->done_ns = qp->arrivals.flushed_ns;
+	release(rq, index);
+	return 1;
+}
+
+/* More came in than was posted: somebody writes where it should not. */
 static void disbelieve(struct qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
@@ -149,33 +305,43 @@ static void disbelieve(struct qp *qp)
 
 int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 {
-	struct recv_queue *rq = &qp->rq;
-	bool flushing = load_ordered(&rq->flushing);
-	uint32_t head = flushing ? rq->end : load_acquire(&qp->segment.qp->rq_head);
-	uint32_t tail = load_acquire(&rq->tail);
-	uint32_t at = load_relaxed(&rq->polled);
+	struct recv_arrivals *a = &qp->arrivals;
+	bool flushing = load_ordered(&a->flushing);
+	uint32_t index;
 	int n = 0;
 
-	if (!flushing && head - at > tail - at) {
-		disbelieve(qp);
+	if (!flushing && !arrivals_next(&a->ring, a->polled, &index)) {
+		if (arrivals_are_overrun(&a->ring, a->polled))
+			disbelieve(qp);
 		return 0;
 	}
-	for (; n < room && at != (flushing ? tail : head); at++, n++) {
-		if ((int32_t)(head - at) > 0)
-			fill(qp, at, &wc[n]);
-		else
-			fill_flushed(qp, at, &wc[n]);
+	pthread_mutex_lock(&qp->rq->lock);
+	while (n < room && !(flushing && a->polled == a->end) &&
+	       arrivals_next(&a->ring, a->polled, &index)) {
+		a->polled++;
+		n += take_arrival(qp, index, &wc[n]);
 	}
-	store_release(&rq->polled, at);
+	while (flushing && n < room && flush_one(qp, &wc[n]))
+		n++;
+	pthread_mutex_unlock(&qp->rq->lock);
 	return n;
 }
 
 uint32_t recv_waiting(struct qp *qp)
 {
-	const struct recv_queue *rq = &qp->rq;
-	uint32_t polled = load_relaxed(&rq->polled);
-	uint32_t posted = load_acquire(&rq->tail) - polled;
-	uint32_t done = load_acquire(&qp->segment.qp->rq_head) - polled;
+	struct recv_arrivals *a = &qp->arrivals;
+	struct recv_queue *rq = qp->rq;
+	uint32_t at, index;
 
-	return load_ordered(&rq->flushing) || done > posted ? posted : done;
+	pthread_mutex_lock(&rq->lock);
+	for (at = a->polled; at - a->polled < a->ring.size; at++)
+		if ((a->flushing && at == a->end) || !arrivals_next(&a->ring, at, &index))
+			break;
+	at -= a->polled;
+	if (a->flushing && qp->ibv.srq)
+		at += find_flushed(qp) < rq->ring.size;
+	else if (a->flushing)
+		at = rq->ring.size - rq->num_free;
+	pthread_mutex_unlock(&rq->lock);
+	return at;
 }

@@ -53,6 +53,7 @@ void req_fini(struct qp *qp)
 static void forget_attempt(struct send_queue *sq)
 {
 	sq->offset = 0;
+	sq->has_receive = false;
 	sq->give_up_ns = 0;
 	sq->rnr_begun = false;
 	sq->waiting = false;

@@ -71,30 +71,42 @@ static int copy_status(int err)
 	}
 }
 
-/* The next receive, copied out of reach of changes. */
-struct receive {
-	struct shared_recv *at;
-	struct ibv_sge sges[SHARED_SGES_MAX];
-	uint32_t num_sge;
-	uint64_t room;
-};
-
-static int peek_receive(const struct remote *r, struct receive *recv)
+/* The owner wants to know that few receives are left. */
+static void tell_low(struct qp *qp)
 {
-	const struct shared_qp *s = r->shared;
-	uint32_t head = load_relaxed(&s->rq_head), i;
+	const struct message m = {
+		.type = MSG_SRQ_LIMIT,
+		.qpn = qp->attr.dest_qp_num,
+		.from = qp->ibv.qp_num,
+	};
 
-	if (!r->rq_size || load_acquire(&s->rq_tail) == head)
-		return RESP_RNR;
-	recv->at = qp_recv_at(s, r->rq_size, r->rq_sges, head);
-	recv->num_sge = load_relaxed(&recv->at->num_sge);
-	if (recv->num_sge > r->rq_sges)
-		return IBV_WC_REM_OP_ERR;
-	recv->room = 0;
-	for (i = 0; i < recv->num_sge; i++) {
-		recv->sges[i] = recv->at->sges[i];
-		recv->room += recv->sges[i].length;
+	peer_tell(qp->remote.peer, &m);
+}
+
+/*
+ * The receive that this work request takes from the other end, once; it keeps it from the
+ * first step to the last.
+ */
+static int take_receive(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+	int err = 0;
+
+	while (!sq->has_receive && !err) {
+		err = rq_peek(&qp->remote.rq, &sq->receive);
+		if (!err)
+			sq->has_receive = rq_take(&qp->remote.rq, &sq->receive, qp->ibv.qp_num);
 	}
+	switch (err) {
+	case 0:
+		break;
+	case -EAGAIN:
+		return RESP_RNR;
+	default:
+		return IBV_WC_REM_OP_ERR;
+	}
+	if (rq_should_tell(&qp->remote.rq))
+		tell_low(qp);
 	return IBV_WC_SUCCESS;
 }
 
@@ -103,28 +115,32 @@ static bool has_imm(const struct send_wqe *wqe)
 	return wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static void finish_receive(struct qp *qp, const struct receive *recv,
-			   const struct send_wqe *wqe, enum ibv_wc_status status)
+static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
 {
-	const struct remote *r = &qp->remote;
-	struct shared_qp *s = r->shared;
 	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	struct message overrun = {
+	struct remote *r = &qp->remote;
+	const struct rq_result result = {
+		.status = status,
+		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0,
+		.byte_len = wqe->length,
+		.imm = wqe->imm,
+		.src_qp = qp->ibv.qp_num,
+		.done_ns = cq_stamp(r->cq),
+	};
+	const struct message overrun = {
 		.type = MSG_CQ_OVERRUN,
 		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
 	};
 
-	recv->at->opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
-	recv->at->flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0;
-	recv->at->byte_len = wqe->length;
-	recv->at->imm = wqe->imm;
-	recv->at->done_ns = cq_stamp(r->cq);
-	store_relaxed(&recv->at->status, status);
-	store_release(&s->rq_head, load_relaxed(&s->rq_head) + 1);
+	qp->sq.has_receive = false;
+	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
+		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
 	if (!cq_ring(r->cq, r->channel_fd,
 		     (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS))
 		peer_tell(r->peer, &overrun);
+	return status;
 }
 
 static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
@@ -137,21 +153,21 @@ static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
 static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
 		     uint32_t length)
 {
+	const struct rq_receive *recv = &qp->sq.receive;
 	struct remote *r = &qp->remote;
-	struct receive recv;
 	struct pieces there;
 	int status;
 
-	status = peek_receive(r, &recv);
+	status = take_receive(qp);
 	if (status)
 		return status;
-	if (wqe->length > recv.room) {
-		finish_receive(qp, &recv, wqe, IBV_WC_LOC_LEN_ERR);
+	if (wqe->length > recv->room) {
+		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
-	if (!gather(&there, r->peer->pub, r->shared->pd, IBV_ACCESS_LOCAL_WRITE, recv.sges,
-		    recv.num_sge, qp->sq.offset, length)) {
-		finish_receive(qp, &recv, wqe, IBV_WC_LOC_PROT_ERR);
+	if (!gather(&there, r->peer->pub, load_relaxed(&r->rq.shared->pd), IBV_ACCESS_LOCAL_WRITE,
+		    recv->sges, recv->num_sge, qp->sq.offset, length)) {
+		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
 	status = copy_status(copy_bytes(&r->peer->target, true, here->v, here->num, there.v,
@@ -161,8 +177,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	qp->sq.offset += length;
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
-	finish_receive(qp, &recv, wqe, IBV_WC_SUCCESS);
-	return IBV_WC_SUCCESS;
+	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 
 static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
@@ -171,7 +186,6 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	bool write = wqe->opcode != IBV_WR_RDMA_READ;
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	struct remote *r = &qp->remote;
-	struct receive recv;
 	struct iovec there;
 	uint64_t addr;
 	int status;
@@ -182,7 +196,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 			  wqe->length, &addr))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-		status = peek_receive(r, &recv);
+		status = take_receive(qp);
 		if (status)
 			return status;
 	}
@@ -195,7 +209,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		finish_receive(qp, &recv, wqe, IBV_WC_SUCCESS);
+		return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 	return IBV_WC_SUCCESS;
 }
 

@@ -16,6 +16,7 @@
 #include "nic.h"
 #include "qp.h"
 #include "serve.h"
+#include "srq.h"
 
 enum { ASKS_MAX = NIC_QPS };
 
@@ -43,13 +44,18 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 		.value = err,
 		.addr = ask->question,
 	};
-	int fds[2] = { -1, -1 }, num_fds = 0;
+	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1 }, num_fds = 0;
 
 	if (!err) {
 		fds[num_fds++] = qp->segment.fd;
-		if (qp->ibv.recv_cq->channel)
+		if (qp->ibv.recv_cq->channel) {
 			fds[num_fds++] = qp->ibv.recv_cq->channel->fd;
-		m.has_channel = num_fds == 2;
+			m.has |= HAS_CHANNEL;
+		}
+		if (qp->ibv.srq) {
+			fds[num_fds++] = to_srq(qp->ibv.srq)->fd;
+			m.has |= HAS_SRQ;
+		}
 	}
 	if (!message_send(g->fd, &m, fds, num_fds) && !err)
 		qp->guest = g;
@@ -134,6 +140,8 @@ static void handle_from_user(struct guest *g, const struct message *m)
 		qp->guest = NULL;
 	else if (m->type == MSG_CQ_OVERRUN)
 		cq_may_have_overrun(to_cq(qp->ibv.recv_cq));
+	else if (m->type == MSG_SRQ_LIMIT)
+		srq_check_limit(qp);
 	else
 		qp_peer_complains(qp, m->value);
 }
@@ -183,6 +191,7 @@ static void handle(void *arg, uint32_t events)
 		break;
 	case MSG_BYE_QP:
 	case MSG_CQ_OVERRUN:
+	case MSG_SRQ_LIMIT:
 	case MSG_QP_ERROR:
 		handle_from_user(g, &m);
 		break;

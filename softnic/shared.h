@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What processes share: three kinds of sealed memfd, and the messages that hand them out.
+ * What processes share: four kinds of sealed memfd, and the messages that hand them out.
  *
  * pub	one a process; the owner writes, peers can only read: memory regions, counters.
  * bell	one a process; every peer may write: where completion queues are armed and rung.
- * qp	one a queue pair; its one peer may write: the receive queue, and the peer's guard.
+ * qp	one a queue pair; its peers may write: the receive queue, and their guards.
+ * srq	one a shared receive queue; the peers of its queue pairs may write.
  *
  * Nothing read from memory that a peer can write is trusted: it is copied, checked, then
  * used. All of it belongs to one user, who could attach a debugger to either side anyway;
@@ -23,7 +24,7 @@
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 2,
+	SHARED_VERSION = 3,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -106,17 +107,54 @@ struct shared_bell {
 
 enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };
 
-/* A receive work request, and beneath it how it ended. */
+/*
+ * A receive work request, and beneath it how it ended. turn says whose it is, position in
+ * the upper half: 0 the first taker's, a queue pair's number its taker's, RECV_DONE with
+ * that the owner's again.
+ */
 struct shared_recv {
+	uint64_t turn;
 	uint32_t num_sge;
-	uint32_t status;	/* enum ibv_wc_status */
+	uint32_t status;	/* enum ibv_wc_status, or RECV_VOID */
 	uint32_t opcode;	/* enum ibv_wc_opcode */
 	uint32_t flags;		/* enum ibv_wc_flags */
 	uint32_t byte_len;
 	uint32_t imm;
+	uint32_t src_qp;
+	uint32_t reserved;
 	uint64_t done_ns;	/* when, if the completion queue is stamped */
 	struct ibv_sge sges[];
 };
+
+enum { RECV_DONE = 1u << 31 };
+enum { RECV_VOID = 1u << 30 };	/* nothing was received after all: to be posted again */
+
+/* The receives of a queue pair, or of many (SRQ). See rq.h. */
+struct shared_rq {
+	/* The owner's. */
+	uint32_t magic, version;
+	uint32_t size;		/* a power of two, or 0 */
+	uint32_t sges;		/* of each receive */
+	uint32_t pd;
+	uint32_t tail;		/* receives posted, to see how few are left */
+	uint32_t limit;		/* the owner wants to know when fewer are; 0: it does not */
+	uint32_t reserved0[9];
+	/* The takers'. */
+	uint32_t head;		/* the oldest that may still be there */
+	uint32_t low;		/* somebody saw to it that the owner knows */
+	uint32_t reserved1[14];
+	/* position << 32 | index of the receive, size times; then size of shared_recv */
+	uint64_t posted[];
+};
+_Static_assert(sizeof(struct shared_rq) == 128, "two cache lines, then the ring");
+
+/* Receives that are done, in the order in which they were. Many add, the owner takes. */
+struct shared_arrivals {
+	uint32_t tail;
+	uint32_t reserved[15];
+	uint64_t at[];		/* position << 32 | index of the receive */
+};
+_Static_assert(sizeof(struct shared_arrivals) == 64, "one cache line, then the ring");
 
 struct shared_qp {
 	/* The owner's. */
@@ -127,28 +165,16 @@ struct shared_qp {
 	uint32_t access;
 	uint32_t min_rnr_timer;
 	uint32_t recv_cq;	/* index into the owner's bell */
-	uint32_t rq_size;	/* a power of two, or 0 */
-	uint32_t rq_sges;	/* of each receive */
-	uint32_t rq_tail;	/* receives posted */
+	uint32_t arrivals;	/* size of that ring, a power of two, or 0 */
+	uint32_t rq_size, rq_sges;	/* of the receive queue that follows, if it has its own */
 	uint32_t reserved0[5];
 	/* The peer's. */
 	uint32_t guard;		/* odd while the peer is between its checks and its copy */
-	uint32_t rq_head;	/* receives used up */
-	uint32_t reserved1[14];
-	/* shared_recv of rq_sges each, rq_size times */
-	uint8_t recvs[];
+	uint32_t reserved1[15];
+	/* shared_arrivals, then shared_rq if it has its own */
+	uint8_t rest[];
 };
-_Static_assert(sizeof(struct shared_qp) == 128, "two cache lines, then the receive queue");
-
-static inline size_t shared_recv_size(uint32_t sges)
-{
-	return sizeof(struct shared_recv) + sges * sizeof(struct ibv_sge);
-}
-
-static inline size_t shared_qp_size(uint32_t rq_size, uint32_t rq_sges)
-{
-	return sizeof(struct shared_qp) + rq_size * shared_recv_size(rq_sges);
-}
+_Static_assert(sizeof(struct shared_qp) == 128, "two cache lines");
 
 /* The messages, over SOCK_SEQPACKET; whoever connects asks, whoever listens answers. */
 enum message_type {
@@ -157,18 +183,21 @@ enum message_type {
 			 * addr is where in the answerer's memory to find value */
 	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that tells this question from earlier ones */
-	MSG_QP,		/* descriptors: qp, and the receive CQ's channel if it has one;
+	MSG_QP,		/* descriptors: qp, the receive CQ's channel and the SRQ if it has one;
 			 * value is 0, or an errno and no descriptors; addr as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
 	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
+	MSG_SRQ_LIMIT,	/* few receives are left in the SRQ of the answerer's qpn */
 	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
 };
+
+enum { HAS_CHANNEL = 1, HAS_SRQ = 2 };
 
 struct message {
 	uint32_t magic, version;
 	uint32_t type;
 	uint32_t qpn, from;
-	uint32_t has_channel;
+	uint32_t has;		/* HAS_*: which descriptors follow the first */
 	uint64_t value;
 	uint64_t addr;
 };

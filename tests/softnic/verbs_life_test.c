@@ -32,13 +32,16 @@ static unsigned int num_fds(void)
 static void test_a_peer_does_not_post_receives_for_us(void **state)
 {
 	struct ibv_qp_attr to_error = { .qp_state = IBV_QPS_ERR };
+	const struct rq *rq;
 	struct pair pair;
 	struct ibv_wc wc;
 
 	(void)state;
 	start(&pair);
+	rq = &to_qp(pair.e.qp)->rq->ring;
 	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
-	store_relaxed(&to_qp(pair.e.qp)->segment.qp->rq_tail, 1000);
+	rq_post(rq, rq_first_position(rq) + 1, 1, NULL, 0);
+	store_relaxed(&rq->shared->tail, 1000);
 	assert_int_equal(ibv_modify_qp(pair.e.qp, &to_error, IBV_QP_STATE), 0);
 	wc = wait_wc(&pair.e);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
@@ -47,27 +50,76 @@ static void test_a_peer_does_not_post_receives_for_us(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+/* As a peer would, but for the length. */
+static void receive_wrongly(struct end *e, uint32_t times)
+{
+	struct qp *qp = to_qp(e->qp);
+	const struct rq_result result = {
+		.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = 1 << 20,
+	};
+	struct rq_receive r;
+	uint32_t i;
+
+	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
+	assert_true(rq_take(&qp->rq->ring, &r, 1));
+	assert_true(rq_finish(&qp->rq->ring, &r, 1, &result, &qp->arrivals.ring));
+	for (i = 1; i < times; i++)	/* the same again, as if it were not the owner's */
+		arrivals_add(&qp->arrivals.ring, r.index);
+	cq_notice(to_cq(e->cq), times, false);
+}
+
 static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **state)
 {
-	struct shared_recv *recv;
 	struct pair pair;
 	struct ibv_wc wc;
-	struct qp *qp;
 
 	(void)state;
 	start(&pair);
-	qp = to_qp(pair.e.qp);
 	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
-	recv = qp_recv_at(qp->segment.qp, qp->rq.size, qp->rq.max_sge, 0);
-	recv->status = IBV_WC_SUCCESS;
-	recv->opcode = IBV_WC_RECV;
-	recv->byte_len = 1 << 20;
-	store_release(&qp->segment.qp->rq_head, 1);
-	cq_notice(to_cq(pair.e.cq), 1, false);
+	receive_wrongly(&pair.e, 1);
 	wc = wait_wc(&pair.e);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.byte_len, 64);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_what_a_peer_says_arrived_twice_is_received_once(void **state)
+{
+	struct pair pair;
+	struct ibv_wc wc;
+
+	(void)state;
+	start(&pair);
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	receive_wrongly(&pair.e, 3);
+	assert_int_equal(wait_wc(&pair.e).wr_id, 7);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	assert_int_equal(post_recv(&pair.e, 8, 0, 64), 0);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	tell(&pair.p, ORDER_SEND, 0, 32, 0);
+	assert_int_equal(wait_wc(&pair.e).wr_id, 8);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+/* More than could be: the queue pair fails instead of being led astray. */
+static void test_a_peer_that_overruns_the_arrivals_fails_its_connection(void **state)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct pair pair;
+	struct ibv_wc wc;
+
+	(void)state;
+	start(&pair);
+	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+	receive_wrongly(&pair.e, 2 + to_qp(pair.e.qp)->arrivals.ring.size);
+	while (!ibv_poll_cq(pair.e.cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(ibv_query_qp(pair.e.qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 	puppet_stop(&pair.p, &pair.e);
 }
 
@@ -373,6 +425,8 @@ static int tests(void)
 		cmocka_unit_test(test_a_peer_that_closed_and_ended_is_no_error),
 		cmocka_unit_test(test_a_peer_does_not_post_receives_for_us),
 		cmocka_unit_test(test_a_peer_does_not_make_a_receive_longer_than_its_buffer),
+		cmocka_unit_test(test_what_a_peer_says_arrived_twice_is_received_once),
+		cmocka_unit_test(test_a_peer_that_overruns_the_arrivals_fails_its_connection),
 		cmocka_unit_test(test_a_peer_that_dies_about_to_ring_is_no_lost_event),
 		cmocka_unit_test(test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long),
 #ifndef __SANITIZE_THREAD__

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The order in which a receive changes hands, by its turn:
+ *
+ *	(position, 0)			posted, by the owner
+ *	(position, taker)		rq_take()
+ *	(position, taker | RECV_DONE)	rq_finish(), then its index goes to the arrivals
+ *
+ * Posted, it can be found only from the ring's entry of that position, and head is only a
+ * hint at the oldest such entry: it is behind by what dead or slow takers did not move.
+ */
+#include <errno.h>
+
+#include "rq.h"
+
+/* No honest crowd goes round more often without one of them succeeding. */
+enum { ROUNDS_MAX = 2 * SHARED_WRS_MAX };
+
+static uint64_t entry(uint32_t position, uint32_t low)
+{
+	return (uint64_t)position << 32 | low;
+}
+
+static uint32_t position_of(uint64_t entry)
+{
+	return entry >> 32;
+}
+
+static bool swap_u64(uint64_t *at, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(at, &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_ACQUIRE);
+}
+
+/* Whoever sees that an entry is used up moves the hint: its user may be dead. */
+static void pass(uint32_t *hint, uint32_t position)
+{
+	__atomic_compare_exchange_n(hint, &position, position + 1, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+}
+
+static size_t recv_bytes(uint32_t sges)
+{
+	return (sizeof(struct shared_recv) + sges * sizeof(struct ibv_sge) + 63) & ~(size_t)63;
+}
+
+static struct shared_recv *recv_at(const struct rq *rq, uint32_t index)
+{
+	uint8_t *first = (uint8_t *)(rq->shared->posted + rq->size);
+
+	return (struct shared_recv *)(first + index * recv_bytes(rq->sges));
+}
+
+uint32_t rq_size_for(uint32_t num)
+{
+	uint32_t size = 8;	/* whole cache lines */
+
+	while (size < num)
+		size *= 2;
+	return num ? size : 0;
+}
+
+/* One that was taken back while its taker was about to add it may be added twice. */
+uint32_t arrivals_size_for(uint32_t rq_size)
+{
+	return 2 * rq_size;
+}
+
+size_t rq_bytes(uint32_t size, uint32_t sges)
+{
+	return sizeof(struct shared_rq) + size * (sizeof(uint64_t) + recv_bytes(sges));
+}
+
+size_t arrivals_bytes(uint32_t size)
+{
+	return sizeof(struct shared_arrivals) + size * sizeof(uint64_t);
+}
+
+void rq_format(struct rq *rq, void *at, uint32_t size, uint32_t sges, uint32_t pd)
+{
+	struct shared_rq *s = at;
+
+	*rq = (struct rq){ s, size, sges };
+	s->magic = SHARED_MAGIC;
+	s->version = SHARED_VERSION;
+	s->size = size;
+	s->sges = sges;
+	s->pd = pd;
+	s->tail = s->head = rq_first_position(rq);
+}
+
+void arrivals_format(struct arrivals *a, void *at, uint32_t size)
+{
+	*a = (struct arrivals){ at, size };
+	a->shared->tail = arrivals_first_position(a);
+}
+
+static bool is_ring_size(uint32_t size, uint32_t max)
+{
+	return size <= max && !(size & (size - 1));
+}
+
+/* Sizes are read once: the peer's program may change them any time. */
+int rq_map(struct rq *rq, void *at, size_t room)
+{
+	struct shared_rq *s = at;
+	uint32_t size, sges;
+
+	if (room < sizeof(*s) || s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
+		return -EPROTO;
+	size = load_relaxed(&s->size);
+	sges = load_relaxed(&s->sges);
+	if (!is_ring_size(size, SHARED_WRS_MAX) || sges > SHARED_SGES_MAX ||
+	    rq_bytes(size, sges) > room)
+		return -EPROTO;
+	*rq = (struct rq){ s, size, sges };
+	return 0;
+}
+
+int arrivals_map(struct arrivals *a, void *at, size_t room, uint32_t size)
+{
+	if (!is_ring_size(size, 2 * SHARED_WRS_MAX) || arrivals_bytes(size) > room)
+		return -EPROTO;
+	*a = (struct arrivals){ at, size };
+	return 0;
+}
+
+/* Nobody takes it while it is written: the turn is nobody's first. */
+void rq_post(const struct rq *rq, uint32_t position, uint32_t index, const struct ibv_sge *sges,
+	     uint32_t num_sge)
+{
+	struct shared_recv *recv = recv_at(rq, index);
+	uint32_t i;
+
+	store_ordered(&recv->turn, entry(position, RECV_DONE));
+	if (sges) {
+		store_relaxed(&recv->num_sge, num_sge);
+		for (i = 0; i < num_sge; i++) {
+			store_relaxed(&recv->sges[i].addr, sges[i].addr);
+			store_relaxed(&recv->sges[i].length, sges[i].length);
+			store_relaxed(&recv->sges[i].lkey, sges[i].lkey);
+		}
+	}
+	store_release(&recv->turn, entry(position, 0));
+	store_release(&rq->shared->posted[position & (rq->size - 1)], entry(position, index));
+	store_ordered(&rq->shared->tail, position + 1);
+}
+
+uint32_t rq_taker(const struct rq *rq, uint32_t position, uint32_t index, bool *done)
+{
+	uint64_t turn = load_acquire(&recv_at(rq, index)->turn);
+
+	*done = turn & RECV_DONE;
+	return position_of(turn) == position ? (uint32_t)turn & ~(uint32_t)RECV_DONE : 0;
+}
+
+void rq_result(const struct rq *rq, uint32_t index, struct rq_result *result)
+{
+	const struct shared_recv *recv = recv_at(rq, index);
+
+	result->status = load_relaxed(&recv->status);
+	result->opcode = load_relaxed(&recv->opcode);
+	result->flags = load_relaxed(&recv->flags);
+	result->byte_len = load_relaxed(&recv->byte_len);
+	result->imm = load_relaxed(&recv->imm);
+	result->src_qp = load_relaxed(&recv->src_qp);
+	result->done_ns = load_relaxed(&recv->done_ns);
+}
+
+/*
+ * Pairs with rq_should_tell(): the limit is stored, then head looked at; a receive is
+ * taken, then the limit looked at. One of the two sees the other.
+ */
+void rq_set_limit(const struct rq *rq, uint32_t limit)
+{
+	store_ordered(&rq->shared->low, 0);
+	store_ordered(&rq->shared->limit, limit);
+}
+
+bool rq_is_below_limit(const struct rq *rq)
+{
+	struct shared_rq *s = rq->shared;
+
+	return load_ordered(&s->tail) - load_ordered(&s->head) < load_ordered(&s->limit);
+}
+
+bool rq_should_tell(const struct rq *rq)
+{
+	return rq_is_below_limit(rq) && !swap_ordered(&rq->shared->low, 1);
+}
+
+bool arrivals_next(const struct arrivals *a, uint32_t position, uint32_t *index)
+{
+	uint64_t e;
+
+	if (!a->size)
+		return false;
+	e = load_acquire(&a->shared->at[position & (a->size - 1)]);
+	*index = (uint32_t)e;
+	return position_of(e) == position;
+}
+
+bool arrivals_are_overrun(const struct arrivals *a, uint32_t position)
+{
+	uint64_t e;
+
+	if (!a->size)
+		return false;
+	e = load_acquire(&a->shared->at[position & (a->size - 1)]);
+	return (int32_t)(position_of(e) - position) > 0;
+}
+
+/* Returns false if it is nonsense. */
+static bool copy(const struct rq *rq, const struct shared_recv *recv, struct rq_receive *r)
+{
+	uint32_t i;
+
+	r->num_sge = load_relaxed(&recv->num_sge);
+	if (r->num_sge > rq->sges)
+		return false;
+	for (r->room = 0, i = 0; i < r->num_sge; i++) {
+		r->sges[i].addr = load_relaxed(&recv->sges[i].addr);
+		r->sges[i].length = load_relaxed(&recv->sges[i].length);
+		r->sges[i].lkey = load_relaxed(&recv->sges[i].lkey);
+		r->room += r->sges[i].length;
+	}
+	return true;
+}
+
+int rq_peek(const struct rq *rq, struct rq_receive *r)
+{
+	struct shared_rq *s = rq->shared;
+	struct shared_recv *recv;
+	uint32_t round;
+	uint64_t e;
+
+	for (round = 0; rq->size && round < ROUNDS_MAX; round++) {
+		r->position = load_ordered(&s->head);
+		e = load_acquire(&s->posted[r->position & (rq->size - 1)]);
+		if (position_of(e) != r->position) {
+			if (load_ordered(&s->head) == r->position)
+				return -EAGAIN;
+			continue;
+		}
+		r->index = (uint32_t)e;
+		if (r->index >= rq->size)
+			return -EPROTO;
+		recv = recv_at(rq, r->index);
+		if (load_acquire(&recv->turn) != entry(r->position, 0))
+			pass(&s->head, r->position);
+		else if (copy(rq, recv, r))
+			return 0;
+		else if (load_acquire(&recv->turn) == entry(r->position, 0))
+			return -EPROTO;
+	}
+	return -EAGAIN;
+}
+
+bool rq_take(const struct rq *rq, const struct rq_receive *r, uint32_t taker)
+{
+	struct shared_recv *recv = recv_at(rq, r->index);
+
+	if (!swap_u64(&recv->turn, entry(r->position, 0), entry(r->position, taker)))
+		return false;
+	pass(&rq->shared->head, r->position);
+	return true;
+}
+
+void arrivals_add(const struct arrivals *a, uint32_t index)
+{
+	struct shared_arrivals *s = a->shared;
+	uint32_t round, tail;
+	bool added = false;
+	uint64_t e, *at;
+
+	for (round = 0; a->size && !added && round < ROUNDS_MAX; round++) {
+		tail = load_acquire(&s->tail);
+		at = &s->at[tail & (a->size - 1)];
+		e = load_acquire(at);
+		if ((int32_t)(position_of(e) - tail) < 0)
+			added = swap_u64(at, e, entry(tail, index));
+		pass(&s->tail, tail);
+	}
+}
+
+bool rq_finish(const struct rq *rq, const struct rq_receive *r, uint32_t taker,
+	       const struct rq_result *result, const struct arrivals *a)
+{
+	struct shared_recv *recv = recv_at(rq, r->index);
+
+	if (load_acquire(&recv->turn) != entry(r->position, taker))
+		return false;
+	store_relaxed(&recv->status, result->status);
+	store_relaxed(&recv->opcode, result->opcode);
+	store_relaxed(&recv->flags, result->flags);
+	store_relaxed(&recv->byte_len, result->byte_len);
+	store_relaxed(&recv->imm, result->imm);
+	store_relaxed(&recv->src_qp, result->src_qp);
+	store_relaxed(&recv->done_ns, result->done_ns);
+	if (!swap_u64(&recv->turn, entry(r->position, taker),
+		      entry(r->position, taker | RECV_DONE)))
+		return false;
+	arrivals_add(a, r->index);
+	return true;
+}
