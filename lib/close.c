@@ -63,15 +63,9 @@ static void forget_wrs(struct weir_session *session)
 {
 	unsigned int i;
 
-	for (i = 0; i < session->nr_links; i++)
+	for (i = 0; i < session->nr_links; i++) {
 		rdma_destroy_qp(session->links[i].id);
-	for (i = 0; i < session->options.channels * session->options.depth; i++) {
-		struct weir_wc wc = { &session->wrs[i], -ECONNRESET };
-
-		if (!wc.wr->req)
-			continue;
-		session->links[wc.wr->channel].in_flight--;
-		weir_engine_completed(&session->engine, &wc, 0);
+		weir_link_forget(&session->links[i]);
 	}
 	weir_pump_poll(session, weir_now_ns());
 }

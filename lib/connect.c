@@ -160,6 +160,24 @@ static int check_device(const struct attempt *a)
 			 a->session->peer, device, wanted);
 }
 
+/* With as much inline data as the device gives: what is too much for it, it refuses. */
+static int create_qp_inline(struct weir_link *link, struct ibv_qp_init_attr *attr)
+{
+	static const uint32_t sizes[] = { 256, 128, 64, 0 };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ibv_qp_init_attr asked = *attr;
+
+		asked.cap.max_inline_data = sizes[i];
+		if (rdma_create_qp(link->id, link->session->nic->pd, &asked))
+			continue;
+		link->inline_max = asked.cap.max_inline_data;
+		return 0;
+	}
+	return -errno;
+}
+
 /* Channel 0 has its messages' buffers and CQ besides. */
 static int create_qp(const struct attempt *a)
 {
@@ -182,7 +200,7 @@ static int create_qp(const struct attempt *a)
 	link->recv_cq = link->number ? link->cq : session->recv_cq;
 	attr.send_cq = link->cq;
 	attr.recv_cq = link->recv_cq;
-	if (rdma_create_qp(link->id, session->nic->pd, &attr))
+	if (create_qp_inline(link, &attr))
 		return weir_fail(a->error, -errno, "no queue pair of depth %u: %s",
 				 session->options.depth, weir_strerror(-errno));
 	return 0;

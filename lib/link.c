@@ -37,7 +37,6 @@ static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 		.next = wr->next ? out + 1 : NULL,
 		.sg_list = (struct ibv_sge *)wr->sge,
 		.num_sge = wr->nr_sge,
-		.send_flags = IBV_SEND_SIGNALED,
 	};
 	switch (req->op) {
 	case WEIR_OP_READ:
@@ -57,25 +56,58 @@ static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 	}
 }
 
+/* What goes inline the NIC needs not fetch, and a completion nobody waits for not write. */
+static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+{
+	bool brings_data = out->opcode == IBV_WR_RDMA_WRITE || out->opcode == IBV_WR_SEND;
+
+	if (brings_data && wr->length <= link->inline_max) {
+		out->send_flags |= IBV_SEND_INLINE;
+		link->session->counters.inlined++;
+	}
+	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
+		out->send_flags |= IBV_SEND_SIGNALED;
+		link->unsignalled = 0;
+	}
+}
+
+/* @first to @last have been posted. */
+static void remember(struct weir_link *link, struct weir_wr *first, struct weir_wr *last,
+		     uint32_t count)
+{
+	last->next = NULL;
+	if (link->in_flight)
+		link->newest->next = first;
+	else
+		link->oldest = first;
+	link->newest = last;
+	link->in_flight += count;
+}
+
 void weir_link_post(struct weir_link *link, struct weir_wr *wr)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = NULL;
 	struct weir_session *session = link->session;
+	struct weir_wr *wrs[WEIR_BATCH_MAX];
 	unsigned int count = 0, posted;
 
-	for (; wr; wr = wr->next)
-		fill(&chain[count++], wr);
+	for (; wr; wr = wr->next) {
+		fill(&chain[count], wr);
+		flag(link, &chain[count], wr);
+		wrs[count++] = wr;
+	}
 	posted = count;
 	if (link->state != WEIR_LINK_UP)
 		posted = 0;
 	else if (ibv_post_send(link->id->qp, chain, &bad))
 		posted = (unsigned int)(bad - chain);
-	link->in_flight += posted;
+	if (posted)
+		remember(link, wrs[0], wrs[posted - 1], posted);
 	session->counters.doorbells++;
 	session->counters.work_requests += posted;
 
 	for (; posted < count; posted++) {
-		struct weir_wc wc = { (void *)(uintptr_t)chain[posted].wr_id, -ENOTCONN };
+		struct weir_wc wc = { wrs[posted], -ENOTCONN };
 
 		weir_engine_completed(&session->engine, &wc, 0);
 	}
@@ -89,18 +121,35 @@ static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
 		session->counters.bytes_written += wr->length;
 }
 
-static void completed(struct weir_link *link, const struct ibv_wc *in, uint64_t now_ns)
+/* The oldest is in flight no longer. */
+static void retire(struct weir_link *link, int status, uint64_t now_ns)
 {
-	struct weir_wc wc = { (void *)(uintptr_t)in->wr_id, weir_wc_errno(in->status) };
 	struct weir_session *session = link->session;
+	struct weir_wc wc = { link->oldest, status };
 
+	link->oldest = wc.wr->next;
 	link->in_flight--;
-	session->counters.completions++;
-	if (wc.status)
+	if (status)
 		session->counters.errors++;
 	else
 		count_bytes(session, wc.wr);
 	weir_engine_completed(&session->engine, &wc, now_ns);
+}
+
+/* Returns how many WRs it tells of. */
+static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+{
+	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
+	uint32_t before = link->in_flight;
+
+	link->session->counters.completions++;
+	if (wc->wr_id == WEIR_DRAIN_WR)
+		wr = NULL;
+	while (link->in_flight && link->oldest != wr)
+		retire(link, 0, now_ns);
+	if (link->in_flight)
+		retire(link, weir_wc_errno(wc->status), now_ns);
+	return (int)(before - link->in_flight);
 }
 
 /* Receives that the handshake left behind are flushed here, too: their wr_id is small. */
@@ -118,11 +167,22 @@ int weir_link_poll(struct weir_link *link, uint64_t now_ns)
 		got = ibv_poll_cq(link->cq, max, wcs);
 		for (i = 0; i < got; i++) {
 			if (is_sent(&wcs[i]))
-				completed(link, &wcs[i], now_ns);
+				total += completed(link, &wcs[i], now_ns);
 		}
-		total += got > 0 ? got : 0;
 	} while (got == max);
 	return total;
+}
+
+/* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
+static void drain(struct weir_link *link)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = WEIR_DRAIN_WR,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	ibv_post_send(link->id->qp, &wr, &bad);
 }
 
 void weir_link_fail(struct weir_link *link)
@@ -133,6 +193,14 @@ void weir_link_fail(struct weir_link *link)
 		return;
 	link->state = WEIR_LINK_FAILING;
 	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
+	if (link->in_flight)
+		drain(link);
+}
+
+void weir_link_forget(struct weir_link *link)
+{
+	while (link->in_flight)
+		retire(link, -ECONNRESET, 0);
 }
 
 bool weir_link_settle(struct weir_link *link)

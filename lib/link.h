@@ -2,6 +2,11 @@
 /*
  * A link is a channel as the verbs see it: a connection, its QP, its CQ.
  *
+ * Only the last WR of a chain asks for a completion. The send queue works in order, and a WR
+ * that fails always completes: so a completion tells of all posted before it that they succeeded.
+ * Nothing tells of those behind the last signalled one; only a post that fails half-way leaves
+ * any there, and ends the link. Then one more WR is posted, for the flush to reach: it drains them.
+ *
  * It begins as CLOSED, is UP once both ends have proven the key, FAILING when it has shown
  * an error and what it had in flight is being flushed, and DOWN when the flush is over.
  *
@@ -20,7 +25,8 @@
 struct weir_session;
 
 /* The wr_ids of the handshake are below; those of the engine's WRs are addresses. */
-#define WEIR_HANDSHAKE_WR_MAX 255
+#define WEIR_HANDSHAKE_WR_MAX 254
+#define WEIR_DRAIN_WR 255
 
 enum weir_link_state {
 	WEIR_LINK_CLOSED,
@@ -33,7 +39,9 @@ enum weir_link_state {
  * struct weir_link - one channel's verbs
  * @session: whose
  * @number: of the channel
- * @in_flight: WRs posted and not seen completed
+ * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
+ * @unsignalled: of them, those behind the last signalled one
+ * @inline_max: bytes that a write or a message may have to be posted with its data
  * @armed: @cq will raise an event, or has raised one that nobody took yet
  * @id: the connection, or NULL
  * @cq: of what is sent
@@ -45,6 +53,9 @@ struct weir_link {
 	uint16_t number;
 	enum weir_link_state state;
 	uint32_t in_flight;
+	struct weir_wr *oldest, *newest;
+	uint32_t unsignalled;
+	uint32_t inline_max;
 	bool armed;
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
@@ -54,11 +65,14 @@ struct weir_link {
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *wr);
 
-/* Takes completions of what was posted to the engine. Return: how many. */
+/* Takes completions of what was posted to the engine. Return: WRs completed. */
 int weir_link_poll(struct weir_link *link, uint64_t now_ns);
 
 /* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */
 void weir_link_fail(struct weir_link *link);
+
+/* The QP is destroyed: gives all in flight back to the engine, outcome unknown. */
+void weir_link_forget(struct weir_link *link);
 
 /* After a poll: a FAILING link with nothing left in flight is DOWN. Return: whether it became so. */
 bool weir_link_settle(struct weir_link *link);

@@ -327,6 +327,7 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->doorbells = s->counters.doorbells;
 	info->completions = s->counters.completions;
 	info->events = s->counters.events;
+	info->inlined = s->counters.inlined;
 	info->empty_polls = s->counters.empty_polls;
 	info->arms = s->counters.arms;
 	info->sleeps = s->counters.sleeps;

@@ -129,7 +129,7 @@ struct weir_session {
 
 	struct {
 		uint64_t requests, work_requests, doorbells, completions, events;
-		uint64_t bytes_read, bytes_written, retries, errors;
+		uint64_t bytes_read, bytes_written, retries, errors, inlined;
 		uint64_t empty_polls, arms, sleeps;
 	} counters;
 };

@@ -108,6 +108,7 @@ struct weir_session_info {
 	uint64_t incarnation; /* of the donor: changes when it starts anew */
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
+	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors;
 };

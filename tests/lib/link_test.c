@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A link on a modelled QP: what it asks completions for, and what it makes of those that come. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/link.h"
+#include "lib/session.h"
+
+#define REQS 8
+
+/* The device: takes @accepts WRs more, and completes what @wcs says. */
+static struct {
+	int accepts;
+	bool in_error;
+	struct ibv_send_wr posted[64];
+	int nr_posted;
+	struct ibv_wc wcs[64];
+	int nr_wcs;
+} nic;
+
+static struct ibv_context context;
+static struct ibv_qp qp;
+static struct ibv_cq cq;
+static struct rdma_cm_id id;
+static struct weir_window window;
+static struct weir_wr wrs[REQS];
+static struct weir_req reqs[REQS];
+static struct weir_session session;
+static struct weir_link *link = &session.links[0];
+
+static int post_send(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)to;
+	for (; wr; wr = wr->next) {
+		if (!nic.accepts--) {
+			*bad = wr;
+			return ENOMEM;
+		}
+		nic.posted[nic.nr_posted++] = *wr;
+	}
+	return 0;
+}
+
+static int poll_cq(struct ibv_cq *of, int max, struct ibv_wc *wcs)
+{
+	int got = max < nic.nr_wcs ? max : nic.nr_wcs;
+
+	(void)of;
+	memcpy(wcs, nic.wcs, sizeof(*wcs) * (size_t)got);
+	nic.nr_wcs -= got;
+	memmove(nic.wcs, nic.wcs + got, sizeof(*wcs) * (size_t)nic.nr_wcs);
+	return got;
+}
+
+int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
+{
+	(void)of;
+	(void)mask;
+	nic.in_error = attr->qp_state == IBV_QPS_ERR;
+	return 0;
+}
+
+static void set_up(unsigned int depth)
+{
+	const struct weir_engine_config config = { .fragment_bytes = 1u << 20 };
+
+	memset(&nic, 0, sizeof(nic));
+	memset(&session, 0, sizeof(session));
+	nic.accepts = 64;
+	context.ops.post_send = post_send;
+	context.ops.poll_cq = poll_cq;
+	qp.context = cq.context = &context;
+	id.qp = &qp;
+	session.options.depth = depth;
+	session.options.poll_wcs_max = 4;
+	link->session = &session;
+	link->id = &id;
+	link->cq = &cq;
+	link->state = WEIR_LINK_UP;
+	link->inline_max = 64;
+	weir_window_init(&window, 8u << 20, 64);
+	weir_engine_init(&session.engine, &config, &window, wrs, REQS);
+	weir_engine_channel_up(&session.engine, 0, depth);
+}
+
+/* Submits @count requests that do not touch each other, and posts the chain made of them. */
+static void post(unsigned int count, enum weir_op op, uint32_t length)
+{
+	struct weir_action action;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		reqs[i] = (struct weir_req){
+			.op = op,
+			.nr_sge = 1,
+			.remote = 4096 * (2 * i + 1),
+			.length = length,
+			.deadline_ns = WEIR_NEVER,
+			.sge = { { 4096 * (2 * i + 1), length, 0 } },
+		};
+		assert_int_equal(weir_engine_submit(&session.engine, &reqs[i], 0), 0);
+	}
+	assert_true(weir_engine_next(&session.engine, &action));
+	assert_int_equal(action.type, WEIR_ACTION_POST);
+	assert_int_equal(action.count, count);
+	weir_link_post(link, action.wr);
+}
+
+/* The @posted-th WR completes. */
+static void complete(int posted, enum ibv_wc_status status)
+{
+	nic.wcs[nic.nr_wcs++] = (struct ibv_wc){
+		.wr_id = nic.posted[posted].wr_id,
+		.status = status,
+	};
+}
+
+static bool is_signalled(int posted)
+{
+	return nic.posted[posted].send_flags & IBV_SEND_SIGNALED;
+}
+
+static bool is_inline(int posted)
+{
+	return (nic.posted[posted].send_flags & IBV_SEND_INLINE) != 0;
+}
+
+/* Does what the engine wants, and counts the requests that are done. */
+static int pull(void)
+{
+	struct weir_action action;
+	int done = 0;
+
+	while (weir_engine_next(&session.engine, &action)) {
+		assert_int_not_equal(action.type, WEIR_ACTION_POST);
+		if (action.type == WEIR_ACTION_FAIL)
+			weir_link_fail(link);
+		done += action.type == WEIR_ACTION_DONE;
+	}
+	return done;
+}
+
+static void one_that_comes_alone_is_signalled(void **state)
+{
+	(void)state;
+	set_up(128);
+	post(1, WEIR_OP_READ, 4096);
+	assert_true(is_signalled(0));
+}
+
+static void one_completion_tells_of_a_chain(void **state)
+{
+	int i;
+
+	(void)state;
+	set_up(128);
+	post(5, WEIR_OP_WRITE, 4096);
+	assert_int_equal(nic.nr_posted, 5);
+	for (i = 0; i < 4; i++)
+		assert_false(is_signalled(i));
+	assert_true(is_signalled(4));
+	complete(4, IBV_WC_SUCCESS);
+	assert_int_equal(weir_link_poll(link, 0), 5);
+	assert_int_equal(pull(), 5);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(reqs[i].status, 0);
+	assert_int_equal(session.counters.completions, 1);
+	assert_int_equal(session.counters.bytes_written, 5 * 4096);
+}
+
+static void a_chain_is_signalled_every_half_queue(void **state)
+{
+	(void)state;
+	set_up(8);
+	post(7, WEIR_OP_READ, 4096);
+	assert_false(is_signalled(2));
+	assert_true(is_signalled(3));
+	assert_false(is_signalled(5));
+	assert_true(is_signalled(6));
+	complete(3, IBV_WC_SUCCESS);
+	assert_int_equal(weir_link_poll(link, 0), 4);
+	assert_int_equal(pull(), 4);
+	assert_int_equal(link->in_flight, 3);
+	complete(6, IBV_WC_SUCCESS);
+	assert_int_equal(weir_link_poll(link, 0), 3);
+	assert_int_equal(pull(), 3);
+}
+
+static void what_stands_before_a_failure_has_succeeded(void **state)
+{
+	static const int expected[] = { 0, 0, -EACCES, -ECONNRESET, -ECONNRESET };
+	int i;
+
+	(void)state;
+	set_up(128);
+	post(5, WEIR_OP_WRITE, 4096);
+	complete(2, IBV_WC_REM_ACCESS_ERR);
+	complete(3, IBV_WC_WR_FLUSH_ERR);
+	complete(4, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(weir_link_poll(link, 0), 5);
+	assert_int_equal(pull(), 5);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(reqs[i].status, expected[i]);
+	assert_true(nic.in_error);
+	assert_true(weir_link_settle(link));
+}
+
+static void what_a_half_posted_chain_left_is_drained(void **state)
+{
+	(void)state;
+	set_up(128);
+	nic.accepts = 2;
+	post(5, WEIR_OP_WRITE, 4096);
+	nic.accepts = 1;
+	assert_int_equal(pull(), 3);
+	assert_int_equal(reqs[4].status, -ENOTCONN);
+	assert_true(nic.in_error);
+	assert_int_equal(nic.nr_posted, 3);
+	assert_true(is_signalled(2));
+	assert_false(weir_link_settle(link));
+
+	complete(1, IBV_WC_WR_FLUSH_ERR);
+	complete(2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(weir_link_poll(link, 0), 2);
+	assert_int_equal(pull(), 2);
+	assert_int_equal(reqs[0].status, 0);
+	assert_int_equal(reqs[1].status, -ECONNRESET);
+	assert_true(weir_link_settle(link));
+}
+
+static void a_drain_tells_of_those_that_succeeded_in_silence(void **state)
+{
+	(void)state;
+	set_up(128);
+	nic.accepts = 2;
+	post(5, WEIR_OP_WRITE, 4096);
+	nic.accepts = 1;
+	pull();
+	complete(2, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(weir_link_poll(link, 0), 2);
+	assert_int_equal(pull(), 2);
+	assert_int_equal(reqs[0].status, 0);
+	assert_int_equal(reqs[1].status, 0);
+	assert_true(weir_link_settle(link));
+}
+
+static void without_a_qp_all_outcomes_are_unknown(void **state)
+{
+	(void)state;
+	set_up(128);
+	post(3, WEIR_OP_WRITE, 4096);
+	weir_link_forget(link);
+	assert_int_equal(pull(), 3);
+	assert_int_equal(reqs[0].status, -ECONNRESET);
+	assert_int_equal(link->in_flight, 0);
+}
+
+static void small_writes_and_messages_bring_their_data(void **state)
+{
+	static const struct {
+		enum weir_op op;
+		uint32_t length;
+		bool is_inline;
+	} cases[] = {
+		{ WEIR_OP_WRITE, 64, true }, { WEIR_OP_WRITE, 65, false }, { WEIR_OP_READ, 8, false },
+		{ WEIR_OP_FADD, 8, false },  { WEIR_OP_SEND, 40, true },
+	};
+	int i;
+
+	(void)state;
+	set_up(128);
+	for (i = 0; i < 5; i++) {
+		post(1, cases[i].op, cases[i].length);
+		assert_int_equal(is_inline(i), cases[i].is_inline);
+		complete(i, IBV_WC_SUCCESS);
+		weir_link_poll(link, 0);
+		assert_int_equal(pull(), 1);
+	}
+	assert_int_equal(session.counters.inlined, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_comes_alone_is_signalled),
+		cmocka_unit_test(one_completion_tells_of_a_chain),
+		cmocka_unit_test(a_chain_is_signalled_every_half_queue),
+		cmocka_unit_test(what_stands_before_a_failure_has_succeeded),
+		cmocka_unit_test(what_a_half_posted_chain_left_is_drained),
+		cmocka_unit_test(a_drain_tells_of_those_that_succeeded_in_silence),
+		cmocka_unit_test(without_a_qp_all_outcomes_are_unknown),
+		cmocka_unit_test(small_writes_and_messages_bring_their_data),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
