@@ -14,7 +14,12 @@
 
 #undef ibv_query_port
 
-enum { DEFAULT_PKEY = 0xffff, RD_ATOMIC_MAX = 128, CLOCK_KHZ = 1000000 };
+enum {
+	DEFAULT_PKEY = 0xffff,
+	RD_ATOMIC_MAX = 128,
+	CLOCK_KHZ = 1000000,
+	SOFT_ROCE_VENDOR = 0xffffff, /* programs look for quirks by it, and take 0 for a mistake */
+};
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -24,6 +29,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.fw_ver = "softnic",
 		.node_guid = htobe64(guid),
 		.sys_image_guid = htobe64(guid),
+		.vendor_id = SOFT_ROCE_VENDOR,
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1),
 		.max_qp = NIC_QPS,

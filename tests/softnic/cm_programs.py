@@ -88,6 +88,26 @@ class Programs(unittest.TestCase):
         for _ in range(5):
             self.succeed(self.launch("rping -c -a 127.0.0.1 -p {port} -C 5 -V"))
 
+    def test_rping_from_an_address_of_its_own(self):
+        self.pair("rping -s -a ::0 -p {port} -C 3 -V",
+                  "rping -c -a ::1 -I ::1 -p {port} -C 3 -V")
+
+    def test_rping_over_ipv4_to_the_wildcard_of_both(self):
+        self.pair("rping -s -a ::0 -p {port} -C 3 -V", "rping -c -a 127.0.0.2 -p {port} -C 3 -V")
+
+    def test_rping_of_different_sizes_ends(self):
+        """The server reads more than it has registered room for."""
+        server = self.serve("rping -s -a 127.0.0.1 -p {port} -C 3 -V -S 100")
+        client = self.launch("rping -c -a 127.0.0.1 -p {port} -C 3 -V -S 1000")
+        client.communicate(timeout=PATIENCE_S)
+        server.communicate(timeout=PATIENCE_S)
+        self.assertNotEqual(server.returncode, 0)
+
+    def test_rping_of_a_size_it_does_not_take(self):
+        client = self.launch("rping -c -a 127.0.0.1 -p {port} -S 1000000")
+        client.communicate(timeout=PATIENCE_S)
+        self.assertNotEqual(client.returncode, 0)
+
     def test_rping_is_not_left_alone_with_a_killed_server(self):
         server = self.serve("rping -s -a 127.0.0.1 -p {port}")
         client = self.launch("rping -c -a 127.0.0.1 -p {port} -v")
@@ -101,15 +121,42 @@ class Programs(unittest.TestCase):
     def test_ucmatose_that_migrates(self):
         self.pair("ucmatose -p {port} -c 8 -m", "ucmatose -s 127.0.0.1 -p {port} -c 8 -m")
 
+    def test_ucmatose_with_options(self):
+        for options in ("-P ib", "-S 1000 -C 20 -t 8 -a 18", "-C 0", "-b 127.0.0.1 -c 3"):
+            with self.subTest(options):
+                self.port += 1
+                self.pair("ucmatose -p {port} " + options,
+                          "ucmatose -s 127.0.0.1 -p {port} " + options)
+
+    def test_ucmatose_by_name(self):
+        self.pair("ucmatose -p {port}", "ucmatose -s localhost -f name -p {port}")
+
+    def test_ucmatose_over_ipv6(self):
+        self.pair("ucmatose -b ::1 -p {port} -c 4", "ucmatose -s ::1 -p {port} -c 4")
+
     def test_rdma_client(self):
         self.pair("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}")
 
     def test_rdma_xclient(self):
         self.pair("rdma_xserver -p {port} -c r", "rdma_xclient -s 127.0.0.1 -p {port} -c r")
 
+    def test_rdma_xclient_is_told_that_there_is_no_xrc(self):
+        for command in ("rdma_xserver -p {port} -c x",
+                        "rdma_xclient -s 127.0.0.1 -p {port} -c x"):
+            process = self.launch(command)
+            output, _ = process.communicate(timeout=PATIENCE_S)
+            self.assertNotEqual(process.returncode, 0)
+            self.assertIn("Operation not supported", output)
+
+    def test_rstream_is_told_that_there_are_no_rsockets(self):
+        process = self.launch("rstream -s 127.0.0.1 -p {port}")
+        output, _ = process.communicate(timeout=PATIENCE_S)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn("Operation not supported", output)
+
     def test_cmtime(self):
-        self.serve("cmtime -p {port} -c 50")  # some versions serve for ever
-        self.succeed(self.launch("cmtime -s 127.0.0.1 -p {port} -c 50"))
+        self.serve("cmtime -p {port} -c 400")  # some versions serve for ever
+        self.succeed(self.launch("cmtime -s 127.0.0.1 -p {port} -c 400"))
 
     def perftest(self, command):
         self.pair(command + " -R -p {port}", command + " -R -p {port} 127.0.0.1")

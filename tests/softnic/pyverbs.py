@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""rdma-core's own tests run on softnic as they are.
+
+pyverbs.py LIBRARY [PATTERN]...: the library to preload; only the tests that match.
+
+They come with Debian's python3-pyverbs, as documentation. Tests of what a device says it cannot do
+skip themselves. KNOWN are those that may fail, each with its reason.
+"""
+import glob
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SUITE = "/usr/share/doc/rdma-core/tests"
+PATIENCE_S = 240
+
+KNOWN = {
+    "test_rdmacm_async_udp_traffic": "the device has no UD queue pairs",
+    "test_imported_rc_ex_rdma_write":
+        "shares a device by duplicating its descriptor of /dev/infiniband, and there is none",
+}
+
+# The suite asks sysfs for the address of the device's interface; softnic has those of the host.
+DRIVER = """
+import sys, unittest
+sys.path[:0] = [{root!r}, {root!r} + "/tests"]
+from args_parser import parser
+import tests, tests.base
+def add_loopback(self, dev, port, index):
+    self.args.append([dev, port, index, "127.0.0.1", "00:00:00:00:00:00"])
+tests.base.RDMATestCase._get_ip_mac = add_loopback
+parser.parse_args()
+unittest.main(module=tests)
+"""
+
+
+def skip(reason):
+    print(f"left out: {reason}")
+    sys.exit(77)
+
+
+def unpack(root):
+    shutil.copytree(SUITE, f"{root}/tests")
+    for packed in glob.glob(f"{root}/tests/*.gz"):
+        with gzip.open(packed) as source, open(packed[:-3], "wb") as target:
+            shutil.copyfileobj(source, target)
+    with open(f"{root}/drive.py", "w") as driver:
+        driver.write(DRIVER.format(root=root))
+
+
+def run(library, patterns):
+    with tempfile.TemporaryDirectory() as root:
+        unpack(root)
+        command = ["/usr/bin/python3", f"{root}/drive.py", "-v"]
+        for pattern in patterns:
+            command += ["-k", pattern]
+        process = subprocess.run(command, env={**os.environ, "LD_PRELOAD": library}, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 timeout=PATIENCE_S)
+    return process.stdout
+
+
+def main():
+    library, patterns = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    if not os.path.isdir(SUITE):
+        skip("rdma-core's tests are not installed (python3-pyverbs)")
+    if subprocess.run(["/usr/bin/python3", "-c", "import pyverbs"],
+                      stderr=subprocess.DEVNULL).returncode:
+        skip("python3-pyverbs is not installed")
+
+    output = run(library, patterns)
+    ran = re.search(r"^Ran (\d+) test", output, re.MULTILINE)
+    failed = set(re.findall(r"^(?:ERROR|FAIL): (\w+) ", output, re.MULTILINE))
+    wrong = failed - KNOWN.keys()
+    if not ran or not int(ran[1]) or wrong:
+        print(output, f"failed, and should not: {' '.join(sorted(wrong))}", sep="\n")
+        sys.exit(1)
+    print(output.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
