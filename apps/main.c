@@ -17,6 +17,7 @@ static const struct cmd {
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
 	{ "ping", cmd_ping, "measure round trips to a donor" },
 	{ "stat", cmd_stat, "show the counters of softnic, or of a donor" },
+	{ "fault", cmd_fault, "have softnic fail in a running program" },
 	{ "doctor", cmd_doctor, "check this machine, say what to do, and prove the path" },
 	{ "key", cmd_key, "make a key that donor and clients share" },
 };

@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #include "async.h"
+#include "device.h"
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context *open_contexts;
 
 int async_init(struct context *c)
 {
@@ -19,13 +23,23 @@ int async_init(struct context *c)
 	c->verbs.context.async_fd = fd;
 	pthread_mutex_init(&c->lock, NULL);
 	c->last = &c->first;
+	pthread_mutex_lock(&open_lock);
+	c->next = open_contexts;
+	open_contexts = c;
+	pthread_mutex_unlock(&open_lock);
 	return 0;
 }
 
 void async_fini(struct context *c)
 {
+	struct context **at = &open_contexts;
 	struct async_event *e;
 
+	pthread_mutex_lock(&open_lock);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	pthread_mutex_unlock(&open_lock);
 	while ((e = c->first)) {
 		c->first = e->next;
 		free(e);
@@ -34,22 +48,53 @@ void async_fini(struct context *c)
 	pthread_mutex_destroy(&c->lock);
 }
 
-void async_raise(struct ibv_context *context, struct async_subject *subject,
-		 enum ibv_event_type type)
+static void append(struct context *c, struct async_subject *subject,
+		   const struct ibv_async_event *event)
 {
-	struct context *c = to_context(context);
 	struct async_event *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return;		/* the completions tell, too */
-	e->event.element.qp = subject->element;
-	e->event.event_type = type;
+	e->event = *event;
 	e->subject = subject;
 	pthread_mutex_lock(&c->lock);
 	*c->last = e;
 	c->last = &e->next;
-	eventfd_write(context->async_fd, 1);
+	eventfd_write(c->verbs.context.async_fd, 1);
 	pthread_mutex_unlock(&c->lock);
+}
+
+void async_raise(struct ibv_context *context, struct async_subject *subject,
+		 enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.qp = subject->element, .event_type = type };
+
+	append(to_context(context), subject, &event);
+}
+
+void async_raise_ports(enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .event_type = type };
+	struct context *c;
+
+	pthread_mutex_lock(&open_lock);
+	for (c = open_contexts; c; c = c->next) {
+		for (event.element.port_num = SOFTNIC_PORT;
+		     device_has_port(event.element.port_num); event.element.port_num++)
+			append(c, NULL, &event);
+	}
+	pthread_mutex_unlock(&open_lock);
+}
+
+void async_raise_device(enum ibv_event_type type)
+{
+	const struct ibv_async_event event = { .event_type = type };
+	struct context *c;
+
+	pthread_mutex_lock(&open_lock);
+	for (c = open_contexts; c; c = c->next)
+		append(c, NULL, &event);
+	pthread_mutex_unlock(&open_lock);
 }
 
 static struct async_event *take(struct context *c, const struct async_subject *only)

@@ -28,6 +28,7 @@ struct context {
 	struct verbs_context verbs;	/* verbs.context is what the program holds */
 	pthread_mutex_t lock;
 	struct async_event *first, **last;
+	struct context *next;		/* of all that are open */
 };
 
 static inline struct context *to_context(struct ibv_context *c)
@@ -49,6 +50,12 @@ void async_fini(struct context *c);
  */
 void async_raise(struct ibv_context *context, struct async_subject *subject,
 		 enum ibv_event_type type);
+
+/** async_raise_ports() - something happened to all ports: each open context learns of each */
+void async_raise_ports(enum ibv_event_type type);
+
+/** async_raise_device() - something happened to the devices: each open context learns of it */
+void async_raise_device(enum ibv_event_type type);
 
 /** async_forget() - the object goes: drop its events, wait until the rest are acked */
 void async_forget(struct ibv_context *context, struct async_subject *subject);

@@ -19,7 +19,7 @@ struct copy_target {
 	bool by_mem;	/* its /proc/self/mem, which it passed to us */
 	pid_t pid;
 	int mem_fd;
-	const union shared_life *life;	/* of the process that @pid means */
+	const struct shared_life *life;	/* of the process that @pid means */
 };
 
 /**

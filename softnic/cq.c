@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cq.h"
+#include "fault.h"
 #include "nic.h"
 #include "qp.h"
 
@@ -92,6 +93,8 @@ static int check(const struct ibv_context *context, const struct ibv_cq_init_att
 		return EOPNOTSUPP;
 	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (init->flags & ~flags))
 		return EOPNOTSUPP;
+	if (fault_is_gone())
+		return EIO;
 	if (init->wc_flags & ~CQ_WC_FLAGS)
 		return EOPNOTSUPP;
 	if (init->cqe < 1 || init->cqe > SOFTNIC_CQES_MAX ||

@@ -11,6 +11,7 @@
 #include "async.h"
 #include "config.h"
 #include "cq.h"
+#include "fault.h"
 #include "gid.h"
 #include "nic.h"
 #include "qp_ex.h"
@@ -51,7 +52,7 @@ static uint32_t device_count(void)
 {
 	const struct softnic_options *options = config_get();
 
-	return options ? options->value[OPTION_DEVICES] : 0;
+	return options && !fault_is_gone() ? options->value[OPTION_DEVICES] : 0;
 }
 
 uint32_t device_ports(void)

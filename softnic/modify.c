@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "fault.h"
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
@@ -180,6 +181,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 
 	if (attr_mask & IBV_QP_STATE)
 		to = attr->qp_state;
+	if (fault_is_gone())
+		return EIO;
 	if ((attr_mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
 	if (!may_change(from, to, attr_mask) || !values_are_valid(attr, attr_mask))

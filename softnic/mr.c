@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "mr.h"
 #include "nic.h"
 #include "qp.h"
@@ -33,8 +34,13 @@ static uint32_t next_pd;
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct pd *pd = calloc(1, sizeof(*pd));
+	struct pd *pd;
 
+	if (fault_is_gone()) {
+		errno = EIO;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
 	pd->ibv.context = context;
@@ -103,6 +109,8 @@ static int check_access(void *addr, size_t length, uint64_t iova, unsigned int a
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	const unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
+	if (fault_is_gone())
+		return EIO;
 	if (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE))
 		return EOPNOTSUPP;
 	if ((access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE))
@@ -127,10 +135,10 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		goto fail;
-	if (take_slot(&key)) {
-		free(mr);
-		goto fail;
-	}
+	if (!fault_mr_take(length))
+		goto free;
+	if (take_slot(&key))
+		goto give;
 	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
 	shared = &nic.pub->mrs[key >> 16];
 	shared->access = access;
@@ -143,6 +151,10 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	count(mrs, 1);
 	return mr;
 
+give:
+	fault_mr_give(length);
+free:
+	free(mr);
 fail:
 	errno = err;
 	return NULL;
@@ -167,6 +179,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	while ((qp = nic_next_qp(qp)))
 		qp_wait_for_copies(qp);
 	give_slot(mr->lkey);
+	fault_mr_give(mr->length);
 	add_ordered(&to_pd(mr->pd)->users, -1);
 	count(mrs, -1);
 	free(mr);

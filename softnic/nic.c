@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "loop.h"
 #include "nic.h"
 #include "peer.h"
@@ -115,6 +116,7 @@ static int open_locked(void)
 	nic.pub->pid = getpid();
 	nic.pub->slot = nic.slot;
 	prctl(PR_GET_NAME, nic.pub->comm);
+	fault_open();
 	err = softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL);
 	if (err)
 		goto slot;

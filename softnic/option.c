@@ -34,7 +34,10 @@ const char *option_help(enum softnic_option option)
 
 int option_is_valid(uint32_t option, uint64_t value)
 {
-	return option < OPTIONS && value >= table[option].min && value <= table[option].max;
+	if (option >= OPTIONS)
+		return 0;
+	return (value >= table[option].min && value <= table[option].max) ||
+	       (value == OPTION_NEVER && value == table[option].otherwise);
 }
 
 void option_defaults(struct softnic_options *o)
@@ -52,6 +55,9 @@ static bool parse_count(const char *text, uint64_t *value)
 	const char *unit;
 	char *end;
 
+	*value = OPTION_NEVER;
+	if (!strcmp(text, "never"))
+		return true;
 	errno = 0;
 	*value = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || errno)

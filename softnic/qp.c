@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "nic.h"
 #include "qp.h"
 #include "qp_ex.h"
@@ -20,6 +21,8 @@ static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
+	if (fault_is_gone())
+		return EIO;
 	if (init->qp_type != IBV_QPT_RC)
 		return EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
@@ -183,6 +186,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		add_ordered(&to_srq(init->srq)->users, 1);
 	cq_add(to_cq(init->send_cq), &qp->sends);
 	cq_add(to_cq(init->recv_cq), &qp->recvs);
+	fault_adopt(qp);
 	count(qps, 1);
 	return &qp->ibv;
 }

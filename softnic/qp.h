@@ -59,6 +59,7 @@ struct send_queue {
 	uint32_t rnr_left;
 	bool rnr_begun;
 	bool waiting;			/* for the timer: leave it alone */
+	bool foreseen;			/* its faults were drawn */
 };
 
 /* Where the other end is, once its process told us. */
@@ -81,6 +82,16 @@ struct segment {
 	int fd;
 };
 
+/* What fault.c remembers of a queue pair, and of the operation at the head of its send queue. */
+struct qp_faults {
+	uint32_t number;		/* in the order they were made */
+	uint64_t ops;			/* begun so far */
+	uint64_t epoch, ops_at_epoch;
+	uint64_t begin_ns;		/* not earlier */
+	uint32_t rnr;			/* tries that find no receive */
+	bool fails;
+};
+
 struct qp {
 	union {
 		struct ibv_qp ibv;
@@ -96,6 +107,7 @@ struct qp {
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
 	struct remote remote;
+	struct qp_faults faults;
 	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
 	struct softnic_timer timer;	/* ends a wait of the send queue */

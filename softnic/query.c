@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "gid.h"
 #include "loop.h"
 #include "nic.h"
@@ -25,6 +26,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	const uint64_t guid = gid_guid(device_index(context->device), 0);
 
+	if (fault_is_gone())
+		return EIO;
 	*attr = (struct ibv_device_attr){
 		.fw_ver = "softnic",
 		.node_guid = htobe64(guid),
@@ -88,8 +91,9 @@ int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 
 int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
+	const bool down = fault_port_is_down();
 	const struct ibv_port_attr a = {
-		.state = IBV_PORT_ACTIVE,
+		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_4096,
 		.gid_tbl_len = gid_count(),
@@ -99,11 +103,13 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		.max_vl_num = 1,
 		.active_width = 2,	/* 4x */
 		.active_speed = 32,	/* EDR: something to print; nothing is paced */
-		.phys_state = 5,	/* link up */
+		.phys_state = down ? 3 : 5,	/* disabled, link up */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 
 	(void)context;
+	if (fault_is_gone())
+		return EIO;
 	if (!device_has_port(port))
 		return EINVAL;
 	memset(attr, 0, size);

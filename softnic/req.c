@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
 #include "nic.h"
 #include "req.h"
 #include "resp.h"
@@ -57,6 +58,7 @@ static void forget_attempt(struct send_queue *sq)
 	sq->give_up_ns = 0;
 	sq->rnr_begun = false;
 	sq->waiting = false;
+	sq->foreseen = false;
 }
 
 void req_reset(struct qp *qp)
@@ -237,6 +239,8 @@ static bool step(struct qp *qp)
 	int status = RESP_SILENT;
 
 	if (qp->remote.shared)
+		status = fault_step(qp, &sq->wqes[at]);
+	if (qp->remote.shared && !status)
 		status = resp_step(qp, &sq->wqes[at], sq->sges + (size_t)at * sq->max_sge,
 				   sq->inlined + (size_t)at * sq->max_inline);
 	switch (status) {
@@ -247,6 +251,9 @@ static bool step(struct qp *qp)
 		break;
 	case RESP_SILENT:
 		nobody_answers(qp, GIVE_UP_NS_MIN, ASK_AGAIN_NS);
+		break;
+	case RESP_LATER:
+		wait_for(qp, qp->faults.begin_ns - softnic_now_ns());
 		break;
 	case RESP_BUSY:
 		nobody_answers(qp, BUSY_NS_MIN, ATOMIC_AGAIN_NS);

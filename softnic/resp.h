@@ -14,6 +14,7 @@ enum {
 	RESP_RNR = -2,		/* no receive is posted */
 	RESP_SILENT = -3,	/* the other end does not answer (yet) */
 	RESP_BUSY = -4,		/* another initiator does an atomic operation */
+	RESP_LATER = -5,	/* a fault delays it */
 };
 
 enum { RESP_BYTES_MAX = 1 << 20 };	/* of one step */

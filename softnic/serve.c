@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cq.h"
+#include "fault.h"
 #include "loop.h"
 #include "nic.h"
 #include "qp.h"
@@ -146,6 +147,13 @@ static void handle_from_user(struct guest *g, const struct message *m)
 		qp_peer_complains(qp, m->value);
 }
 
+static void handle_fault(struct guest *g, const struct message *m)
+{
+	struct message done = { .type = MSG_FAULT_SET, .value = -fault_set(m->qpn, m->value) };
+
+	message_send(g->fd, &done, NULL, 0);
+}
+
 static void end(struct guest *g)
 {
 	struct guest **at = &guests;
@@ -179,6 +187,10 @@ static void handle(void *arg, uint32_t events)
 	message_close_fds(fds);
 	if (err) {
 		end(g);
+		return;
+	}
+	if (m.type == MSG_SET_FAULT) {
+		handle_fault(g, &m);
 		return;
 	}
 	pthread_mutex_lock(&nic.lock);

@@ -64,7 +64,7 @@ int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
 	return 0;
 }
 
-int shared_life_begin(union shared_life *life)
+int shared_life_begin(struct shared_life *life)
 {
 	pthread_mutexattr_t attr;
 	int err = pthread_mutexattr_init(&attr);

@@ -62,26 +62,26 @@ _Static_assert(sizeof(struct shared_mr) == 48, "shared between programs");
  * the thread ends, in whatever way, before it gives the process's number to another. So as
  * long as there is no mark, the number is still that process's; a look costs one load.
  */
-union shared_life {
+struct shared_life {
 	pthread_mutex_t held;
-	uint8_t line[64];
-};
+	uint32_t down;			/* its port is: nothing gets there */
+} __attribute__((aligned(64)));
 
 struct shared_pub {
 	uint32_t magic, version;
 	uint32_t pid, slot;
 	char comm[16];
 	uint32_t reserved[8];
-	union shared_life life;		/* a line of its own: every copy looks at it */
+	struct shared_life life;		/* a line of its own: every copy looks at it */
 	struct softnic_counters counters;
 	struct shared_mr mrs[SHARED_MRS];	/* [0] stays unused: key 0 is no key */
 };
 
 /** shared_life_begin() - from now on to the end of the calling thread. 0 or -errno. */
-int shared_life_begin(union shared_life *life);
+int shared_life_begin(struct shared_life *life);
 
 /** shared_life_ended() - is the thread that began it gone? */
-static inline bool shared_life_ended(const union shared_life *life)
+static inline bool shared_life_ended(const struct shared_life *life)
 {
 	return load_acquire(&life->held.__data.__lock) & FUTEX_OWNER_DIED;
 }
@@ -189,6 +189,8 @@ enum message_type {
 	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
 	MSG_SRQ_LIMIT,	/* few receives are left in the SRQ of the answerer's qpn */
 	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
+	MSG_SET_FAULT,	/* asks for FAULT_SET: qpn is the enum softnic_option, value its value */
+	MSG_FAULT_SET,	/* value is 0 or an errno */
 };
 
 enum { HAS_CHANNEL = 1, HAS_SRQ = 2 };

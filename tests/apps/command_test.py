@@ -13,7 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "mount", "run", "ping", "stat", "doctor", "key")
+COMMANDS = ("serve", "mount", "run", "ping", "stat", "fault", "doctor", "key")
 
 
 def clean_environment(**more):
@@ -47,7 +47,8 @@ class BadInput(unittest.TestCase):
         for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
                      ("run", "--device", "mlx5_0", "true"), ("ping",), ("ping", "-c", "0", "x"),
                      ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
-                     ("ping", "a", "b"), ("stat", "--watch=soon"), ("stat", "a", "b"),
+                     ("ping", "a", "b"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
+                     ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
                      ("doctor", "please"), ("key",), ("key", "new"), ("key", "old", "x")):
             done = weir(*args)
             self.assertEqual(done.returncode, 2, args)

@@ -149,6 +149,7 @@ static int play_member(int fd)
 	struct end first;
 
 	end_open(&first, ALL_ACCESS);
+	assert_int_equal(ibv_resize_cq(first.cq, 2 * OUTS_MAX), 0);
 	m->board = (struct board *)first.buf;
 	transfer(fd, &m->plan, sizeof(m->plan), false);
 	open_member(m, &first, &card);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir fault: has softnic fail in a running program. */
+#include "apps/cmd.h"
+#include "softnic/control.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_help(void)
+{
+	printf("Usage: weir fault PID NAME=VALUE[,NAME=VALUE...]\n"
+	       "Has softnic fail in a running program of yours, to see what the program does.\n\n");
+	for (int i = OPTION_FIRST_FAULT; i < OPTIONS; i++)
+		printf("  %-18s %s\n", option_name(i), option_help(i));
+	printf("\n\"After N operations\" counts from now; 0 is at once. Numbers may end in K, M or G.\n"
+	       "From a program's start: WEIR_SOFTNIC=NAME=VALUE,... in its environment.\n\n"
+	       "  -h, --help\n\n"
+	       "  weir fault 4242 port_down_after=0,port_down_ms=500\n"
+	       "  WEIR_SOFTNIC=seed=7,rnr=30,delay_us=200 weir run -- ib_send_bw\n");
+}
+
+static int explain(const char *cmd, const char *pid, int err)
+{
+	switch (err) {
+	case -ESRCH:
+		return failure(cmd, "%s: no such process of yours has softnic open; weir stat lists "
+			       "them", pid);
+	case -ETIMEDOUT:
+		return failure(cmd, "%s: it does not answer; is it stopped?", pid);
+	default:
+		return failure(cmd, "%s: %s", pid, strerror(-err));
+	}
+}
+
+static bool parse_pid(const char *text, pid_t *pid)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	*pid = (pid_t)n;
+	return !errno && end != text && !*end && n > 0 && n <= INT_MAX;
+}
+
+int cmd_fault(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	struct softnic_options options;
+	char why[512];
+	pid_t pid;
+	int opt, err;
+
+	while ((opt = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
+		if (opt != 'h')
+			return usage_error(argv[0], NULL);
+		print_help();
+		return EXIT_OK;
+	}
+	if (argc - optind != 2)
+		return usage_error(argv[0], "which process, and which faults?");
+	if (!parse_pid(argv[optind], &pid))
+		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
+	option_defaults(&options);
+	if (option_parse(argv[optind + 1], OPTION_FIRST_FAULT, &options, why, sizeof(why)))
+		return usage_error(argv[0], "%s", why);
+	if (!options.given)
+		return usage_error(argv[0], "which faults?");
+	err = softnic_fault(pid, &options);
+	return err ? explain(argv[0], argv[optind], err) : EXIT_OK;
+}
