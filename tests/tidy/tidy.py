@@ -29,6 +29,7 @@ ARROWS = {
     "sim": {"core"},
     "unload": {"core", "wire"},
     "softnic": set(),
+    "verbs": set(),
     "apps": {"lib", "core", "wire", "include", "softnic"},
 }
 FOLDERS = set(ARROWS) | {"tests", "lab"}

@@ -37,12 +37,13 @@ class Test:
                            "env", *settings, *self.command])
 
 
-def of(build):
-    """The tests in the build directory @build."""
+def of(build, names):
+    """The tests in the build directory @build; all of them where @names is empty."""
     listed = subprocess.run(["meson", "introspect", "--tests", build], check=True,
                             capture_output=True, text=True)
     wanted = [test for test in json.loads(listed.stdout)
-              if any(suite.split(":")[-1] == SUITE for suite in test["suite"])]
+              if any(suite.split(":")[-1] == SUITE for suite in test["suite"])
+              and (not names or test["name"] in names)]
     return [Test(build, number, test) for number, test in enumerate(wanted)]
 
 

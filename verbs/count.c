@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What stands in for libibverbs' own functions: where a program gets hold of a context, of a
+ * queue pair's extended face, and of an event. All else happens through pointers (wrap.h).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "wrap.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct verbs_counters verbs_counters;
+static pid_t opener; /* who opened a device; a child of it counts nothing of its own */
+
+EXPORT void verbs_count_read(struct verbs_counters *out)
+{
+#define READ(name, help) out->name = __atomic_load_n(&verbs_counters.name, __ATOMIC_RELAXED);
+	VERBS_COUNTERS(READ)
+#undef READ
+}
+
+/* The next library's function of this name. */
+static void *next(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function) {
+		fprintf(stderr, "libweir-count: no %s after it: load it before libibverbs\n", name);
+		abort();
+	}
+	return function;
+}
+
+/* Looked up once: two threads that do it at once find the same. */
+#define NEXT(name)                                                                                 \
+	({                                                                                         \
+		static __typeof__(&name) function;                                                 \
+		__typeof__(&name) found = __atomic_load_n(&function, __ATOMIC_RELAXED);            \
+                                                                                                   \
+		if (!found) {                                                                      \
+			found = (__typeof__(&name))next(#name);                                    \
+			__atomic_store_n(&function, found, __ATOMIC_RELAXED);                      \
+		}                                                                                  \
+		found;                                                                             \
+	})
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context = NEXT(ibv_open_device)(device);
+
+	if (context) {
+		wrap_context(context);
+		opener = getpid();
+	}
+	return context;
+}
+
+EXPORT struct ibv_context *ibv_import_device(int fd)
+{
+	struct ibv_context *context = NEXT(ibv_import_device)(fd);
+
+	if (context) {
+		wrap_context(context);
+		opener = getpid();
+	}
+	return context;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct ibv_qp_ex *extended = NEXT(ibv_qp_to_qp_ex)(qp);
+
+	if (extended)
+		wrap_qp(extended);
+	return extended;
+}
+
+EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	int err = NEXT(ibv_get_cq_event)(channel, cq, context);
+
+	if (!err)
+		count(cq_events, 1);
+	return err;
+}
+
+/* One line, and one write: many processes may append to the file. */
+__attribute__((destructor)) static void report(void)
+{
+	const char *path = getenv("WEIR_COUNT");
+	struct verbs_counters now;
+	FILE *file;
+
+	if (!path || !path[0] || opener != getpid())
+		return;
+	file = fopen(path, "ae");
+	if (!file) {
+		fprintf(stderr, "libweir-count: cannot append to WEIR_COUNT=%s: %m\n", path);
+		return;
+	}
+	verbs_count_read(&now);
+	fprintf(file, "{\"pid\": %d, \"program\": \"%s\"", (int)getpid(),
+		program_invocation_short_name);
+#define PRINT(name, help) fprintf(file, ", \"" #name "\": %llu", (unsigned long long)now.name);
+	VERBS_COUNTERS(PRINT)
+#undef PRINT
+	fputs("}\n", file);
+	if (fclose(file))
+		fprintf(stderr, "libweir-count: cannot write WEIR_COUNT=%s: %m\n", path);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Extended completion queues: each has pointers of its own. */
+#include "wrap.h"
+
+struct kept {
+	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next_poll)(struct ibv_cq_ex *cq);
+};
+
+static int took(struct ibv_cq_ex *cq, int err)
+{
+	count(polls, 1);
+	if (err)
+		count(empty_polls, 1);
+	else if (cq->status != IBV_WC_SUCCESS)
+		count_completion(cq->status, 0, 0); /* nothing else of it may be read */
+	else
+		count_completion(cq->status, cq->read_opcode(cq),
+				 cq->read_byte_len ? cq->read_byte_len(cq) : 0);
+	return err;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	const struct kept *kept = wrapped_find(cq);
+
+	return took(cq, kept->start_poll(cq, attr));
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	const struct kept *kept = wrapped_find(cq);
+
+	return took(cq, kept->next_poll(cq));
+}
+
+void wrap_cq(struct ibv_cq_ex *cq)
+{
+	struct kept *kept;
+
+	if (cq->start_poll == start_poll)
+		return;
+	kept = wrapped_get(cq, sizeof(*kept));
+	if (!kept)
+		return;
+	*kept = (struct kept){ cq->start_poll, cq->next_poll };
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+}

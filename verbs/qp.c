@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ibv_wr_*: a queue pair with pointers of its own. Nothing is posted before wr_complete(), so
+ * what is built is noted until then. The device serialises from wr_start() to its end.
+ */
+#include "wrap.h"
+
+struct kept {
+	struct ibv_qp_ex was; /* its pointers */
+	struct posted built;
+	enum kind last; /* whose bytes follow */
+};
+
+static struct kept *kept_of(struct ibv_qp_ex *qp)
+{
+	return wrapped_find(qp);
+}
+
+static struct kept *note(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
+{
+	struct kept *kept = kept_of(qp);
+
+	kept->last = kind_of(opcode);
+	kept->built.wrs[kept->last]++;
+	return kept;
+}
+
+static struct kept *add(struct ibv_qp_ex *qp, uint64_t bytes)
+{
+	struct kept *kept = kept_of(qp);
+
+	kept->built.bytes[kept->last] += bytes;
+	return kept;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	note(qp, IBV_WR_ATOMIC_CMP_AND_SWP)
+		->was.wr_atomic_cmp_swp(qp, rkey, remote_addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+				uint64_t addend)
+{
+	note(qp, IBV_WR_ATOMIC_FETCH_AND_ADD)
+		->was.wr_atomic_fetch_add(qp, rkey, remote_addr, addend);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	note(qp, IBV_WR_BIND_MW)->was.wr_bind_mw(qp, mw, rkey, info);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	note(qp, IBV_WR_LOCAL_INV)->was.wr_local_inv(qp, rkey);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
+{
+	note(qp, IBV_WR_RDMA_READ)->was.wr_rdma_read(qp, rkey, remote_addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
+{
+	note(qp, IBV_WR_RDMA_WRITE)->was.wr_rdma_write(qp, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	note(qp, IBV_WR_RDMA_WRITE_WITH_IMM)->was.wr_rdma_write_imm(qp, rkey, remote_addr, imm);
+}
+
+static void wr_send(struct ibv_qp_ex *qp)
+{
+	note(qp, IBV_WR_SEND)->was.wr_send(qp);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
+{
+	note(qp, IBV_WR_SEND_WITH_IMM)->was.wr_send_imm(qp, imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	note(qp, IBV_WR_SEND_WITH_INV)->was.wr_send_inv(qp, rkey);
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
+{
+	add(qp, length)->was.wr_set_inline_data(qp, addr, length);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t nr,
+				    const struct ibv_data_buf *list)
+{
+	struct kept *kept = kept_of(qp);
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		add(qp, list[i].length);
+	kept->was.wr_set_inline_data_list(qp, nr, list);
+}
+
+static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	add(qp, length)->was.wr_set_sge(qp, lkey, addr, length);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t nr, const struct ibv_sge *list)
+{
+	struct kept *kept = kept_of(qp);
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		add(qp, list[i].length);
+	kept->was.wr_set_sge_list(qp, nr, list);
+}
+
+static void wr_start(struct ibv_qp_ex *qp)
+{
+	struct kept *kept = kept_of(qp);
+
+	kept->was.wr_start(qp);
+	kept->built = (struct posted){ 0 };
+}
+
+/* Read first: the device gives up its lock, and another thread may start. */
+static int wr_complete(struct ibv_qp_ex *qp)
+{
+	struct kept *kept = kept_of(qp);
+	struct posted built = kept->built;
+	int err = kept->was.wr_complete(qp);
+
+	if (err)
+		built = (struct posted){ 0 };
+	count_posted(&built);
+	return err;
+}
+
+#define WRAP(name)                                                                                 \
+	do {                                                                                       \
+		if (qp->name)                                                                      \
+			qp->name = name;                                                           \
+	} while (0)
+
+void wrap_qp(struct ibv_qp_ex *qp)
+{
+	struct kept *kept;
+
+	if (qp->wr_start == wr_start)
+		return;
+	kept = wrapped_get(qp, sizeof(*kept));
+	if (!kept)
+		return;
+	kept->was = *qp;
+	WRAP(wr_atomic_cmp_swp);
+	WRAP(wr_atomic_fetch_add);
+	WRAP(wr_bind_mw);
+	WRAP(wr_local_inv);
+	WRAP(wr_rdma_read);
+	WRAP(wr_rdma_write);
+	WRAP(wr_rdma_write_imm);
+	WRAP(wr_send);
+	WRAP(wr_send_imm);
+	WRAP(wr_send_inv);
+	WRAP(wr_set_inline_data);
+	WRAP(wr_set_inline_data_list);
+	WRAP(wr_set_sge);
+	WRAP(wr_set_sge_list);
+	WRAP(wr_start);
+	WRAP(wr_complete);
+}
