@@ -3,6 +3,7 @@
  * Completion queues: polling and arming. Channels are in comp.c.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -243,11 +244,24 @@ static void count_taken(const struct ibv_wc *wc, int n)
 			count(errors, 1);
 }
 
+void cq_promise(struct cq *cq)
+{
+	add_ordered(&cq->promised, 1);
+}
+
+void cq_keep(struct cq *cq)
+{
+	add_ordered(&cq->promised, -1);
+}
+
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
-	uint32_t arrivals = load_acquire(&cq->bell->arrivals);
+	uint32_t arrivals;
 	int n;
 
+	while (load_acquire(&cq->promised))
+		sched_yield();
+	arrivals = load_acquire(&cq->bell->arrivals);
 	if (arrivals == cq->seen)
 		return 0;
 	n = poll_sources(cq, wc, room);

@@ -47,6 +47,7 @@ struct cq {
 	struct cq_source *sources;
 	struct cq_source *turn;		/* where to begin next */
 	struct shared_cq *bell;
+	uint32_t promised;		/* completions that pollers wait for */
 	uint32_t seen;			/* arrivals when there was nothing left */
 	uint32_t consumed;		/* what the bell says of it */
 	uint64_t done_ns;		/* when the last one taken came about; lock */
@@ -105,6 +106,19 @@ static inline uint64_t cq_stamp(const struct shared_cq *bell)
 
 /** cq_notice() - @n completions more in one of our own */
 void cq_notice(struct cq *cq, uint32_t n, bool solicited);
+
+/**
+ * cq_promise() - a completion is a moment away: who polls waits for it
+ *
+ * The answer to a message may come before the thread that delivered the message says that it
+ * is done; with a NIC, whose acknowledgement goes ahead of the answer, it never does. So the
+ * promise goes ahead of the message, and cq_keep() follows the completion. In between nothing
+ * may wait.
+ *
+ * Context: any thread. Each promise is kept, whatever came of it.
+ */
+void cq_promise(struct cq *cq);
+void cq_keep(struct cq *cq);
 
 /** cq_may_have_overrun() - have the engine count. Any thread. */
 void cq_may_have_overrun(struct cq *cq);

@@ -58,6 +58,7 @@ struct send_queue {
 	uint64_t again_ns;		/* how long to wait before the next attempt */
 	uint32_t rnr_left;
 	bool rnr_begun;
+	bool promised;			/* to whoever polls the send CQ */
 	bool waiting;			/* for the timer: leave it alone */
 	bool foreseen;			/* its faults were drawn */
 };

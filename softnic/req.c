@@ -264,6 +264,9 @@ static bool step(struct qp *qp)
 	default:
 		req_fail(qp, status);
 	}
+	if (sq->promised)
+		cq_keep(to_cq(qp->ibv.send_cq));
+	sq->promised = false;
 	return true;
 }
 

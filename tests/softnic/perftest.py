@@ -15,7 +15,8 @@ import time
 
 PATIENCE_S = 120
 SKIPPED = 77
-SIZES = "-a -n 50"		# 2 B to 8 MiB
+SIZES = "-a -n 50"  # 2 B to 8 MiB
+LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
 
 BW = ("-b", "-q 4", "-b -q 4", "-l 16", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b", "--mr_per_qp -q 2",
       "--report-both -b", "--reversed", "-N -D 1", "--perform_warm_up")
@@ -39,15 +40,19 @@ MATRIX = {
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
 }
 QUICK = ("ib_write_bw -b -q 4", "ib_write_lat -I 64 -s 64", "ib_read_bw -e -b -q 2", "ib_read_lat -R",
-         "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e", "ib_atomic_bw -A CMP_AND_SWAP",
+         "ib_send_bw --mr_per_qp -q 2", "ib_send_lat -e -R", "ib_atomic_bw -A CMP_AND_SWAP",
          "ib_atomic_lat")
 
 
 def command(program, options):
     """What these programs take together: an own size, or a duration, goes without -a."""
     if "-s " in options or "-D " in options or "atomic" in program:
-        return f"{program} {options} -F".replace("  ", " ")
-    return f"{program} {options} {SIZES} -F".replace("  ", " ")
+        sizes = ""
+    elif "_lat" in program and options not in ("", "-e"):
+        sizes = LATENCY if "UD" not in options else "-s 2048 -n 200"
+    else:
+        sizes = SIZES
+    return " ".join(f"{program} {options} {sizes} -F".split())
 
 
 def cases(everything):

@@ -83,6 +83,31 @@ static void test_a_channel_may_be_set_to_not_block(void **state)
 	fcntl(e->channel->fd, F_SETFL, flags);
 }
 
+/* As with a NIC, whose acknowledgement is ahead of the answer. */
+static void test_a_send_is_complete_when_its_answer_is_there(void **state)
+{
+	enum { TIMES = 300, LENGTH = 128 << 10 };
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct ibv_wc wc;
+	struct wr w;
+	int i;
+
+	give_order(&pair->p, ORDER_ECHO, 0, LENGTH, TIMES);
+	for (i = 0; i < TIMES; i++) {
+		assert_int_equal(post_recv(e, 1, LENGTH, 8), 0);
+		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_SEND, 0, LENGTH, 0)), 0);
+		wc = wait_wc_awake(e);
+		if (wc.opcode == IBV_WC_RECV)
+			assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
+		else
+			assert_int_equal(wait_wc_awake(e).opcode, IBV_WC_RECV);
+		assert_int_equal(wc.opcode, IBV_WC_SEND);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(take_answer(&pair->p).result, 0);
+}
+
 static void test_a_message_wakes_a_process_that_sleeps(void **state)
 {
 	struct pair *pair = *state;
@@ -208,6 +233,7 @@ static int tests(void)
 		cmocka_unit_test(test_one_arm_gives_one_event),
 		cmocka_unit_test(test_arming_twice_gives_one_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
+		cmocka_unit_test(test_a_send_is_complete_when_its_answer_is_there),
 		cmocka_unit_test(test_a_message_wakes_a_process_that_sleeps),
 		cmocka_unit_test(test_an_arm_for_solicited_ones_waits_for_one),
 		cmocka_unit_test(test_no_event_is_lost),

@@ -185,6 +185,19 @@ void do_wr(struct end *e, struct wr *w, enum ibv_wc_status status)
 	assert_int_equal(wc.wr_id, w->wr.wr_id);
 }
 
+struct ibv_wc wait_wc_awake(struct end *e)
+{
+	uint64_t deadline = now_ms() + PATIENCE_MS;
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(e->cq, 1, &wc);
+	while (!n && now_ms() < deadline);
+	assert_int_equal(n, 1);
+	return wc;
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -210,6 +223,20 @@ static void wait_event(struct end *e)
 	assert_ptr_equal(cq, e->cq);
 	assert_ptr_equal(context, e);
 	ibv_ack_cq_events(cq, 1);
+}
+
+static void echo(struct end *e, uint64_t offset, uint64_t length, uint64_t times)
+{
+	struct wr w;
+
+	while (times--) {
+		assert_int_equal(ibv_req_notify_cq(e->cq, 0), 0);
+		assert_int_equal(post_recv(e, times, offset, length), 0);
+		wait_event(e);
+		assert_int_equal(wait_wc_awake(e).opcode, IBV_WC_RECV);
+		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_SEND, offset, 8, 0)), 0);
+		assert_int_equal(wait_wc_awake(e).opcode, IBV_WC_SEND);
+	}
 }
 
 static uint64_t async_event(struct end *e)
@@ -272,6 +299,9 @@ static void obey(struct end *e, int fd, const struct command *c)
 		break;
 	case ORDER_SEND_MANY:
 		send_many(e, c->offset, c->length, c->value);
+		break;
+	case ORDER_ECHO:
+		echo(e, c->offset, c->length, c->value);
 		break;
 	case ORDER_POLL:
 		a.wc = wait_wc(e);

@@ -68,6 +68,7 @@ enum order {
 	ORDER_POST_WRONG_RECV,	/* the same, with a key that is none */
 	ORDER_SEND,		/* [offset, length), solicited if value */
 	ORDER_SEND_MANY,	/* value times, each when the last one is done */
+	ORDER_ECHO,		/* value times: sleeps, receives at offset, sends 8 bytes back */
 	ORDER_POLL,		/* waits for a completion: wc */
 	ORDER_ARM,		/* for solicited ones only if value */
 	ORDER_WAIT_EVENT,	/* blocks in ibv_get_cq_event(), acknowledges */
@@ -130,6 +131,8 @@ int post(struct end *e, struct wr *w);
 
 /* Waits for one completion. */
 struct ibv_wc wait_wc(struct end *e);
+/* The same, without a pause between two looks. */
+struct ibv_wc wait_wc_awake(struct end *e);
 /* Posts, waits, checks the status. */
 void do_wr(struct end *e, struct wr *w, enum ibv_wc_status status);
 int post_recv(struct end *e, uint64_t wr_id, uint64_t offset, uint32_t length);
