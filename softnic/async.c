@@ -13,6 +13,7 @@
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *open_contexts;
+static void (*on_device)(enum ibv_event_type type); /* open_lock */
 
 int async_init(struct context *c)
 {
@@ -89,11 +90,22 @@ void async_raise_ports(enum ibv_event_type type)
 void async_raise_device(enum ibv_event_type type)
 {
 	const struct ibv_async_event event = { .event_type = type };
+	void (*fn)(enum ibv_event_type type);
 	struct context *c;
 
 	pthread_mutex_lock(&open_lock);
 	for (c = open_contexts; c; c = c->next)
 		append(c, NULL, &event);
+	fn = on_device;
+	pthread_mutex_unlock(&open_lock);
+	if (fn)
+		fn(type);
+}
+
+void async_on_device(void (*fn)(enum ibv_event_type type))
+{
+	pthread_mutex_lock(&open_lock);
+	on_device = fn;
 	pthread_mutex_unlock(&open_lock);
 }
 

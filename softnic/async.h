@@ -57,6 +57,14 @@ void async_raise_ports(enum ibv_event_type type);
 /** async_raise_device() - something happened to the devices: each open context learns of it */
 void async_raise_device(enum ibv_event_type type);
 
+/**
+ * async_on_device() - have async_raise_device() call a function too, after the contexts
+ * @fn: called in the context of async_raise_device(); the only one, whoever asks
+ *
+ * Context: Any thread.
+ */
+void async_on_device(void (*fn)(enum ibv_event_type type));
+
 /** async_forget() - the object goes: drop its events, wait until the rest are acked */
 void async_forget(struct ibv_context *context, struct async_subject *subject);
 

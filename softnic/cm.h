@@ -294,7 +294,11 @@ bool cm_port_peer_is_ours(int fd);
 
 /* cm_device.c */
 
-/* Open the device, once. Context: without cm_lock. Return: 0 or a negative errno. */
+/*
+ * Open the device, once. When it disappears, its ids get DEVICE_REMOVAL.
+ *
+ * Context: Any; opens without cm_lock only. Return: 0, -ENODEV after that, or a negative errno.
+ */
 int cm_device_get(const struct cm_device **device);
 
 /*
@@ -307,16 +311,6 @@ void cm_device_bind(struct cm_id *id, const struct cm_device *device);
 
 /* The reverse, when the id ends; again is harmless. Context: without cm_lock. */
 void cm_device_unbind(struct cm_id *id);
-
-/**
- * cm_device_removed() - the device has disappeared
- *
- * Each id that is bound to it gets DEVICE_REMOVAL, once; its connection ends, and it can do nothing
- * more than be destroyed.
- *
- * Context: Any thread without cm_lock.
- */
-void cm_device_removed(void);
 
 /* Fill GIDs and path of an id from its addresses. */
 void cm_device_route(struct cm_id *id, const struct cm_device *device);

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "async.h"
 #include "cm.h"
 #include "device.h"
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_device device;
+static bool removed; /* for good; device_lock */
 static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
 
 static int query(struct cm_device *d)
@@ -29,10 +31,13 @@ static int query(struct cm_device *d)
 	return 0;
 }
 
+static void device_event(enum ibv_event_type type);
+
 static int open_device(struct cm_device *d)
 {
 	int err;
 
+	async_on_device(device_event);
 	errno = ENODEV;
 	d->verbs = ibv_open_device(softnic_device());
 	if (!d->verbs)
@@ -53,7 +58,9 @@ int cm_device_get(const struct cm_device **d)
 	int err = 0;
 
 	pthread_mutex_lock(&device_lock);
-	if (!device.verbs)
+	if (removed)
+		err = -ENODEV;
+	else if (!device.verbs)
 		err = open_device(&device);
 	pthread_mutex_unlock(&device_lock);
 	if (!err)
@@ -90,9 +97,19 @@ static bool has_connection(const struct cm_id *id)
 	return id->state >= CM_REQ_SENT && id->state < CM_CLOSED;
 }
 
-void cm_device_removed(void)
+/*
+ * Each id that is bound gets DEVICE_REMOVAL, once; its connection ends, and it can do nothing more
+ * than be destroyed.
+ */
+static void device_event(enum ibv_event_type type)
 {
 	struct cm_id *id;
+
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		return;
+	pthread_mutex_lock(&device_lock);
+	removed = true;
+	pthread_mutex_unlock(&device_lock);
 
 	pthread_mutex_lock(&cm_lock);
 	TAILQ_FOREACH(id, &ids, device_link) {
