@@ -53,6 +53,7 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 
 	e->free_wrs = wr->next;
 	wr->channel = channel;
+	wr->posted_ns = e->window->now_ns;
 	e->channels.channel[channel].in_flight++;
 	weir_cut_begin(wr, m->first);
 	for (req = m->first; req; req = req->beside) {

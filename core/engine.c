@@ -20,7 +20,7 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 {
 	uint32_t i;
 
-	if (!nr_wrs || !config_is_valid(config) || config->fragment_bytes > window->bytes_max)
+	if (!nr_wrs || !config_is_valid(config) || config->fragment_bytes > window->bytes_min)
 		return -EINVAL;
 	e->window = window;
 	weir_window_waiter_init(&e->waiter);
@@ -64,6 +64,7 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 {
 	int rc = weir_req_check(req, e->fragment_bytes);
 
+	weir_window_tick(e->window, now_ns);
 	if (rc)
 		return rc;
 	if (req->deadline_ns <= now_ns)
@@ -119,9 +120,11 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	struct weir_req *req = wr->req, *next;
 	bool shared = wr->nr_reqs > 1;
 
-	(void)now_ns; /* for the stages to come: latency is measured by it */
 	if (weir_bug(!req))
 		return;
+	weir_window_tick(e->window, now_ns);
+	if (!wc->status)
+		weir_window_completed(e->window, wr->length, wr->posted_ns);
 	wr->req = NULL;
 	wr->next = e->free_wrs;
 	e->free_wrs = wr;
@@ -159,6 +162,7 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 {
 	struct weir_req *req;
 
+	weir_window_tick(e->window, now_ns);
 	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
 		if (req->wrs)
 			fail_channels_of(e, req);

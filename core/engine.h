@@ -66,7 +66,7 @@ struct weir_action {
 /**
  * struct weir_engine_config - the host's settings, kept by value
  * @fragment_bytes: a WR is at most this long; at least WEIR_FRAGMENT_BYTES_MIN, at most
- *	the window
+ *	the window at its smallest
  * @chain_max: WRs posted with one doorbell, 1 to WEIR_BATCH_MAX
  * @sge_max: entries of local memory that a WR can have, WEIR_SGE_MAX to WEIR_WR_SGE_MAX
  * @merge: neighbours become one WR

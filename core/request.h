@@ -111,6 +111,7 @@ struct weir_req {
  * @offset: where in @req it begins, bytes; its remote address is that of @req and this
  * @length: bytes
  * @channel: where it is posted
+ * @posted_ns: when, as the window knew the time
  * @nr_reqs: requests that it carries, at least 1
  * @nr_sge: entries used in @sge
  * @sge: the local memory of what it carries
@@ -121,6 +122,7 @@ struct weir_wr {
 	struct weir_wr *next;
 	struct weir_req *req;
 	uint64_t offset;
+	uint64_t posted_ns;
 	uint32_t length;
 	uint16_t channel;
 	uint16_t nr_reqs;

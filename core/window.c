@@ -9,12 +9,48 @@ int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max
 {
 	if (!bytes_max || !wrs_max)
 		return -EINVAL;
-	w->bytes_max = bytes_max;
+	w->policy = NULL;
+	w->bytes_min = w->bytes_top = w->bytes_max = bytes_max;
+	w->now_ns = 0;
 	w->wrs_max = wrs_max;
 	w->bytes = 0;
 	w->wrs = 0;
 	weir_list_init(&w->line);
 	return 0;
+}
+
+int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, uint64_t bytes_min)
+{
+	if (!bytes_min || bytes_min > w->bytes_top)
+		return -EINVAL;
+	w->policy = policy;
+	w->bytes_min = w->bytes_max = bytes_min;
+	return 0;
+}
+
+void weir_window_tick(struct weir_window *w, uint64_t now_ns)
+{
+	if (w->now_ns < now_ns)
+		w->now_ns = now_ns;
+}
+
+void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+{
+	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
+	uint64_t limit;
+
+	if (!w->policy)
+		return;
+	limit = w->policy->completed(w->policy, w, &sample);
+	if (limit < w->bytes_min)
+		limit = w->bytes_min;
+	w->bytes_max = limit < w->bytes_top ? limit : w->bytes_top;
+}
+
+bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight)
+{
+	return in_flight >= w->bytes_max - w->bytes_max / 4 ||
+	       in_flight + w->bytes_min > w->bytes_max;
 }
 
 void weir_window_waiter_init(struct weir_window_waiter *waiter)
@@ -26,7 +62,7 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter)
 
 static bool window_fits(const struct weir_window *w, uint32_t bytes)
 {
-	return w->wrs < w->wrs_max && bytes <= w->bytes_max - w->bytes;
+	return w->wrs < w->wrs_max && w->bytes + bytes <= w->bytes_max;
 }
 
 static bool turn_is_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
@@ -36,7 +72,7 @@ static bool turn_is_of(const struct weir_window *w, const struct weir_window_wai
 
 int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes)
 {
-	if (bytes > w->bytes_max)
+	if (bytes > w->bytes_min)
 		return -EMSGSIZE;
 	if (turn_is_of(w, waiter) && window_fits(w, bytes)) {
 		w->bytes += bytes;

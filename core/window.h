@@ -4,6 +4,9 @@
  * (RDMAbox, section III). Work beyond that waits in its session, where it can still be
  * chained with what comes later, instead of in the NIC, where it thrashes caches.
  *
+ * How much that is may be learned: a policy hears of each completion and moves the limit,
+ * between one that lets every engine work and one that the host allows.
+ *
  * Several engines share a window. Those that it refuses stand in line, and turns go by
  * the line: nobody takes past one who waits, so a large request is not starved by small
  * ones, nor one session by another.
@@ -14,20 +17,56 @@
 #include "core/list.h"
 
 /**
+ * struct weir_window_sample - one work request that has succeeded
+ * @posted_ns: when it was posted
+ * @now_ns: when its completion was seen, not before @posted_ns
+ * @bytes: its size
+ * @in_flight: bytes, itself included
+ */
+struct weir_window_sample {
+	uint64_t posted_ns;
+	uint64_t now_ns;
+	uint32_t bytes;
+	uint64_t in_flight;
+};
+
+struct weir_window;
+
+/**
+ * struct weir_window_policy - decides how large a window is; embedded in what it remembers
+ * @completed: called for each success, with the window as it is before this gives its room
+ *	back; returns the limit from now on, bytes, which is then held to the window's bounds
+ *
+ * Serialised with the window. Neither allocates nor sleeps nor uses floating point.
+ */
+struct weir_window_policy {
+	uint64_t (*completed)(struct weir_window_policy *policy, const struct weir_window *w,
+			      const struct weir_window_sample *sample);
+};
+
+/**
  * struct weir_window - room in flight
+ * @policy: moves @bytes_max, or NULL when nothing does
+ * @bytes_min: the lowest @bytes_max can be; whatever is no larger fits in the end
+ * @bytes_top: the highest
  * @bytes_max: limit, at least 1
  * @wrs_max: limit, at least 1
- * @bytes: in flight, at most @bytes_max
+ * @bytes: in flight; at most what @bytes_max was when the last was taken
  * @wrs: in flight, at most @wrs_max
+ * @now_ns: the latest time that any engine was told
  * @line: waiters, the one whose turn it is first
  *
  * Serialised by the host, with one lock over all engines that share it.
  */
 struct weir_window {
+	struct weir_window_policy *policy;
+	uint64_t bytes_min;
+	uint64_t bytes_top;
 	uint64_t bytes_max;
 	uint32_t wrs_max;
 	uint64_t bytes;
 	uint32_t wrs;
+	uint64_t now_ns;
 	struct weir_list line;
 };
 
@@ -53,6 +92,50 @@ struct weir_window_waiter {
  * Return: 0, or -EINVAL when a limit is 0.
  */
 int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max);
+
+/**
+ * weir_window_learn() - let a policy move the limit, which begins at its lowest
+ * @w: a window that no engine uses yet
+ * @policy: *kept*; initialised
+ * @bytes_min: the limit will never be lower; at least the largest fragment of the engines
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL when @bytes_min is 0 or above what @w was initialised with.
+ */
+int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy,
+		      uint64_t bytes_min);
+
+/**
+ * weir_window_tick() - time has passed
+ * @w: the window
+ * @now_ns: the time; an earlier one does nothing
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ */
+void weir_window_tick(struct weir_window *w, uint64_t now_ns);
+
+/**
+ * weir_window_completed() - one work request has succeeded
+ * @w: the window; weir_window_give() is still owed
+ * @bytes: as taken
+ * @posted_ns: when it was posted
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ */
+void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
+
+/**
+ * weir_window_is_filled_by() - whether so much in flight says something about the limit
+ * @w: the window
+ * @in_flight: bytes, at the most there was
+ *
+ * For policies: who had less than the window allows would have had no more from a larger one.
+ *
+ * Context: Any.
+ * Return: true when it is most of the limit, or what was left may have been too little for
+ *	one more.
+ */
+bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight);
 
 /**
  * weir_window_waiter_init() - one that will take from a window

@@ -72,6 +72,11 @@ BUGS = [
     ("the turn is kept for ever", "core/batch.c", "weir_window_leave(&e->waiter);", ";"),
     ("the window lets one more through", "core/window.c", "w->wrs < w->wrs_max",
      "w->wrs <= w->wrs_max"),
+    ("a limit below what is in flight is no limit", "core/window.c",
+     "w->bytes + bytes <= w->bytes_max", "bytes <= w->bytes_max - w->bytes"),
+    ("a policy goes beyond the top", "core/window.c",
+     "w->bytes_max = limit < w->bytes_top ? limit : w->bytes_top;", "w->bytes_max = limit;"),
+    ("a policy goes below what must fit", "core/window.c", "limit = w->bytes_min;", ";"),
     ("a channel is overfilled", "core/batch.c", "e->free_wrs && room--", "e->free_wrs"),
     ("a failed channel is used again", "core/channel.c",
      "\tc->channel[number].is_up = false;\n\tc->failed |=", "\tc->failed |="),
@@ -83,8 +88,8 @@ BUGS = [
      "to[count].addr += offset;", ""),
     ("what waits for no channel waits for ever", "core/engine.c",
      "any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);", ";"),
-    ("a request waits for company", "core/batch.c", "\tint rc = 0;\n\n\tif (",
-     "\tint rc = 0;\n\n\tif (e->backlog.live == 1)\n\t\treturn false;\n\tif ("),
+    ("a request waits for company", "core/batch.c", "channel = 0;\n\tint rc = 0;\n\n\tif (",
+     "channel = 0;\n\tint rc = 0;\n\n\tif (e->backlog.live == 1)\n\t\treturn false;\n\tif ("),
 ]
 
 

@@ -81,11 +81,14 @@ class Engines(RuleBasedStateMachine):
 
     @initialize(window=st.integers(1, 20), wrs=st.integers(1, 30), depth=st.integers(1, 8),
                 channels=st.integers(1, CHANNELS), chain_max=st.sampled_from([0, 0, 1, 3]),
-                sge_max=st.sampled_from([0, 8, 9, 32, 32]), seed=st.integers(0, 2**64 - 1))
-    def begin(self, window, wrs, depth, channels, chain_max, sge_max, seed):
+                sge_max=st.sampled_from([0, 8, 9, 32, 32]), seed=st.integers(0, 2**64 - 1),
+                moves=st.booleans())
+    def begin(self, window, wrs, depth, channels, chain_max, sge_max, seed, moves):
         lib = self.library
         self.sim = ffi.gc(lib.sim_new(window * FRAGMENT, wrs, depth, chain_max, sge_max, seed),
                           lib.sim_free)
+        if moves:
+            lib.sim_move_window(self.sim)
         self.memory = [[0] * CELLS for _ in range(ENGINES)]
         self.requests = [[] for _ in range(ENGINES)]
         self.by_number = {}

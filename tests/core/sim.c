@@ -18,12 +18,15 @@ struct sim_req {
 
 struct sim {
 	struct weir_window window;
+	struct weir_window_policy policy;
+	uint64_t dice;
 	struct weir_engine engine[SIM_ENGINES];
 	struct weir_wr wr[SIM_ENGINES * SIM_WRS];
 	bool flying[SIM_ENGINES * SIM_WRS];
 	bool is_up[SIM_ENGINES][SIM_CHANNELS];
 	bool woken[SIM_ENGINES];
 	bool held;
+	uint64_t window_bytes; /* the top */
 	struct weir_engine_config config;
 	uint32_t depth;
 	uint64_t now_ns;
@@ -260,7 +263,7 @@ static void check_counts(const struct sim *s)
 	}
 	expect(wrs == s->window.wrs && bytes == s->window.bytes,
 	       "the window counts what is in flight");
-	expect(wrs <= s->window.wrs_max && bytes <= s->window.bytes_max,
+	expect(wrs <= s->window.wrs_max && bytes <= s->window_bytes,
 	       "no more is in flight than the window allows");
 }
 
@@ -311,6 +314,8 @@ static void post(struct sim *s, int engine, const struct weir_action *a)
 
 	expect(s->is_up[engine][a->channel], "nothing is posted on a channel that is down");
 	check_batch(s, engine, a);
+	expect(s->window.bytes <= s->window.bytes_max,
+	       "nothing is posted that the window does not allow now");
 	for (; wr; wr = wr->next, count++) {
 		int i = (int)(wr - s->wr);
 
@@ -399,6 +404,8 @@ struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, 
 
 	broken = NULL;
 	s->depth = depth;
+	s->dice = seed;
+	s->window_bytes = window_bytes;
 	s->config = (struct weir_engine_config){
 		.fragment_bytes = SIM_FRAGMENT,
 		.chain_max = chain_max ? (uint16_t)chain_max : WEIR_BATCH_MAX,
@@ -412,6 +419,24 @@ struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, 
 					 SIM_WRS),
 		       "the settings are possible");
 	return s;
+}
+
+static uint64_t move_window(struct weir_window_policy *policy, const struct weir_window *w,
+			    const struct weir_window_sample *sample)
+{
+	struct sim *s = container_of(policy, struct sim, policy);
+
+	expect(sample->in_flight == w->bytes && sample->bytes <= sample->in_flight,
+	       "a policy is told what is in flight");
+	expect(sample->posted_ns <= sample->now_ns, "nothing completes before it is posted");
+	s->dice = s->dice * 6364136223846793005ull + 1442695040888963407ull;
+	return (s->dice >> 33) % (2 * s->window_bytes);
+}
+
+void sim_move_window(struct sim *s)
+{
+	s->policy.completed = move_window;
+	expect(!weir_window_learn(&s->window, &s->policy, SIM_FRAGMENT), "the bounds are possible");
 }
 
 void sim_free(struct sim *s)

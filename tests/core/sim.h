@@ -52,6 +52,9 @@ const char *sim_broken(void);
 /* @chain_max 0: as the core's maximum; @sge_max 0: no merging. */
 struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, uint32_t chain_max,
 		    uint32_t sge_max, uint64_t seed);
+
+/* Before all else: lets a policy of the simulator's own move the window, any way it likes. */
+void sim_move_window(struct sim *s);
 void sim_free(struct sim *s);
 
 /* The events. Each pulls until the engines say no more; read what came with sim_event(). */

@@ -116,7 +116,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < SETTINGS)
 		return 0;
 	run.sim = sim_new((1 + data[0] % 32) * (uint64_t)SIM_FRAGMENT, 1 + data[1] % 32,
-			  1 + data[2] % 8, data[4] % 32, data[5] % 2 ? 8 + data[5] % 25 : 0, data[3]);
+			  1 + data[2] % 8, data[4] % 32, data[5] & 1 ? 8 + data[5] % 25 : 0, data[3]);
+	if (data[5] & 2)
+		sim_move_window(run.sim);
 	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
 		if (data[3] % SIM_CHANNELS >= (int)(i % SIM_CHANNELS))
 			sim_channel_up(run.sim, (int)i / SIM_CHANNELS, (int)i % SIM_CHANNELS);
