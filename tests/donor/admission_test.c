@@ -64,6 +64,8 @@ static void without_keys_everybody_on_loopback_gets_in(void **state)
 	struct raw a;
 
 	(void)state;
+	if (!donor_is_on_loopback())
+		skip();
 	assert_int_equal(weir_donor_open(&options, &f.donor, &error), 0);
 	assert_int_equal(raw_open(&a, donor_look(&f)->address, NULL), 0);
 	raw_close(&a);
@@ -91,14 +93,15 @@ static void without_keys_nobody_listens_beyond_loopback(void **state)
 
 static void with_keys_it_listens_wherever_it_is_told(void **state)
 {
-	static const struct {
+	const struct {
 		const char *listen, *connect;
 	} cases[] = {
-		{ ":0", "127.0.0.1" },
-		{ "0.0.0.0:0", "127.0.0.1" },
+		{ ":0", donor_host() },
+		{ "0.0.0.0:0", donor_host() },
 		{ "[::1]:0", "[::1]" },
 		{ "localhost:0", "localhost" },
 	};
+	const size_t loopback = 2; /* of them, where those begin that are on loopback */
 	struct weir_donor_options options = { 0 };
 	char address[WEIR_ADDRESS_MAX + 16];
 	struct fixture f;
@@ -107,6 +110,8 @@ static void with_keys_it_listens_wherever_it_is_told(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (!donor_is_on_loopback() && i >= loopback)
+			break;
 		options.listen = cases[i].listen;
 		donor_start(&f, &options);
 		snprintf(address, sizeof(address), "%s%s", cases[i].connect,
@@ -323,13 +328,13 @@ static unsigned int descriptors_count(void)
 static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
 {
 	struct wire_connect connect = raw_request(&key_a, 0, 0);
-	unsigned int i, before = 0;
+	unsigned int i, before = 0, times = donor_scaled(300);
 	struct fixture f;
 	struct raw a;
 
 	(void)state;
 	donor_start(&f, NULL);
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < times; i++) {
 		if (i == 10)
 			before = descriptors_count();
 		assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
@@ -341,7 +346,7 @@ static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
 		raw_close(&a);
 	}
 	assert_soon(donor_look(&f)->clients == 0);
-	assert_int_equal(f.info.joins, 300);
+	assert_int_equal(f.info.joins, times);
 	assert_int_equal(f.info.lent_bytes, 0);
 	assert_soon(descriptors_count() <= before + 4);
 	donor_stop(&f);
@@ -365,6 +370,8 @@ static void opening_says_what_is_wrong(void **state)
 	assert_int_equal(weir_donor_open(&options, &donor, &error), -EINVAL);
 	donor_start(&f, NULL);
 	options.listen = f.info.address;
+	options.keys = f.options.keys;
+	options.nr_keys = f.options.nr_keys;
 	assert_int_equal(weir_donor_open(&options, &donor, &error), -EADDRINUSE);
 	assert_non_null(strstr(error.text, f.info.address));
 	donor_stop(&f);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the donor's tests share: a donor of their own on any port, and keys. */
+/*
+ * What the donor's tests share: a donor of their own on any port, and keys. WEIR_TEST_ADDRESS is
+ * where it may listen on the device of the tests; 127.0.0.1 if unset, which softnic reaches.
+ */
 #ifndef TESTS_DONOR_TEST_H
 #define TESTS_DONOR_TEST_H
 
@@ -20,6 +23,15 @@ struct fixture {
 	struct weir_donor_info info;
 	struct weir_donor_options options;
 };
+
+/* The address of the tests, and the same with any port. */
+const char *donor_host(void);
+const char *donor_any_port(void);
+/* Only there may a donor be without keys, and only softnic's devices are there. */
+bool donor_is_on_loopback(void);
+
+/* @n, or less on a slow device: WEIR_TEST_SIZE is the factor. */
+unsigned int donor_scaled(unsigned int n);
 
 /* Opens a donor with keys A and B, 16 MiB, 8 of them each client's, and what @options adds. */
 void donor_start(struct fixture *f, const struct weir_donor_options *options);

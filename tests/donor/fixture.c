@@ -4,6 +4,33 @@
 struct weir_key key_a = { .length = 16, .bytes = "aaaaaaaaaaaaaaaa" };
 struct weir_key key_b = { .length = 16, .bytes = "bbbbbbbbbbbbbbbb" };
 
+const char *donor_host(void)
+{
+	const char *host = getenv("WEIR_TEST_ADDRESS");
+
+	return host && host[0] ? host : "127.0.0.1";
+}
+
+bool donor_is_on_loopback(void)
+{
+	return !strncmp(donor_host(), "127.", 4);
+}
+
+const char *donor_any_port(void)
+{
+	static char listen[80];
+
+	snprintf(listen, sizeof(listen), "%s:0", donor_host());
+	return listen;
+}
+
+unsigned int donor_scaled(unsigned int n)
+{
+	const char *size = getenv("WEIR_TEST_SIZE");
+
+	return size ? (unsigned int)(n * strtod(size, NULL)) : n;
+}
+
 static void on_log(void *arg, enum weir_log_level level, const char *line)
 {
 	(void)arg;
@@ -20,7 +47,7 @@ void donor_start(struct fixture *f, const struct weir_donor_options *options)
 	if (options)
 		f->options = *options;
 	if (!f->options.listen)
-		f->options.listen = "127.0.0.1:0";
+		f->options.listen = donor_any_port();
 	if (!f->options.keys) {
 		f->options.keys = keys;
 		f->options.nr_keys = 2;

@@ -9,8 +9,8 @@ import threading
 import time
 import unittest
 
-from world import (PROMPT_SECONDS, WEIR, World, environment, is_mount_point, main, read, until,
-                   write)
+from world import (KEY, NOBODY, PROMPT_SECONDS, WEIR, World, environment, is_mount_point, main,
+                   read, until, write)
 
 
 def keep_writing(path, errors):
@@ -156,22 +156,22 @@ class Refused(unittest.TestCase):
     def test_mount_points(self):
         with tempfile.TemporaryDirectory() as directory:
             missing = os.path.join(directory, "missing")
-            self.refused("mkdir", "127.0.0.1:1", missing)
+            self.refused("mkdir", NOBODY, missing)
             write(os.path.join(directory, "file"))
-            self.refused("not empty", "127.0.0.1:1", directory)
-            self.refused("Not a directory", "127.0.0.1:1", os.path.join(directory, "file"))
+            self.refused("not empty", NOBODY, directory)
+            self.refused("Not a directory", NOBODY, os.path.join(directory, "file"))
 
     def test_where_weir_is_mounted_already(self):
         world = World("64M")
         self.addCleanup(world.destroy)
         client = world.mount()
-        self.refused("umount", world.address, client.path)
+        self.refused("umount", *KEY, world.address, client.path)
         world.kill_donor()
-        self.refused("umount", world.address, client.path)
+        self.refused("umount", *KEY, world.address, client.path)
 
     def test_nobody_listens(self):
         with tempfile.TemporaryDirectory() as directory:
-            self.refused("127.0.0.1:1", "127.0.0.1:1", directory)
+            self.refused(NOBODY, *KEY, NOBODY, directory)
             self.assertFalse(os.path.ismount(directory))
 
     def test_options(self):
@@ -201,7 +201,7 @@ class Refused(unittest.TestCase):
         world = World("64M")
         self.addCleanup(world.destroy)
         with tempfile.TemporaryDirectory() as directory:
-            done = self.mount(world.address, directory)
+            done = self.mount(*KEY, world.address, directory)
             self.assertEqual((done.returncode, os.path.ismount(directory)), (0, True))
             write(os.path.join(directory, "file"))
             subprocess.run(["fusermount3", "-u", directory], check=True)

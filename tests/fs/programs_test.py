@@ -6,9 +6,9 @@ import sqlite3
 import subprocess
 import unittest
 
-from world import FsTest, main, write
+from world import FsTest, main, scaled, write
 
-TREE = "/usr/include/linux"
+TREE = "/usr/include/linux" if scaled(100) == 100 else "/usr/include/linux/netfilter"
 
 
 def needs(program):
@@ -106,7 +106,7 @@ class Programs(FsTest):
                 ("--rw=randrw", "--bs=4k", "--ioengine=mmap"))
         for job in jobs:
             with self.subTest(job=job):
-                run("fio", "--name=job", "--filename=file", "--size=24M", "--verify=crc32c",
+                run("fio", "--name=job", "--filename=file", f"--size={scaled(24)}M", "--verify=crc32c",
                     "--verify_fatal=1", "--verify_state_save=0", *job)
                 os.unlink("file")
 

@@ -2,7 +2,9 @@
 """A donor and clients that mount it, for the tests of the file system.
 
 The tests are called with the path of the weir command. WEIR_DEVICE chooses the device; default
-softnic.
+softnic. WEIR_TEST_ADDRESS is where a donor may listen on it, 127.0.0.1 if unset; WEIR_TEST_KEY a
+key file, which is needed beyond loopback; WEIR_TEST_SIZE a factor of at most 1 for what moves many
+bytes, where the device is slow.
 """
 import os
 import re
@@ -15,6 +17,9 @@ import time
 import unittest
 
 WEIR = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/weir"
+ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
+KEY = ["--key", os.environ["WEIR_TEST_KEY"]] if os.environ.get("WEIR_TEST_KEY") else []
+NOBODY = ADDRESS + ":1"
 SKIPPED = 77
 # Longer than a call's time limit, shorter than what a user takes for a hang.
 PROMPT_SECONDS = 9
@@ -23,6 +28,16 @@ COMPLAINTS = ("Sanitizer", "runtime error")
 
 def environment():
     return dict(os.environ, WEIR_DEVICE=os.environ.get("WEIR_DEVICE") or "softnic")
+
+
+def scaled(number):
+    """@number, or less on a slow device."""
+    return max(1, int(number * float(os.environ.get("WEIR_TEST_SIZE") or 1)))
+
+
+def with_key(options):
+    """The options of a donor or client, with the tests' own key if they name none."""
+    return options if "--key" in options else (*options, *KEY)
 
 
 def why_not():
@@ -66,7 +81,7 @@ class Client:
         self.log = os.path.join(world.dir, f"client{number}.log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [WEIR, "mount", "--foreground", *options, world.address, self.path],
+                [WEIR, "mount", "--foreground", *with_key(options), world.address, self.path],
                 env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if not until(lambda: self.is_mounted() or self.process.poll() is not None) or \
                 not self.is_mounted():
@@ -109,7 +124,8 @@ class World:
         self.clients = []
         with open(os.path.join(self.dir, "donor.log"), "wb") as log:
             self.donor = subprocess.Popen(
-                [WEIR, "serve", "--listen", "127.0.0.1:0", "--memory", memory, *options],
+                [WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", memory,
+                 *with_key(options)],
                 env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         ready = re.match(rb"ready (\S+)", self.donor.stdout.readline())
         if not ready:
