@@ -275,6 +275,8 @@ void weir_gate_reap(struct weir_gate *gate)
 		weir_peer_mute(peer, gate);
 	else
 		gate->donor->nr_unproven--;
+	/* What came over the QP can be ahead of the RTU, without which nobody is told. */
+	rdma_notify(id, IBV_EVENT_COMM_EST);
 	rdma_disconnect(id);
 	weir_gate_destroy(gate);
 	rdma_destroy_id(id);
