@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * What softnic refuses, and with which errno: conformance.py reads the table of docs/conformance.md
+ * out of these lines. A verb that is made to work loses its line here.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cmocka.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+
+static int setup(void **state)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)state;
+	context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(pd, &init);
+	return qp ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(context);
+}
+
+static void refused_with(const char *verb, int error, int expected)
+{
+	if (error != expected)
+		fail_msg("%s: errno %d, not %d", verb, error, expected);
+}
+
+/* Of verbs that return an object, and of those that return 0, an errno, or -1 and an errno. */
+#define REFUSES_OBJECT(expected, verb, ...)                                                        \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		assert_null(verb(__VA_ARGS__));                                                    \
+		refused_with(#verb, errno, expected);                                              \
+	} while (0)
+#define REFUSES(expected, verb, ...)                                                               \
+	do {                                                                                       \
+		long result_ = (long)verb(__VA_ARGS__);                                            \
+                                                                                                   \
+		refused_with(#verb, result_ < 0 ? errno : (int)result_, expected);                 \
+	} while (0)
+
+static void what_belongs_to_other_processes(void **state)
+{
+	(void)state;
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_device, 0);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_pd, context, 0);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_mr, pd, 0);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_dm, context, 0);
+}
+
+static void memory_that_is_not_the_programs(void **state)
+{
+	struct ibv_alloc_dm_attr dm = { .length = 4096 };
+	struct ibv_sge sge = { 0 };
+
+	(void)state;
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_reg_dmabuf_mr, pd, 0, 4096, 0, 0, 0);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_alloc_dm, context, &dm);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_alloc_null_mr, pd);
+	REFUSES(EOPNOTSUPP, ibv_advise_mr, pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
+}
+
+static void extended_reliable_connections(void **state)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1,
+	};
+	struct ibv_qp_open_attr open = { 0 };
+
+	(void)state;
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_open_xrcd, context, &init);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_open_qp, context, &open);
+}
+
+static void raw_packets_and_flows(void **state)
+{
+	struct ibv_flow_attr flow = { 0 };
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
+				       .pd = pd, .cq = cq };
+	struct ibv_rwq_ind_table_init_attr table = { 0 };
+	struct ibv_flow_action_esp_attr esp = { 0 };
+
+	(void)state;
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_flow, qp, &flow);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_wq, context, &wq);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_rwq_ind_table, context, &table);
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_flow_action_esp, context, &esp);
+}
+
+static void what_is_a_nics_own(void **state)
+{
+	struct ibv_counters_init_attr counters = { 0 };
+	struct ibv_qp_rate_limit_attr rate = { 0 };
+	struct ibv_ece ece = { 0 };
+
+	(void)state;
+	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_counters, context, &counters);
+	REFUSES(EOPNOTSUPP, ibv_query_ece, qp, &ece);
+	REFUSES(EOPNOTSUPP, ibv_set_ece, qp, &ece);
+	REFUSES(EOPNOTSUPP, ibv_modify_qp_rate_limit, qp, &rate);
+}
+
+static void rsockets(void **state)
+{
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct sockaddr address = { 0 };
+	struct pollfd fd = { 0 };
+	socklen_t length = sizeof(address);
+
+	(void)state;
+	REFUSES(EOPNOTSUPP, rsocket, AF_INET, SOCK_STREAM, 0);
+	REFUSES(EOPNOTSUPP, rbind, 0, &address, length);
+	REFUSES(EOPNOTSUPP, rlisten, 0, 1);
+	REFUSES(EOPNOTSUPP, raccept, 0, &address, &length);
+	REFUSES(EOPNOTSUPP, rconnect, 0, &address, length);
+	REFUSES(EOPNOTSUPP, rshutdown, 0, SHUT_RD);
+	REFUSES(EOPNOTSUPP, rclose, 0);
+	REFUSES(EOPNOTSUPP, rrecv, 0, &byte, 1, 0);
+	REFUSES(EOPNOTSUPP, rrecvfrom, 0, &byte, 1, 0, &address, &length);
+	REFUSES(EOPNOTSUPP, rrecvmsg, 0, &msg, 0);
+	REFUSES(EOPNOTSUPP, rsend, 0, &byte, 1, 0);
+	REFUSES(EOPNOTSUPP, rsendto, 0, &byte, 1, 0, &address, length);
+	REFUSES(EOPNOTSUPP, rsendmsg, 0, &msg, 0);
+	REFUSES(EOPNOTSUPP, rread, 0, &byte, 1);
+	REFUSES(EOPNOTSUPP, rreadv, 0, &iov, 1);
+	REFUSES(EOPNOTSUPP, rwrite, 0, &byte, 1);
+	REFUSES(EOPNOTSUPP, rwritev, 0, &iov, 1);
+	REFUSES(EOPNOTSUPP, rpoll, &fd, 1, 0);
+	REFUSES(EOPNOTSUPP, rselect, 0, NULL, NULL, NULL, NULL);
+	REFUSES(EOPNOTSUPP, rgetpeername, 0, &address, &length);
+	REFUSES(EOPNOTSUPP, rgetsockname, 0, &address, &length);
+	REFUSES(EOPNOTSUPP, rsetsockopt, 0, 0, 0, &byte, 1);
+	REFUSES(EOPNOTSUPP, rgetsockopt, 0, 0, 0, &byte, &length);
+	REFUSES(EOPNOTSUPP, rfcntl, 0, 0);
+	REFUSES(EOPNOTSUPP, riomap, 0, &byte, 1, 0, 0, 0);
+	REFUSES(EOPNOTSUPP, riounmap, 0, &byte, 1);
+	REFUSES(EOPNOTSUPP, riowrite, 0, &byte, 1, 0, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_belongs_to_other_processes),
+		cmocka_unit_test(memory_that_is_not_the_programs),
+		cmocka_unit_test(extended_reliable_connections),
+		cmocka_unit_test(raw_packets_and_flows),
+		cmocka_unit_test(what_is_a_nics_own),
+		cmocka_unit_test(rsockets),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
