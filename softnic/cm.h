@@ -137,6 +137,8 @@ struct cm_group {
  * @local_ece: what the user set
  * @remote_ece: what the other side sent
  * @path: what @id points to once the route is known
+ * @looking_up: rdma_resolve_addrinfo() was called, and the result not yet taken
+ * @found: that result
  * @qp_init_attr: for the children of a listening endpoint, or NULL
  * @connect_data: of an endpoint: goes before the user's private data in REQ
  * @connect_len: bytes of it
@@ -174,6 +176,9 @@ struct cm_id {
 	struct ibv_ece local_ece;
 	struct ibv_ece remote_ece;
 	struct ibv_sa_path_rec path;
+
+	bool looking_up;
+	struct rdma_addrinfo *found;
 
 	struct ibv_qp_init_attr *qp_init_attr;
 	uint8_t connect_data[CM_REQ_PRIVATE_MAX];
@@ -450,6 +455,9 @@ void cm_qp_path(const struct cm_id *id, struct ibv_ah_attr *ah);
 /* The QP, if there is one, from INIT to RTS. Context: without cm_lock; may ask the peer. */
 int cm_qp_connect(struct cm_id *id);
 int cm_qp_fail(struct cm_id *id);
+
+/* cm_lookup.c: the names of events that older headers lack */
+const char *cm_lookup_event_str(int event);
 
 /* cm_mcast.c */
 

@@ -8,6 +8,8 @@
 
 #include "cm.h"
 
+enum { FLAG_SA = 0x10 }; /* RAI_SA: ask the subnet's administrator, whom Ethernet does not have */
+
 static void to_ai(struct addrinfo *ai, const struct rdma_addrinfo *rai)
 {
 	memset(ai, 0, sizeof(*ai));
@@ -15,8 +17,7 @@ static void to_ai(struct addrinfo *ai, const struct rdma_addrinfo *rai)
 		ai->ai_flags |= AI_PASSIVE;
 	if (rai->ai_flags & RAI_NUMERICHOST)
 		ai->ai_flags |= AI_NUMERICHOST;
-	if (rai->ai_flags & RAI_FAMILY)
-		ai->ai_family = rai->ai_family;
+	ai->ai_family = rai->ai_family;
 	if (rai->ai_qp_type == IBV_QPT_UD || rai->ai_port_space == RDMA_PS_UDP)
 		ai->ai_socktype = SOCK_DGRAM;
 	else
@@ -90,6 +91,8 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 
 	if (!node && !service && !hints)
 		return cm_return(-EINVAL);
+	if (hints && hints->ai_flags & FLAG_SA)
+		return cm_return(-EOPNOTSUPP);
 	if (!hints)
 		hints = &no_hints;
 	rai = calloc(1, sizeof(*rai));

@@ -399,6 +399,6 @@ const char *rdma_event_str(enum rdma_cm_event_type event)
 	};
 
 	if ((size_t)event >= sizeof(names) / sizeof(names[0]))
-		return "UNKNOWN EVENT";
+		return cm_lookup_event_str((int)event);
 	return names[event];
 }

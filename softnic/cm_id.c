@@ -76,6 +76,7 @@ void cm_id_free(struct cm_id *id)
 	close_socket(id->fd_ipv4);
 	if (id->sync)
 		cm_channel_destroy(cm_channel(id->id.channel));
+	rdma_freeaddrinfo(id->found);
 	free(id->qp_init_attr);
 	free(id);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What librdmacm offers and softnic does not: rsockets and service resolution. Each is
- * here to say so: the real one, beneath, would take our ids for its own.
+ * rsockets, which librdmacm offers and softnic does not. Each call is here to say so: the real one,
+ * beneath, would take our ids for its own.
  */
 #include "cm.h"
 #pragma GCC visibility push(default)
@@ -15,19 +15,6 @@
 		errno = EOPNOTSUPP;                                                                \
 		return (type)-1;                                                                   \
 	}
-
-/* Since rdma-core 56; older headers do not declare them. */
-int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
-			  const struct rdma_addrinfo *hints);
-int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
-int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
-			uint64_t arg);
-
-UNSUPPORTED(int, rdma_resolve_addrinfo, struct rdma_cm_id *id, const char *node,
-	    const char *service, const struct rdma_addrinfo *hints)
-UNSUPPORTED(int, rdma_query_addrinfo, struct rdma_cm_id *id, struct rdma_addrinfo **info)
-UNSUPPORTED(int, rdma_write_cm_event, struct rdma_cm_id *id, enum rdma_cm_event_type event,
-	    int status, uint64_t arg)
 
 UNSUPPORTED(int, rsocket, int domain, int type, int protocol)
 UNSUPPORTED(int, rbind, int s, const struct sockaddr *addr, socklen_t len)

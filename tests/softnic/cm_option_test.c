@@ -3,7 +3,6 @@
  * Options, endpoints' types, and how an id ends: backlog, TIMEWAIT_EXIT, a device that is removed.
  */
 #include <infiniband/sa.h>
-#include <netdb.h>
 
 #include "cm_harness.h"
 #include "softnic/fault.h"
@@ -215,44 +214,6 @@ static void a_removed_device_is_told_to_each_of_its_ids(void **state)
 	rdma_destroy_id(idle);
 }
 
-static void names_are_looked_up_as_hinted(void **state)
-{
-	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE | RAI_NUMERICHOST };
-	struct rdma_addrinfo *res;
-
-	(void)state;
-	assert_int_equal(rdma_getaddrinfo(NULL, "7471", &hints, &res), 0);
-	assert_int_equal(res->ai_flags & RAI_PASSIVE, RAI_PASSIVE);
-	assert_int_equal(res->ai_port_space, RDMA_PS_TCP);
-	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
-	assert_non_null(res->ai_src_addr);
-	assert_null(res->ai_dst_addr);
-	rdma_freeaddrinfo(res);
-
-	assert_int_equal(rdma_getaddrinfo("localhost", "1", &hints, &res), EAI_NONAME);
-	hints = (struct rdma_addrinfo){ .ai_flags = RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY,
-					.ai_family = AF_INET6, .ai_qp_type = IBV_QPT_UD };
-	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "1", &hints, &res), EAI_ADDRFAMILY);
-	assert_int_equal(rdma_getaddrinfo("::1", "1", &hints, &res), 0);
-	assert_int_equal(res->ai_family, AF_INET6);
-	assert_int_equal(res->ai_port_space, RDMA_PS_UDP);
-	assert_int_equal(res->ai_dst_len, sizeof(struct sockaddr_in6));
-	rdma_freeaddrinfo(res);
-	assert_int_equal(rdma_getaddrinfo(NULL, NULL, NULL, &res), -1);
-	assert_int_equal(errno, EINVAL);
-}
-
-static void a_link_local_name_keeps_its_scope(void **state)
-{
-	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
-	struct rdma_addrinfo *res;
-
-	(void)state;
-	assert_int_equal(rdma_getaddrinfo("fe80::1%lo", "1", &hints, &res), 0);
-	assert_true(((struct sockaddr_in6 *)res->ai_dst_addr)->sin6_scope_id > 0);
-	rdma_freeaddrinfo(res);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,8 +226,6 @@ int main(void)
 		TEST(requests_beyond_the_backlog_are_rejected),
 		TEST(the_time_after_a_connection_ends_once),
 		TEST(destroying_meets_the_end_of_that_time),
-		TEST(names_are_looked_up_as_hinted),
-		TEST(a_link_local_name_keeps_its_scope),
 		TEST(a_removed_device_is_told_to_each_of_its_ids), /* and does not come back */
 	};
 
