@@ -13,7 +13,9 @@
 #include "cq.h"
 #include "fault.h"
 #include "gid.h"
+#include "mw.h"
 #include "nic.h"
+#include "pd.h"
 #include "qp_ex.h"
 #include "query.h"
 #include "recv.h"
@@ -123,10 +125,16 @@ static void init_context(struct context *c, struct ibv_device *dev)
 	c->verbs.query_rt_values = query_rt_values;
 	c->verbs.create_cq_ex = cq_create_ex;
 	c->verbs.create_qp_ex = qp_ex_create;
+	c->verbs.alloc_td = td_alloc;
+	c->verbs.dealloc_td = td_dealloc;
+	c->verbs.alloc_parent_domain = pd_alloc_parent;
 	ibv->device = dev;
 	ibv->ops.poll_cq = cq_poll;
 	ibv->ops.req_notify_cq = cq_arm;
 	ibv->ops.post_send = req_post;
+	ibv->ops.alloc_mw = mw_alloc;
+	ibv->ops.bind_mw = mw_bind;
+	ibv->ops.dealloc_mw = mw_dealloc;
 	ibv->ops.post_recv = recv_post;
 	ibv->ops.post_srq_recv = srq_post;
 	ibv->cmd_fd = -1;

@@ -17,6 +17,7 @@ enum {
 	SOFTNIC_SLOTS = 1024,		/* processes of one user; slot 0 is nobody's */
 	SOFTNIC_QP_INDEX_BITS = 14,	/* QP number: slot above, index below */
 	SOFTNIC_GIDS_MAX = 16,
+	SOFTNIC_PDS_MAX = 1 << 20,
 	SOFTNIC_CQES_MAX = 1 << 22,	/* entries one may ask for; none is ever short of them */
 	SOFTNIC_INLINE_MIN = 64,	/* granted even if not asked for */
 	SOFTNIC_INLINE_MAX = 1024,

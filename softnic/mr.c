@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Protection domains and memory regions.
- *
- * A region lives in the public segment, where peers look it up themselves before they
+ * Memory regions. One lives in the public segment, where peers look it up themselves before they
  * copy. Deregistration clears the key and then waits for everyone who may have seen it:
  * for this process's own queue pairs by taking their locks, for peers by their guards.
  * Pages are not pinned: a copy goes by virtual address, as the program itself does.
@@ -16,7 +14,9 @@
 
 #include "fault.h"
 #include "mr.h"
+#include "mw.h"
 #include "nic.h"
+#include "pd.h"
 #include "qp.h"
 
 #undef ibv_reg_mr
@@ -30,34 +30,8 @@ static struct {
 	bool taken[SHARED_MRS];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static uint32_t next_pd;
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct pd *pd;
-
-	if (fault_is_gone()) {
-		errno = EIO;
-		return NULL;
-	}
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-	pd->ibv.context = context;
-	pd->ibv.handle = add_ordered(&next_pd, 1);
-	return &pd->ibv;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	if (load_acquire(&to_pd(pd)->users))
-		return EBUSY;
-	free(to_pd(pd));
-	return 0;
-}
-
 /* The generation makes a key that outlived its region useless; its start is random. */
-static int take_slot(uint32_t *key)
+int mr_take_key(uint32_t *key)
 {
 	uint32_t i, at;
 	int err = -ENOMEM;
@@ -80,9 +54,10 @@ static int take_slot(uint32_t *key)
 	return err;
 }
 
-static void give_slot(uint32_t key)
+void mr_give_key(uint32_t key)
 {
 	pthread_mutex_lock(&table.lock);
+	table.generation[key >> 16] = key;
 	table.taken[key >> 16] = false;
 	pthread_mutex_unlock(&table.lock);
 }
@@ -103,32 +78,59 @@ static bool is_mapped(const void *addr, size_t length)
 	return true;
 }
 
-static int check_access(void *addr, size_t length, uint64_t iova, unsigned int access)
+int mr_check_rights(unsigned int access)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+				   IBV_ACCESS_OPTIONAL_RANGE;
 	const unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (fault_is_gone())
 		return EIO;
-	if (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE))
+	if (access & ~known)
 		return EOPNOTSUPP;
-	if ((access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
+	return (access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
+}
+
+static int check_range(const void *addr, size_t length, uint64_t iova)
+{
 	if (!length || (uintptr_t)addr + length < length || iova + length < length)
 		return EINVAL;
 	return is_mapped(addr, length) ? 0 : EFAULT;
 }
 
+void mr_publish(uint32_t key, const struct shared_mr *mr)
+{
+	struct shared_mr *at = &nic.pub->mrs[key >> 16];
+
+	at->access = mr->access;
+	at->pd = mr->pd;
+	at->kind = mr->kind;
+	at->iova = mr->iova;
+	at->addr = mr->addr;
+	at->length = mr->length;
+	at->qpn = mr->qpn;
+	store_release(&at->key, key);
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	struct shared_mr *shared;
+	const struct shared_mr shared = {
+		.access = access,
+		.pd = pd->handle,
+		.kind = SHARED_REGION,
+		.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova,
+		.addr = (uintptr_t)addr,
+		.length = length,
+	};
+	int err = mr_check_rights(access);
 	struct ibv_mr *mr;
 	uint32_t key;
-	int err;
 
-	err = check_access(addr, length, iova, access);
+	if (!err)
+		err = check_range(addr, length, shared.iova);
 	if (err)
 		goto fail;
 	err = ENOMEM;
@@ -137,16 +139,10 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 		goto fail;
 	if (!fault_mr_take(length))
 		goto free;
-	if (take_slot(&key))
+	if (mr_take_key(&key))
 		goto give;
 	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
-	shared = &nic.pub->mrs[key >> 16];
-	shared->access = access;
-	shared->pd = pd->handle;
-	shared->iova = iova;
-	shared->addr = (uintptr_t)addr;
-	shared->length = length;
-	store_release(&shared->key, key);
+	mr_publish(key, &shared);
 	add_ordered(&to_pd(pd)->users, 1);
 	count(mrs, 1);
 	return mr;
@@ -171,14 +167,22 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
 
-int ibv_dereg_mr(struct ibv_mr *mr)
+void mr_wait_for_copies(void)
 {
 	struct qp *qp = NULL;
 
-	store_ordered(&nic.pub->mrs[mr->handle].key, 0);
 	while ((qp = nic_next_qp(qp)))
 		qp_wait_for_copies(qp);
-	give_slot(mr->lkey);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int err = mw_end_region(mr->lkey);
+
+	if (err)
+		return err;
+	mr_wait_for_copies();
+	mr_give_key(mr->lkey);
 	fault_mr_give(mr->length);
 	add_ordered(&to_pd(mr->pd)->users, -1);
 	count(mrs, -1);
@@ -186,21 +190,106 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-bool mr_translate(const struct shared_pub *pub, uint32_t key, uint32_t pd, uint32_t access,
-		  uint64_t iova, uint64_t length, uint64_t *addr)
+/* What a region is to become; what @flags do not name stays. */
+static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		       size_t length, int access, struct shared_mr *to)
 {
-	const struct shared_mr *mr = &pub->mrs[key >> 16];
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			  IBV_REREG_MR_CHANGE_ACCESS;
+	int err = 0;
+
+	if (!flags || (flags & ~known))
+		return EINVAL;
+	*to = nic.pub->mrs[mr->handle];
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
+		err = mr_check_rights(access);
+		to->access = access;
+	}
+	if (!err && (flags & IBV_REREG_MR_CHANGE_PD)) {
+		err = pd ? 0 : EINVAL;
+		to->pd = pd ? pd->handle : 0;
+	}
+	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		to->addr = (uintptr_t)addr;
+		to->length = length;
+		to->iova = to->access & IBV_ACCESS_ZERO_BASED ? 0 : to->addr;
+		err = check_range(addr, length, to->iova);
+	}
+	return err;
+}
+
+/* The keys stay. Who comes while it changes finds no region. */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct shared_mr to;
+	int err = plan_change(mr, flags, pd, addr, length, access, &to);
+
+	if (!err && !fault_mr_take(to.length))
+		err = ENOMEM;
+	if (err)
+		goto fail;
+	err = mw_end_region(mr->lkey);
+	if (err)
+		goto give;
+	mr_wait_for_copies();
+	mr_publish(mr->lkey, &to);
+	fault_mr_give(mr->length);
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		add_ordered(&to_pd(pd)->users, 1);
+		add_ordered(&to_pd(mr->pd)->users, -1);
+		mr->pd = pd;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	return 0;
+
+give:
+	fault_mr_give(to.length);
+fail:
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint32_t key)
+{
+	switch (mr->kind) {
+	case SHARED_REGION:
+		return true;
+	case SHARED_WINDOW_1:
+		return v->qpn;
+	case SHARED_WINDOW_2:
+		return v->qpn && mr->qpn == v->qpn &&
+		       load_acquire(&v->bell->invalidated[key >> 16]) != key;
+	default:
+		return false;
+	}
+}
+
+bool mr_is_valid(const struct mr_view *v, uint32_t key)
+{
+	const struct shared_mr *mr = &v->pub->mrs[key >> 16];
+
+	return key && load_ordered(&mr->key) == key && mr->pd == v->pd && is_visible(v, mr, key);
+}
+
+bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64_t iova,
+		  uint64_t length, uint64_t *addr)
+{
+	const struct shared_mr *mr = &v->pub->mrs[key >> 16];
 	uint64_t offset;
 
 	if (!length) {
 		*addr = 0;
 		return true;
 	}
-	if (!key || load_ordered(&mr->key) != key)
+	if (!mr_is_valid(v, key))
 		return false;
 	offset = iova - mr->iova;
-	if (mr->pd != pd || (mr->access & access) != access || iova < mr->iova ||
-	    offset > mr->length || length > mr->length - offset)
+	if ((mr->access & access) != access || iova < mr->iova || offset > mr->length ||
+	    length > mr->length - offset)
 		return false;
 	*addr = mr->addr + offset;
 	return true;

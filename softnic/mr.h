@@ -7,21 +7,18 @@
 
 #include "shared.h"
 
-struct pd {
-	struct ibv_pd ibv;	/* handle is its number, unique in the process */
-	uint32_t users;		/* regions and queue pairs */
+/* Whose regions, and by which queue pair of theirs they are reached. */
+struct mr_view {
+	const struct shared_pub *pub;
+	const struct shared_bell *bell;
+	uint32_t pd;
+	uint32_t qpn;		/* 0 for local keys: no window is reached by one */
 };
-
-static inline struct pd *to_pd(struct ibv_pd *pd)
-{
-	return (struct pd *)pd;
-}
 
 /**
  * mr_translate() - may this range be accessed, and where is it?
- * @pub: whose regions
+ * @view: whose, and through what
  * @key: lkey or rkey
- * @pd: that the queue pair belongs to
  * @access: IBV_ACCESS_* that all must be granted
  * @iova: where the range starts, as the work request says
  * @length: 0 is always allowed and needs no key
@@ -31,7 +28,29 @@ static inline struct pd *to_pd(struct ibv_pd *pd)
  * before it is used.
  * Return: true if it may.
  */
-bool mr_translate(const struct shared_pub *pub, uint32_t key, uint32_t pd, uint32_t access,
-		  uint64_t iova, uint64_t length, uint64_t *addr);
+bool mr_translate(const struct mr_view *view, uint32_t key, uint32_t access, uint64_t iova,
+		  uint64_t length, uint64_t *addr);
+
+/** mr_is_valid() - may that key be used there at all? */
+bool mr_is_valid(const struct mr_view *view, uint32_t key);
+
+/** mr_take_key() - a place in the table and a key for it. 0 or -ENOMEM; mr_give_key(). */
+int mr_take_key(uint32_t *key);
+
+/** mr_give_key() - the place may be used again, with keys that come after @key */
+void mr_give_key(uint32_t key);
+
+/** mr_publish() - others may use it from now on. Nobody else may do the same. */
+void mr_publish(uint32_t key, const struct shared_mr *mr);
+
+/** mr_wait_for_copies() - nobody copies any more by a key that was taken back before */
+void mr_wait_for_copies(void);
+
+/**
+ * mr_check_rights() - are these the rights that a region or window can have?
+ *
+ * Return: 0, EOPNOTSUPP if something is not known here, EINVAL if they contradict.
+ */
+int mr_check_rights(unsigned int access);
 
 #endif

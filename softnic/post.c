@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mw.h"
 #include "nic.h"
 #include "post.h"
 #include "req.h"
@@ -28,11 +29,16 @@ static int check(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *le
 	const struct send_queue *sq = &qp->sq;
 	int i;
 
-	if (wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD)
+	*length = 0;
+	if (wr->opcode > IBV_WR_SEND_WITH_INV)
 		return EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return mw_check_bind(qp, wr);
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
 		return EINVAL;
-	for (*length = 0, i = 0; i < wr->num_sge; i++)
+	for (i = 0; i < wr->num_sge; i++)
 		*length += wr->sg_list[i].length;
 	if (*length > SOFTNIC_MESSAGE_MAX)
 		return EINVAL;
@@ -65,12 +71,14 @@ static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_sen
 		.length = length,
 		.imm = wr->imm_data,
 		.opcode = wr->opcode,
-		.num_sge = wr->num_sge,
+		.num_sge = wr_is_local(wr->opcode) ? 0 : wr->num_sge,
 		.flags = wr->send_flags,
 	};
 	if (qp->init.sq_sig_all)
 		wqe->flags |= IBV_SEND_SIGNALED;
-	if (is_atomic(wr->opcode)) {
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		mw_fill_bind(wqe, wr);
+	} else if (is_atomic(wr->opcode)) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
 		wqe->compare_add = wr->wr.atomic.compare_add;
@@ -94,9 +102,9 @@ int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr)
 	if (err)
 		return err;
 	fill(qp, &sq->wqes[at], wr, length);
-	if (wr->send_flags & IBV_SEND_INLINE)
+	if ((wr->send_flags & IBV_SEND_INLINE) && length)
 		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
-	for (i = 0; i < wr->num_sge; i++)
+	for (i = 0; i < sq->wqes[at].num_sge; i++)
 		sq->sges[(size_t)at * sq->max_sge + i] = wr->sg_list[i];
 	p->bytes += length;
 	p->tail++;

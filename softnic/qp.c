@@ -11,6 +11,7 @@
 
 #include "fault.h"
 #include "nic.h"
+#include "pd.h"
 #include "qp.h"
 #include "qp_ex.h"
 #include "recv.h"

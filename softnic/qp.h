@@ -24,14 +24,38 @@
 struct composer;
 struct guest;
 
+/* What IBV_WR_BIND_MW asks for; the new key is the work request's rkey. */
+struct bind {
+	uint32_t type;		/* enum ibv_mw_type */
+	uint32_t region;	/* key of the region, or 0 */
+	uint32_t access;
+	uint64_t addr, length;	/* as work requests say it; length 0: to nothing */
+};
+
+static inline bool wr_is_send(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV;
+}
+
+/* Nothing for the other end to do. */
+static inline bool wr_is_local(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_BIND_MW || op == IBV_WR_LOCAL_INV;
+}
+
 /* A send work request, from post to poll. */
 struct send_wqe {
 	uint64_t wr_id;
 	uint64_t remote_addr;
-	uint64_t compare_add, swap;
+	union {
+		struct {
+			uint64_t compare_add, swap;
+		};
+		struct bind bind;
+	};
 	uint32_t rkey;
 	uint32_t length;
-	uint32_t imm;
+	uint32_t imm;		/* or the key to invalidate */
 	uint8_t opcode;		/* enum ibv_wr_opcode */
 	uint8_t num_sge;
 	uint16_t flags;		/* enum ibv_send_flags; SIGNALED if the queue signals all */
@@ -61,6 +85,8 @@ struct send_queue {
 	bool promised;			/* to whoever polls the send CQ */
 	bool waiting;			/* for the timer: leave it alone */
 	bool foreseen;			/* its faults were drawn */
+	bool invalidates;		/* until the peer's guard is no longer that */
+	uint32_t guard;
 };
 
 /* Where the other end is, once its process told us. */

@@ -137,6 +137,26 @@ static void send_imm(struct ibv_qp_ex *ex, __be32 imm)
 	begin(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
+static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		    const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
 static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 			uint32_t remote_qkey)
 {
@@ -199,10 +219,12 @@ static uint64_t supported(enum ibv_qp_type type)
 	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	const uint64_t reads = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	const uint64_t windows = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
+				 IBV_QP_EX_WITH_SEND_WITH_INV;
 
 	switch (type) {
 	case IBV_QPT_RC:
-		return sends | writes | reads;
+		return sends | writes | reads | windows;
 	case IBV_QPT_UC:
 		return sends | writes;
 	case IBV_QPT_UD:
@@ -227,6 +249,9 @@ static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 	ex->wr_send_imm = IF(SEND_WITH_IMM, send_imm);
 	ex->wr_atomic_cmp_swp = IF(ATOMIC_CMP_AND_SWP, cmp_swp);
 	ex->wr_atomic_fetch_add = IF(ATOMIC_FETCH_AND_ADD, fetch_add);
+	ex->wr_send_inv = IF(SEND_WITH_INV, send_inv);
+	ex->wr_local_inv = IF(LOCAL_INV, local_inv);
+	ex->wr_bind_mw = IF(BIND_MW, bind_mw);
 	ex->wr_set_ud_addr = set_ud_addr;
 	ex->wr_set_sge = set_sge;
 	ex->wr_set_sge_list = set_sge_list;

@@ -244,7 +244,7 @@ static void fill(struct qp *qp, const struct posted_recv *posted, const struct r
 	wc->status = r->status <= IBV_WC_GENERAL_ERR ? r->status : IBV_WC_FATAL_ERR;
 	wc->opcode = r->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM :
 							      IBV_WC_RECV;
-	wc->wc_flags = r->flags & (IBV_WC_WITH_IMM | IBV_WC_GRH);
+	wc->wc_flags = r->flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_GRH);
 	wc->imm_data = r->imm;
 	wc->byte_len = r->byte_len;
 	if (wc->opcode == IBV_WC_RECV && wc->byte_len > posted->room)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "mw.h"
 #include "nic.h"
 #include "req.h"
 #include "resp.h"
@@ -59,6 +60,7 @@ static void forget_attempt(struct send_queue *sq)
 	sq->rnr_begun = false;
 	sq->waiting = false;
 	sq->foreseen = false;
+	sq->invalidates = false;
 }
 
 void req_reset(struct qp *qp)
@@ -85,9 +87,13 @@ static void count_done(const struct send_wqe *wqe)
 		break;
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		count(sends, 1);
 		count(send_bytes, wqe->length);
 		break;
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
+		break;		/* nothing went anywhere */
 	default:
 		count(atomics, 1);
 	}
@@ -137,7 +143,6 @@ void req_flush(struct qp *qp)
 /* The responder's program learns of a request it did not make. */
 static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
 {
-	bool send = op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM;
 	struct message m = {
 		.type = MSG_QP_ERROR,
 		.qpn = qp->attr.dest_qp_num,
@@ -146,9 +151,9 @@ static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status st
 
 	if (status == IBV_WC_REM_ACCESS_ERR)
 		m.value = 1 + IBV_EVENT_QP_ACCESS_ERR;
-	else if (status == IBV_WC_REM_INV_REQ_ERR && !send)
+	else if (status == IBV_WC_REM_INV_REQ_ERR && !wr_is_send(op))
 		m.value = 1 + IBV_EVENT_QP_REQ_ERR;
-	else if (status == IBV_WC_REM_OP_ERR && !send)
+	else if (status == IBV_WC_REM_OP_ERR && !wr_is_send(op))
 		m.value = 1 + IBV_EVENT_QP_FATAL;
 	else if (status != IBV_WC_REM_INV_REQ_ERR && status != IBV_WC_REM_OP_ERR)
 		return;
@@ -236,13 +241,17 @@ static bool step(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
 	uint32_t at = sq->done & (sq->size - 1);
+	struct send_wqe *wqe = &sq->wqes[at];
 	int status = RESP_SILENT;
 
-	if (qp->remote.shared)
-		status = fault_step(qp, &sq->wqes[at]);
-	if (qp->remote.shared && !status)
-		status = resp_step(qp, &sq->wqes[at], sq->sges + (size_t)at * sq->max_sge,
-				   sq->inlined + (size_t)at * sq->max_inline);
+	if (wr_is_local(wqe->opcode)) {
+		status = mw_step(qp, wqe);
+	} else if (qp->remote.shared) {
+		status = fault_step(qp, wqe);
+		if (!status)
+			status = resp_step(qp, wqe, sq->sges + (size_t)at * sq->max_sge,
+					   sq->inlined + (size_t)at * sq->max_inline);
+	}
 	switch (status) {
 	case RESP_MORE:
 		return true;
@@ -341,7 +350,12 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
 	switch (op) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		return IBV_WC_SEND;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
 	case IBV_WR_RDMA_READ:
 		return IBV_WC_RDMA_READ;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:

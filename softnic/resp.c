@@ -19,7 +19,7 @@ struct pieces {
 };
 
 /* Returns false if a key, a bound or a right is not as it must be. */
-static bool gather(struct pieces *p, const struct shared_pub *pub, uint32_t pd, uint32_t access,
+static bool gather(struct pieces *p, const struct mr_view *view, uint32_t access,
 		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length)
 {
 	uint64_t addr, n;
@@ -29,7 +29,7 @@ static bool gather(struct pieces *p, const struct shared_pub *pub, uint32_t pd, 
 	for (i = 0; i < num_sge && length; i++) {
 		struct ibv_sge sge = sges[i];
 
-		if (!mr_translate(pub, sge.lkey, pd, access, sge.addr, sge.length, &addr))
+		if (!mr_translate(view, sge.lkey, access, sge.addr, sge.length, &addr))
 			return false;
 		if (offset >= sge.length) {
 			offset -= sge.length;
@@ -44,10 +44,26 @@ static bool gather(struct pieces *p, const struct shared_pub *pub, uint32_t pd, 
 	return !length;
 }
 
+static struct mr_view own_view(const struct qp *qp)
+{
+	return (struct mr_view){ nic.pub, nic.bell, qp->ibv.pd->handle, 0 };
+}
+
+/* What the target's queue pair may be reached by from outside. */
+static struct mr_view target_view(const struct qp *qp)
+{
+	const struct remote *r = &qp->remote;
+
+	return (struct mr_view){
+		r->peer->pub, r->peer->bell, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
+	};
+}
+
 static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe *wqe,
 			 const struct ibv_sge *sges, void *inlined, uint32_t length)
 {
 	uint32_t access = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+	const struct mr_view own = own_view(qp);
 
 	if (wqe->flags & IBV_SEND_INLINE) {
 		p->v[0].iov_base = (char *)inlined + qp->sq.offset;
@@ -55,8 +71,7 @@ static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe 
 		p->num = 1;
 		return true;
 	}
-	return gather(p, nic.pub, qp->ibv.pd->handle, access, sges, wqe->num_sge, qp->sq.offset,
-		      length);
+	return gather(p, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
 }
 
 static int copy_status(int err)
@@ -110,9 +125,17 @@ static int take_receive(struct qp *qp)
 	return IBV_WC_SUCCESS;
 }
 
-static bool has_imm(const struct send_wqe *wqe)
+static uint32_t flags_of(const struct send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	switch (wqe->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_WITH_IMM;
+	case IBV_WR_SEND_WITH_INV:
+		return IBV_WC_WITH_INV;
+	default:
+		return 0;
+	}
 }
 
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
@@ -122,7 +145,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	const struct rq_result result = {
 		.status = status,
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0,
+		.flags = flags_of(wqe),
 		.byte_len = wqe->length,
 		.imm = wqe->imm,
 		.src_qp = qp->ibv.qp_num,
@@ -152,14 +175,27 @@ static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
 	return left < RESP_BYTES_MAX ? left : RESP_BYTES_MAX;
 }
 
+/* Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to. */
+static bool may_invalidate(const struct qp *qp, uint32_t key)
+{
+	const struct mr_view view = target_view(qp);
+
+	return mr_is_valid(&view, key) && view.pub->mrs[key >> 16].kind == SHARED_WINDOW_2;
+}
+
 static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
 		     uint32_t length)
 {
 	const struct rq_receive *recv = &qp->sq.receive;
 	struct remote *r = &qp->remote;
+	const struct mr_view view = {
+		r->peer->pub, r->peer->bell, load_relaxed(&r->rq.shared->pd), 0,
+	};
 	struct pieces there;
 	int status;
 
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm))
+		return IBV_WC_REM_ACCESS_ERR;
 	status = take_receive(qp);
 	if (status)
 		return status;
@@ -167,8 +203,8 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
-	if (!gather(&there, r->peer->pub, load_relaxed(&r->rq.shared->pd), IBV_ACCESS_LOCAL_WRITE,
-		    recv->sges, recv->num_sge, qp->sq.offset, length)) {
+	if (!gather(&there, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges, recv->num_sge,
+		    qp->sq.offset, length)) {
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
@@ -179,6 +215,8 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	qp->sq.offset += length;
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
+		store_release(&r->peer->bell->invalidated[wqe->imm >> 16], wqe->imm);
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 
@@ -187,6 +225,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 {
 	bool write = wqe->opcode != IBV_WR_RDMA_READ;
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+	const struct mr_view view = target_view(qp);
 	struct remote *r = &qp->remote;
 	struct iovec there;
 	uint64_t addr;
@@ -194,8 +233,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 
 	if (!(r->shared->access & access))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (!mr_translate(r->peer->pub, wqe->rkey, r->shared->pd, access, wqe->remote_addr,
-			  wqe->length, &addr))
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &addr))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		status = take_receive(qp);
@@ -250,18 +288,18 @@ static int update(struct qp *qp, const struct send_wqe *wqe, uint64_t addr, uint
 
 static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges)
 {
+	const struct mr_view own = own_view(qp), view = target_view(qp);
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC;
 	struct remote *r = &qp->remote;
 	uint64_t addr, result, old;
 	int status;
 
-	if (!mr_translate(nic.pub, sges[0].lkey, qp->ibv.pd->handle, IBV_ACCESS_LOCAL_WRITE,
-			  sges[0].addr, sizeof(old), &result))
+	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, sizeof(old),
+			  &result))
 		return IBV_WC_LOC_PROT_ERR;
 	if (!(r->shared->access & access) || wqe->remote_addr % sizeof(old))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (!mr_translate(r->peer->pub, wqe->rkey, r->shared->pd, access, wqe->remote_addr,
-			  sizeof(old), &addr))
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, sizeof(old), &addr))
 		return IBV_WC_REM_ACCESS_ERR;
 	status = update(qp, wqe, addr, &old);
 	if (!status)
@@ -284,7 +322,7 @@ static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_s
 		return resp_atomic(qp, wqe, sges);
 	if (!gather_local(&here, qp, wqe, sges, inlined, length))
 		return IBV_WC_LOC_PROT_ERR;
-	if (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM)
+	if (wr_is_send(wqe->opcode))
 		return resp_send(qp, wqe, &here, length);
 	return resp_rdma(qp, wqe, &here, length);
 }

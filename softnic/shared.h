@@ -44,16 +44,19 @@ enum {
 #define add_ordered(p, n) __atomic_add_fetch(p, n, __ATOMIC_SEQ_CST)
 #define swap_ordered(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 
-/* A memory region. Its key is stored last and cleared first; 0 means unused. */
+enum { SHARED_REGION, SHARED_WINDOW_1, SHARED_WINDOW_2 };
+
+/* A memory region, or a window onto one. Its key is stored last and cleared first; 0: unused. */
 struct shared_mr {
 	uint32_t key;
 	uint32_t access;
 	uint32_t pd;
-	uint32_t unused;
+	uint32_t kind;
 	uint64_t iova;		/* what work requests say */
 	uint64_t addr;		/* where it is in the owner */
 	uint64_t length;
-	uint64_t reserved;
+	uint32_t qpn;		/* of type 2: the queue pair it is bound to */
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct shared_mr) == 48, "shared between programs");
 
@@ -103,6 +106,8 @@ _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
 struct shared_bell {
 	struct shared_cq cqs[SHARED_CQS];
+	/* Of each window of type 2, by its place: the key that its peer invalidated last. */
+	uint32_t invalidated[SHARED_MRS];
 };
 
 enum { SHARED_QP_RESET, SHARED_QP_READY, SHARED_QP_ERROR, SHARED_QP_GONE };

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mr.h"
+#include "pd.h"
 #include "qp.h"
 #include "srq.h"
 
