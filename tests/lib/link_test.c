@@ -67,7 +67,11 @@ int ibv_modify_qp(struct ibv_qp *of, struct ibv_qp_attr *attr, int mask)
 
 static void set_up(unsigned int depth)
 {
-	const struct weir_engine_config config = { .fragment_bytes = 1u << 20 };
+	const struct weir_engine_config config = {
+		.fragment_bytes = 1u << 20,
+		.chain_max = WEIR_BATCH_MAX,
+		.sge_max = WEIR_SGE_MAX,
+	};
 
 	memset(&nic, 0, sizeof(nic));
 	memset(&session, 0, sizeof(session));
@@ -84,8 +88,8 @@ static void set_up(unsigned int depth)
 	link->state = WEIR_LINK_UP;
 	link->inline_max = 64;
 	weir_window_init(&window, 8u << 20, 64);
-	weir_engine_init(&session.engine, &config, &window, wrs, REQS);
-	weir_engine_channel_up(&session.engine, 0, depth);
+	assert_int_equal(weir_engine_init(&session.engine, &config, &window, wrs, REQS), 0);
+	assert_int_equal(weir_engine_channel_up(&session.engine, 0, depth), 0);
 }
 
 /* Submits @count requests that do not touch each other, and posts the chain made of them. */
