@@ -194,11 +194,11 @@ static int call(struct weir_session *session, enum wire_kind kind, const void *d
 
 	weir_session_lock(session);
 	rc = ask(session, kind, data, length, session->options.timeout_ns, answer, NULL);
-	if (!rc && weir_waiter_is_done(&answer->waiter))
-		weir_pump_leave(session, false); /* nobody here will poll for what it posted */
-	weir_deliver(session);
-	if (rc)
+	if (rc) {
+		weir_deliver(session);
 		return rc;
+	}
+	weir_pump_deliver(session, &answer->waiter);
 	/* The deadline is the ask's: after this nobody may write to @answer. */
 	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
 	return answer->waiter.status;

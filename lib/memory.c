@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/memory.h"
@@ -53,23 +56,34 @@ static size_t round_up(size_t length)
 	return (length + HUGE_BYTES - 1) & ~((size_t)HUGE_BYTES - 1);
 }
 
+/* A wish: where that node has none left, or there are no nodes, any memory will do. */
+static void bind_to(void *addr, size_t length, int numa_node)
+{
+	unsigned long nodes = 0;
+
+	if (numa_node < 0 || numa_node >= (int)(8 * sizeof(nodes)))
+		return;
+	nodes = 1ul << numa_node;
+	syscall(SYS_mbind, addr, length, MPOL_PREFERRED, &nodes, 8 * sizeof(nodes), 0);
+}
+
 /*
  * Touched here, because the first touch of a page costs more than a small request does,
  * and belongs to nobody's path. Small buffers are not worth a huge page.
  */
-void *weir_memory_map(size_t length)
+void *weir_memory_map(size_t length, int numa_node)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	void *addr = MAP_FAILED;
 
 	if (length >= HUGE_BYTES)
 		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags | MAP_HUGETLB,
 			    -1, 0);
 	if (addr == MAP_FAILED)
-		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		addr = mmap(NULL, round_up(length), PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (addr == MAP_FAILED)
 		return NULL;
+	bind_to(addr, round_up(length), numa_node);
 	if (length >= HUGE_BYTES)
 		madvise(addr, round_up(length), MADV_HUGEPAGE);
 	madvise(addr, length, MADV_POPULATE_WRITE);

@@ -35,8 +35,11 @@ static inline bool weir_memory_covers(const struct weir_memory *memory, const vo
 void weir_memories_fini(struct weir_session *session);
 void weir_pools_fini(struct weir_session *session);
 
-/* Anonymous memory for buffers, touched, in huge pages when there are any. NULL: none left. */
-void *weir_memory_map(size_t length);
+/*
+ * Anonymous memory for buffers, touched, in huge pages when there are any, and on @numa_node if it
+ * has some (-1: anywhere). NULL: none left.
+ */
+void *weir_memory_map(size_t length, int numa_node);
 void weir_memory_unmap(void *addr, size_t length);
 
 #endif

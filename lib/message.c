@@ -35,7 +35,7 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 	struct weir_messages *m = &session->messages;
 	int i;
 
-	m->arena = weir_memory_map(sizeof(struct arena));
+	m->arena = weir_memory_map(sizeof(struct arena), session->nic->numa_node);
 	if (!m->arena)
 		return weir_fail(error, -ENOMEM, "no memory for message buffers");
 	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct arena),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/error.h"
 #include "lib/nic.h"
+#include "lib/stage.h"
 
 #define RD_ATOMIC_MAX 16
 
@@ -17,6 +19,22 @@ static uint8_t rd_atomic_of(struct ibv_context *context)
 	if (ibv_query_device(context, &attr) || attr.max_qp_rd_atom < 1)
 		return 1;
 	return attr.max_qp_rd_atom < RD_ATOMIC_MAX ? (uint8_t)attr.max_qp_rd_atom : RD_ATOMIC_MAX;
+}
+
+static int numa_node_of(const struct ibv_device *device)
+{
+	char path[sizeof(device->ibdev_path) + 32];
+	int node = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/device/numa_node", device->ibdev_path);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
 }
 
 /* Sections under the lock are short: a thread that spins a little seldom has to sleep. */
@@ -46,6 +64,8 @@ static int nic_make(struct ibv_context *context, uint64_t window_bytes, struct w
 				 ibv_get_device_name(context->device), weir_strerror(rc));
 	}
 	n->context = context;
+	n->numa_node = numa_node_of(context->device);
+	n->dyn_bytes = weir_stage_measure(n->pd);
 	n->rd_atomic = rd_atomic_of(context);
 	weir_window_init(&n->window, window_bytes, WEIR_WINDOW_WRS);
 	lock_init(&n->lock);

@@ -21,6 +21,8 @@
  * @context: the connection manager's, which lives while a session has a connection
  * @pd: of all sessions, so that they may share memory
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
+ * @numa_node: that it is on, or -1
+ * @dyn_bytes: from this length on registering memory is cheaper than copying it
  * @window: what may be in flight
  * @users, @next: the list of NICs'
  */
@@ -29,6 +31,8 @@ struct weir_nic {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	uint8_t rd_atomic;
+	int numa_node;
+	uint32_t dyn_bytes;
 	struct weir_window window;
 	unsigned int users;
 	struct weir_nic *next;

@@ -34,7 +34,7 @@ struct weir_pool {
 	void *free[];
 };
 
-static struct weir_pool *pool_alloc(size_t size, unsigned int count)
+static struct weir_pool *pool_alloc(size_t size, unsigned int count, int numa_node)
 {
 	struct weir_pool *pool = malloc(sizeof(*pool) + count * sizeof(pool->free[0]));
 	unsigned int i;
@@ -42,7 +42,7 @@ static struct weir_pool *pool_alloc(size_t size, unsigned int count)
 	if (!pool)
 		return NULL;
 	pool->bytes = size * count;
-	pool->base = weir_memory_map(pool->bytes);
+	pool->base = weir_memory_map(pool->bytes, numa_node);
 	if (!pool->base) {
 		free(pool);
 		return NULL;
@@ -74,7 +74,7 @@ int weir_pool_create(struct weir_session *session, size_t size, unsigned int cou
 	if (!size || !count || rounded < size || rounded > SIZE_MAX / 2 / count)
 		return weir_fail(error, -EINVAL, "a pool of %u buffers of %zu bytes is no pool",
 				 count, size);
-	p = pool_alloc(rounded, count);
+	p = pool_alloc(rounded, count, session->nic->numa_node);
 	if (!p)
 		return weir_fail(error, -ENOMEM, "no memory for %u buffers of %zu bytes", count,
 				 size);

@@ -152,6 +152,21 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 	return events;
 }
 
+/* What wanted to be copied or deregistered first is done only when it is delivered. */
+void weir_pump_deliver(struct weir_session *session, struct weir_waiter *waiter)
+{
+	bool stays = waiter && !weir_waiter_is_done(waiter);
+
+	if (!stays)
+		weir_pump_leave(session, false);
+	weir_deliver(session);
+	if (!stays || !weir_waiter_is_done(waiter))
+		return;
+	weir_session_lock(session);
+	weir_pump_leave(session, false);
+	weir_deliver(session);
+}
+
 void weir_pump_kick(struct weir_session *session)
 {
 	uint64_t one = 1;
@@ -235,16 +250,14 @@ enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_
 {
 	uint64_t now_ns = weir_now_ns();
 	enum weir_poll_verdict verdict;
-	bool is_done;
 
 	weir_session_lock(session);
 	weir_pump_poll(session, now_ns);
-	is_done = weir_waiter_is_done(waiter);
-	verdict = weir_poll_polled(poll, is_done, now_ns);
-	if (is_done) {
-		weir_polling_count(session, poll);
-		weir_pump_leave(session, false);
-	}
-	weir_deliver(session);
+	weir_pump_deliver(session, waiter);
+
+	weir_session_lock(session);
+	verdict = weir_poll_polled(poll, weir_waiter_is_done(waiter), now_ns);
+	weir_polling_count(session, poll);
+	weir_session_unlock(session);
 	return verdict;
 }

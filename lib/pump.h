@@ -34,6 +34,14 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 int weir_pump_leave(struct weir_session *session, bool receive);
 
 /**
+ * weir_pump_deliver() - deliver, and leave unless somebody stays
+ * @waiter: its thread stays until it is done; NULL: nobody stays
+ *
+ * Context: with nic->lock held, which it gives up.
+ */
+void weir_pump_deliver(struct weir_session *session, struct weir_waiter *waiter);
+
+/**
  * weir_pump_step() - one round: take events, poll, deliver
  * @timeout_ms: how long to sleep for an event first; -1: for ever
  * @receive: as weir_pump_leave()

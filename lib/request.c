@@ -65,31 +65,46 @@ static void count_retries(struct weir_request *request)
 	session->counters.retries += session->options.retries - request->req.retries;
 }
 
-static void finish_waiter(struct weir_request *request)
+static void tell_waiter(struct weir_request *request)
 {
-	count_retries(request);
-	weir_waiter_done(request->waiter, request->session, status_of(request));
-	weir_request_recycle(request);
+	weir_waiter_done(request->waiter, request->session, request->req.status);
 }
 
-static void finish_queue(struct weir_request *request)
+static void tell_queue(struct weir_request *request)
 {
-	count_retries(request);
-	weir_queue_put(request->completion.queue, request->completion.arg, status_of(request));
-	weir_request_recycle(request);
+	weir_queue_put(request->completion.queue, request->completion.arg, request->req.status);
 }
 
-static void finish_callback(struct weir_request *request)
+static void tell_callback(struct weir_request *request)
+{
+	request->completion.done(request->completion.arg, request->req.status);
+}
+
+static void finish(struct weir_request *request)
 {
 	count_retries(request);
 	request->req.status = status_of(request);
-	weir_list_del(&request->link);
-	weir_list_add_tail(&request->session->done, &request->link);
+	if (request->stage.way != WEIR_STAGE_USER || request->tell == tell_callback) {
+		weir_list_del(&request->link);
+		weir_list_add_tail(&request->session->done, &request->link);
+		return;
+	}
+	request->tell(request);
+	weir_request_recycle(request);
 }
 
 void weir_request_deliver(struct weir_request *request)
 {
-	request->completion.done(request->completion.arg, request->req.status);
+	struct weir_session *session = request->session;
+
+	weir_stage_out(session, &request->req, &request->stage);
+	if (request->tell != tell_waiter) {
+		request->tell(request);
+		return;
+	}
+	weir_session_lock(session);
+	request->tell(request);
+	weir_session_unlock(session);
 }
 
 /* Who is told, and how long it may take. */
@@ -100,19 +115,26 @@ static void complete_by(struct weir_request *request, const struct weir_completi
 
 	if (waiter) {
 		request->waiter = waiter;
-		request->finish = finish_waiter;
+		request->tell = tell_waiter;
 	} else {
 		request->completion = *completion;
-		request->finish = completion->done ? finish_callback : finish_queue;
+		request->tell = completion->done ? tell_callback : tell_queue;
 		if (completion->timeout_ns)
 			timeout_ns = completion->timeout_ns;
 	}
 	request->req.deadline_ns = weir_after_ns(now_ns, timeout_ns);
 }
 
-/* With nic->lock held. @req is copied into a new request. */
+static void count_stage(struct weir_session *session, enum weir_stage_way way)
+{
+	session->counters.requests++;
+	session->counters.pre += way == WEIR_STAGE_PRE;
+	session->counters.dyn += way == WEIR_STAGE_DYN;
+}
+
+/* With nic->lock held. @req and @stage are copied into a new request. */
 static int submit_locked(struct weir_session *session, const struct weir_req *req,
-			 const struct weir_completion *completion, struct weir_waiter *waiter,
+			 const struct weir_stage *stage, const struct weir_completion *completion, struct weir_waiter *waiter,
 			 struct weir_request **out)
 {
 	uint64_t now_ns = weir_now_ns();
@@ -126,13 +148,17 @@ static int submit_locked(struct weir_session *session, const struct weir_req *re
 		return -ENOMEM;
 	request->req = *req;
 	request->req.retries = (uint8_t)session->options.retries;
+	request->finish = finish;
+	request->stage.way = stage->way;
+	if (stage->way != WEIR_STAGE_USER)
+		request->stage = *stage;
 	complete_by(request, completion, waiter, now_ns);
 	rc = weir_engine_submit(&session->engine, &request->req, now_ns);
 	if (rc) {
 		weir_request_recycle(request);
 		return rc;
 	}
-	session->counters.requests++;
+	count_stage(session, stage->way);
 	if (out)
 		*out = request;
 	weir_pump_pull(session);
@@ -144,7 +170,7 @@ static int submit_locked(struct weir_session *session, const struct weir_req *re
  * Whoever waits comes back to poll; everybody else leaves the CQs armed.
  */
 static int submit(struct weir_session *session, const struct weir_req *req,
-		  const struct weir_completion *completion, struct weir_waiter *waiter,
+		  const struct weir_stage *stage, const struct weir_completion *completion, struct weir_waiter *waiter,
 		  struct weir_request **out)
 {
 	struct weir_queue *queue = completion && !completion->done ? completion->queue : NULL;
@@ -153,10 +179,11 @@ static int submit(struct weir_session *session, const struct weir_req *req,
 	if (queue && weir_queue_reserve(queue))
 		return -ENOMEM;
 	weir_session_lock(session);
-	rc = submit_locked(session, req, completion, waiter, out);
-	if (!rc && (!waiter || weir_waiter_is_done(waiter)))
-		weir_pump_leave(session, false);
-	weir_deliver(session);
+	rc = submit_locked(session, req, stage, completion, waiter, out);
+	if (rc)
+		weir_deliver(session);
+	else
+		weir_pump_deliver(session, waiter);
 	if (rc && queue)
 		weir_queue_unreserve(queue);
 	return rc;
@@ -167,26 +194,6 @@ static bool completion_is_valid(const struct weir_completion *completion,
 				struct weir_request **handle)
 {
 	return completion && (completion->done || (completion->queue && !handle));
-}
-
-/* Turns the user's pieces into the request's. */
-static int fill_local(struct weir_req *req, const struct weir_session *session,
-		      const struct weir_iov *iov, unsigned int iovcnt)
-{
-	unsigned int i;
-
-	if (!iov || iovcnt < 1 || iovcnt > WEIR_SGE_MAX)
-		return -EINVAL;
-	req->nr_sge = (uint8_t)iovcnt;
-	for (i = 0; i < iovcnt; i++) {
-		if (iov[i].memory->session->nic != session->nic || iov[i].length > UINT32_MAX ||
-		    !weir_memory_covers(iov[i].memory, iov[i].addr, iov[i].length))
-			return -EINVAL;
-		req->sge[i] = (struct weir_sge){ (uintptr_t)iov[i].addr, (uint32_t)iov[i].length,
-						 iov[i].memory->mr->lkey };
-		req->length += iov[i].length;
-	}
-	return 0;
 }
 
 static int fill_remote(struct weir_req *req, const struct weir_region *region, uint64_t offset)
@@ -200,42 +207,49 @@ static int fill_remote(struct weir_req *req, const struct weir_region *region, u
 	return 0;
 }
 
-static int fill(struct weir_req *req, const struct weir_region *region, enum weir_op op,
-		uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt)
-{
-	int rc;
-
-	req->op = op;
-	req->length = 0;
-	rc = fill_local(req, region->session, iov, iovcnt);
-	return rc ? rc : fill_remote(req, region, offset);
-}
-
-static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
+/* @req: its op is set, and the operands of an atomic. */
+static int transfer(struct weir_region *region, struct weir_req *req, uint64_t offset,
 		    const struct weir_iov *iov, unsigned int iovcnt,
-		    const struct weir_completion *completion, struct weir_request **request)
+		    const struct weir_completion *completion, struct weir_waiter *waiter,
+		    struct weir_request **request)
 {
-	struct weir_req req;
+	struct weir_session *session = region->session;
+	struct weir_stage stage;
 	int rc;
 
-	if (!completion_is_valid(completion, request))
+	if (!waiter && !completion_is_valid(completion, request))
 		return -EINVAL;
-	rc = fill(&req, region, op, offset, iov, iovcnt);
-	return rc ? rc : submit(region->session, &req, completion, NULL, request);
+	rc = weir_stage_in(session, req, iov, iovcnt, &stage);
+	if (rc)
+		return rc;
+	rc = fill_remote(req, region, offset);
+	if (!rc)
+		rc = submit(session, req, &stage, completion, waiter, request);
+	if (rc) {
+		req->status = rc;
+		weir_stage_out(session, req, &stage);
+	}
+	return rc;
 }
 
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		    unsigned int iovcnt, const struct weir_completion *completion,
 		    struct weir_request **request)
 {
-	return transfer(region, WEIR_OP_READ, offset, iov, iovcnt, completion, request);
+	struct weir_req req;
+
+	req.op = WEIR_OP_READ;
+	return transfer(region, &req, offset, iov, iovcnt, completion, NULL, request);
 }
 
 int weir_write_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		     unsigned int iovcnt, const struct weir_completion *completion,
 		     struct weir_request **request)
 {
-	return transfer(region, WEIR_OP_WRITE, offset, iov, iovcnt, completion, request);
+	struct weir_req req;
+
+	req.op = WEIR_OP_WRITE;
+	return transfer(region, &req, offset, iov, iovcnt, completion, NULL, request);
 }
 
 static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
@@ -244,16 +258,11 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 {
 	struct weir_iov iov = { old, sizeof(*old), memory };
 	struct weir_req req;
-	int rc;
 
-	if (!completion_is_valid(completion, request))
-		return -EINVAL;
-	rc = fill(&req, region, op, offset, &iov, 1);
-	if (rc)
-		return rc;
+	req.op = op;
 	req.compare = compare;
 	req.operand = operand;
-	return submit(region->session, &req, completion, NULL, request);
+	return transfer(region, &req, offset, &iov, 1, completion, NULL, request);
 }
 
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
@@ -271,20 +280,22 @@ int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t a
 	return atomic(region, WEIR_OP_FADD, offset, 0, add, old, memory, completion, request);
 }
 
+static const struct weir_stage nothing_staged = { .way = WEIR_STAGE_USER };
+
 int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion)
 {
 	struct weir_req req = { .op = WEIR_OP_BARRIER };
 
 	if (!completion_is_valid(completion, NULL))
 		return -EINVAL;
-	return submit(session, &req, completion, NULL, NULL);
+	return submit(session, &req, &nothing_staged, completion, NULL, NULL);
 }
 
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter)
 {
 	struct weir_req req = { .op = WEIR_OP_BARRIER };
 
-	return submit(session, &req, NULL, waiter, NULL);
+	return submit(session, &req, &nothing_staged, NULL, waiter, NULL);
 }
 
 int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
@@ -292,14 +303,11 @@ int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint
 			       struct weir_waiter *waiter)
 {
 	struct weir_req req;
-	int rc;
 
-	rc = fill(&req, region, op, offset, iov, 1);
-	if (rc)
-		return rc;
+	req.op = op;
 	req.compare = compare;
 	req.operand = operand;
-	return submit(region->session, &req, NULL, waiter, NULL);
+	return transfer(region, &req, offset, iov, 1, NULL, waiter, NULL);
 }
 
 int weir_cancel(struct weir_request *request)

@@ -5,6 +5,7 @@
 
 #include <weir/request.h>
 #include "core/request.h"
+#include "lib/stage.h"
 
 struct weir_session;
 struct weir_waiter;
@@ -13,8 +14,10 @@ struct weir_waiter;
  * struct weir_request - one in flight
  * @req: for the engine
  * @session: whose
- * @link: among the live, the free, or those whose callbacks wait to be run
+ * @link: among the live, the free, or those done that want more than a word to be said
  * @finish: takes it back from the engine, with nic->lock held
+ * @tell: says that it is done, to whom it concerns; a message has none
+ * @stage: what it borrowed to reach its memory
  * @completion: the user's wish
  * @waiter: a blocking helper's instead
  */
@@ -23,10 +26,12 @@ struct weir_request {
 	struct weir_session *session;
 	struct weir_list link;
 	void (*finish)(struct weir_request *request);
+	void (*tell)(struct weir_request *request);
 	union {
 		struct weir_completion completion;
 		struct weir_waiter *waiter;
 	};
+	struct weir_stage stage;
 };
 
 /* The engine is done with @request. With nic->lock held. */
@@ -35,7 +40,7 @@ static inline void weir_request_finish(struct weir_request *request)
 	request->finish(request);
 }
 
-/* Runs the callback of a request from session->done. Without the lock. */
+/* Ends a request from session->done: copies, callbacks. Without the lock. */
 void weir_request_deliver(struct weir_request *request);
 
 /* Makes it free to be used again. With nic->lock held. */
@@ -48,7 +53,7 @@ void weir_requests_fini(struct weir_session *session);
  * weir_request_barrier_wait(), weir_request_transfer_wait() - submit, with a thread that waits
  * @waiter: initialised; told when it is done
  *
- * Unlike the public calls they leave the CQs unarmed: @waiter's thread polls.
+ * Unlike the public calls they leave the CQs unarmed, unless @waiter is done: its thread polls.
  * Return: as the public calls.
  */
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter);

@@ -45,6 +45,9 @@ static int options_fill(struct weir_session_options *o, const struct weir_sessio
 	if (o->retries > UINT8_MAX)
 		return weir_fail(error, -EINVAL, "%u retries are too many: at most %d", o->retries,
 				 UINT8_MAX);
+	if ((unsigned int)o->mr > WEIR_MR_DYN)
+		return weir_fail(error, -EINVAL, "there is no way to register memory number %u",
+				 o->mr);
 	return weir_polling_check(o, error);
 }
 
@@ -214,6 +217,8 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 	rc = weir_nic_get(context, session->options.window_bytes, &session->nic, error);
 	if (rc)
 		return rc;
+	if (!session->options.mr_dyn_bytes)
+		session->options.mr_dyn_bytes = session->nic->dyn_bytes;
 	session->comp = ibv_create_comp_channel(context);
 	if (!session->comp)
 		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
@@ -327,6 +332,9 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->doorbells = s->counters.doorbells;
 	info->completions = s->counters.completions;
 	info->events = s->counters.events;
+	info->mr_dyn_bytes = s->options.mr_dyn_bytes;
+	info->pre = s->counters.pre;
+	info->dyn = s->counters.dyn;
 	info->inlined = s->counters.inlined;
 	info->empty_polls = s->counters.empty_polls;
 	info->arms = s->counters.arms;

@@ -67,7 +67,7 @@
  * @free_requests, @live_requests: those not in use, and those submitted
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
- * @stage, @stage_lock: the pool of the blocking helpers, made when it is first wanted
+ * @stage, @stage_lock: buffers for memory that nobody registered, made when first wanted
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
  * @counters: what weir_session_info() tells
  */
@@ -129,7 +129,7 @@ struct weir_session {
 
 	struct {
 		uint64_t requests, work_requests, doorbells, completions, events;
-		uint64_t bytes_read, bytes_written, retries, errors, inlined;
+		uint64_t bytes_read, bytes_written, retries, errors, inlined, pre, dyn;
 		uint64_t empty_polls, arms, sleeps;
 	} counters;
 };

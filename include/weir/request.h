@@ -24,7 +24,11 @@ extern "C" {
 struct weir_queue;
 struct weir_request; /* one in flight; valid until its weir_done_fn returns */
 
-/* Registered local memory, scattered. @memory must cover [addr, addr+length). */
+/*
+ * Local memory, scattered. @memory must cover [addr, addr+length); or it is NULL, and any memory
+ * goes: small requests are copied through the session's registered buffers, large ones have it
+ * registered while they are under way, as the session's options say.
+ */
 struct weir_iov {
 	void *addr;
 	size_t length;
@@ -59,7 +63,7 @@ struct weir_completion {
  * Context: any thread; does not block. The completion may be delivered before this returns.
  * Return: 0, then exactly one completion follows; otherwise none does:
  * -EINVAL bounds, iov, or a handle for what goes to a queue; -EACCES read-only region;
- * -ENOTCONN; -ENOMEM.
+ * -ENOTCONN; -ENOMEM, also when memory that nobody registered cannot be.
  */
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		    unsigned int iovcnt, const struct weir_completion *completion,
@@ -69,7 +73,7 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 		     struct weir_request **request);
 
 /* Atomics on 8 aligned bytes, atomic against other RDMA atomics; the old value lands at @old,
- * 8 bytes within @memory, in host order. */
+ * 8 bytes within @memory, or anywhere if that is NULL, in host order. */
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
 			    uint64_t desired, uint64_t *old, struct weir_memory *memory,
 			    const struct weir_completion *completion, struct weir_request **request);
@@ -89,7 +93,7 @@ int weir_barrier_async(struct weir_session *session, const struct weir_completio
 int weir_cancel(struct weir_request *request);
 
 /*
- * Blocking forms. @buf is any memory: it is staged through the session's registered pool.
+ * Blocking forms. @buf is any memory, as in an iov without one.
  * Context: any thread but a callback. Return: the request's status.
  */
 int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length);

@@ -33,6 +33,14 @@ enum weir_polling {
 	WEIR_POLLING_HYBRID, /* poll while there is something, then sleep */
 };
 
+/* How requests reach memory that nobody registered: see struct weir_iov. */
+enum weir_mr {
+	WEIR_MR_DEFAULT, /* auto */
+	WEIR_MR_AUTO, /* whichever is cheaper for its length */
+	WEIR_MR_PRE, /* copied through registered buffers, up to 512 KiB */
+	WEIR_MR_DYN, /* registered while the request is under way */
+};
+
 /* How to open a session; zero means the default everywhere. */
 struct weir_session_options {
 	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until close */
@@ -43,6 +51,9 @@ struct weir_session_options {
 				* session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
 	unsigned int retries; /* times a read may be posted again after a channel failed; default 3 */
+	enum weir_mr mr;
+	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when the
+			      * process first uses the device */
 	enum weir_polling polling;
 	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */
 	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default: as
@@ -108,6 +119,8 @@ struct weir_session_info {
 	uint64_t incarnation; /* of the donor: changes when it starts anew */
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
+	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied */
+	uint64_t pre, dyn; /* requests whose memory was copied, and those whose was registered */
 	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors;

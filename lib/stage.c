@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/memory.h"
+#include "lib/session.h"
+#include "lib/stage.h"
+
+#define MEASURE_BYTES_MIN 4096
+#define MEASURE_ROUNDS 5
+
+/* The session's pool, made when it is first wanted. NULL: there is none to be had. */
+static struct weir_pool *pool_get(struct weir_session *session)
+{
+	struct weir_pool *pool = __atomic_load_n(&session->stage, __ATOMIC_ACQUIRE);
+
+	if (pool)
+		return pool;
+	pthread_mutex_lock(&session->stage_lock);
+	pool = session->stage;
+	if (!pool && !weir_pool_create(session, WEIR_STAGE_BUFFER_BYTES, WEIR_STAGE_BUFFERS, &pool,
+				       NULL))
+		__atomic_store_n(&session->stage, pool, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&session->stage_lock);
+	return pool;
+}
+
+static bool brings_data_back(const struct weir_req *req)
+{
+	return req->op != WEIR_OP_WRITE;
+}
+
+/* Copies between the user's pieces and the buffers, in the order of the bytes. */
+static void copy(const struct weir_stage *stage, bool to_user)
+{
+	size_t at = 0, done, part;
+	unsigned int i;
+
+	for (i = 0; i < stage->iovcnt; i++) {
+		char *user = stage->iov[i].addr;
+
+		for (done = 0; done < stage->iov[i].length; done += part, at += part) {
+			size_t offset = at % WEIR_STAGE_BUFFER_BYTES;
+			char *buffer = (char *)stage->buffers[at / WEIR_STAGE_BUFFER_BYTES] + offset;
+
+			part = WEIR_STAGE_BUFFER_BYTES - offset;
+			if (part > stage->iov[i].length - done)
+				part = stage->iov[i].length - done;
+			memcpy(to_user ? user + done : buffer, to_user ? buffer : user + done, part);
+		}
+	}
+}
+
+static void buffers_put(struct weir_pool *pool, struct weir_stage *stage)
+{
+	while (stage->nr_borrowed)
+		weir_pool_put(pool, stage->buffers[--stage->nr_borrowed]);
+}
+
+/* False: there are not enough buffers now. */
+static bool pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
+{
+	struct weir_pool *pool = pool_get(session);
+	uint64_t left = req->length;
+
+	stage->way = WEIR_STAGE_PRE;
+	stage->nr_borrowed = 0;
+	req->nr_sge = 0;
+	while (pool && left) {
+		uint32_t part = left < WEIR_STAGE_BUFFER_BYTES ? (uint32_t)left
+							       : WEIR_STAGE_BUFFER_BYTES;
+		void *buffer = weir_pool_get(pool);
+
+		if (!buffer)
+			break;
+		stage->buffers[stage->nr_borrowed++] = buffer;
+		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer, part,
+							     weir_pool_memory(pool)->mr->lkey };
+		left -= part;
+	}
+	if (left) {
+		if (pool)
+			buffers_put(pool, stage);
+		return false;
+	}
+	if (!brings_data_back(req))
+		copy(stage, false);
+	return true;
+}
+
+static void mrs_put(struct weir_stage *stage)
+{
+	while (stage->nr_borrowed)
+		ibv_dereg_mr(stage->mrs[--stage->nr_borrowed]);
+}
+
+/* What is only sent may be memory that nobody may write to. */
+static int dyn_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
+{
+	int access = brings_data_back(req) ? IBV_ACCESS_LOCAL_WRITE : 0;
+	unsigned int i;
+
+	stage->way = WEIR_STAGE_DYN;
+	stage->nr_borrowed = 0;
+	for (i = 0; i < stage->iovcnt; i++) {
+		const struct weir_iov *iov = &stage->iov[i];
+		struct ibv_mr *mr = iov->memory ? iov->memory->mr : NULL;
+
+		if (!mr) {
+			mr = ibv_reg_mr(session->nic->pd, iov->addr, iov->length, access);
+			if (!mr) {
+				mrs_put(stage);
+				return -ENOMEM;
+			}
+			stage->mrs[stage->nr_borrowed++] = mr;
+		}
+		req->sge[i] = (struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length,
+						 mr->lkey };
+	}
+	req->nr_sge = (uint8_t)stage->iovcnt;
+	return 0;
+}
+
+static bool is_to_be_copied(const struct weir_session *session, const struct weir_req *req)
+{
+	if (req->length > WEIR_STAGE_PRE_BYTES_MAX || session->options.mr == WEIR_MR_DYN)
+		return false;
+	return session->options.mr == WEIR_MR_PRE || req->length < session->options.mr_dyn_bytes;
+}
+
+/* Checks the pieces. Returns how many nobody registered, or -EINVAL. */
+static int check(const struct weir_session *session, struct weir_req *req,
+		 const struct weir_iov *iov, unsigned int iovcnt)
+{
+	unsigned int i;
+	int unregistered = 0;
+
+	if (!iov || iovcnt < 1 || iovcnt > WEIR_SGE_MAX)
+		return -EINVAL;
+	req->length = 0;
+	for (i = 0; i < iovcnt; i++) {
+		const struct weir_memory *memory = iov[i].memory;
+
+		if (!iov[i].addr || !iov[i].length || iov[i].length > UINT32_MAX)
+			return -EINVAL;
+		if (memory && (memory->session->nic != session->nic ||
+			       !weir_memory_covers(memory, iov[i].addr, iov[i].length)))
+			return -EINVAL;
+		unregistered += !memory;
+		req->length += iov[i].length;
+	}
+	return unregistered;
+}
+
+int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
+		  unsigned int iovcnt, struct weir_stage *stage)
+{
+	int unregistered = check(session, req, iov, iovcnt);
+	unsigned int i;
+
+	if (unregistered < 0)
+		return unregistered;
+	stage->way = WEIR_STAGE_USER;
+	if (!unregistered) {
+		req->nr_sge = (uint8_t)iovcnt;
+		for (i = 0; i < iovcnt; i++)
+			req->sge[i] = (struct weir_sge){ (uintptr_t)iov[i].addr,
+							 (uint32_t)iov[i].length,
+							 iov[i].memory->mr->lkey };
+		return 0;
+	}
+	stage->iovcnt = iovcnt;
+	memcpy(stage->iov, iov, iovcnt * sizeof(*iov));
+	if (is_to_be_copied(session, req) && pre_in(session, req, stage))
+		return 0;
+	return dyn_in(session, req, stage);
+}
+
+void weir_stage_out(struct weir_session *session, const struct weir_req *req,
+		    struct weir_stage *stage)
+{
+	if (stage->way == WEIR_STAGE_PRE) {
+		if (brings_data_back(req) && !req->status)
+			copy(stage, true);
+		buffers_put(session->stage, stage);
+	} else if (stage->way == WEIR_STAGE_DYN) {
+		mrs_put(stage);
+	}
+}
+
+/* The best of a few rounds, or UINT64_MAX when it cannot be registered. */
+static uint64_t time_of_dyn(struct ibv_pd *pd, void *addr, size_t length)
+{
+	uint64_t best = UINT64_MAX, begin, took;
+	struct ibv_mr *mr;
+	int i;
+
+	for (i = 0; i < MEASURE_ROUNDS; i++) {
+		begin = weir_now_ns();
+		mr = ibv_reg_mr(pd, addr, length, IBV_ACCESS_LOCAL_WRITE);
+		if (!mr)
+			return UINT64_MAX;
+		ibv_dereg_mr(mr);
+		took = weir_now_ns() - begin;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+static uint64_t time_of_copy(void *to, const void *from, size_t length)
+{
+	uint64_t best = UINT64_MAX, begin, took;
+	int i;
+
+	for (i = 0; i < MEASURE_ROUNDS; i++) {
+		begin = weir_now_ns();
+		memcpy(to, from, length);
+		__asm__ volatile("" ::: "memory"); /* or it would not be copied at all */
+		took = weir_now_ns() - begin;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+uint32_t weir_stage_measure(struct ibv_pd *pd)
+{
+	uint32_t bytes = MEASURE_BYTES_MIN;
+	char *from = weir_memory_map(WEIR_STAGE_PRE_BYTES_MAX, -1);
+	char *to = weir_memory_map(WEIR_STAGE_PRE_BYTES_MAX, -1);
+
+	while (from && to && bytes < WEIR_STAGE_PRE_BYTES_MAX &&
+	       time_of_dyn(pd, from, bytes) >= time_of_copy(to, from, bytes))
+		bytes *= 2;
+	weir_memory_unmap(from, WEIR_STAGE_PRE_BYTES_MAX);
+	weir_memory_unmap(to, WEIR_STAGE_PRE_BYTES_MAX);
+	return bytes;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How a request reaches memory that nobody registered (RDMAbox, section IV-A): its bytes are
+ * copied through buffers that are (preMR), or the memory is registered for as long as the
+ * request is under way (dynMR). Which is cheaper is a matter of the length, and of the machine:
+ * it is measured when a device is first used.
+ */
+#ifndef WEIR_LIB_STAGE_H
+#define WEIR_LIB_STAGE_H
+
+#include <infiniband/verbs.h>
+#include <weir/request.h>
+#include "core/request.h"
+
+struct weir_nic;
+struct weir_session;
+
+#define WEIR_STAGE_BUFFER_BYTES (64u << 10)
+#define WEIR_STAGE_BUFFERS 64
+#define WEIR_STAGE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_STAGE_BUFFER_BYTES)
+
+enum weir_stage_way {
+	WEIR_STAGE_USER, /* the user has registered it all */
+	WEIR_STAGE_PRE,
+	WEIR_STAGE_DYN,
+};
+
+/**
+ * struct weir_stage - what one request borrowed
+ * @way: valid always, all else only for the other two
+ * @nr_borrowed: of @buffers, or of @mrs
+ * @iov, @iovcnt: the user's memory
+ */
+struct weir_stage {
+	enum weir_stage_way way;
+	unsigned int nr_borrowed;
+	union {
+		void *buffers[WEIR_SGE_MAX];
+		struct ibv_mr *mrs[WEIR_SGE_MAX];
+	};
+	unsigned int iovcnt;
+	struct weir_iov iov[WEIR_SGE_MAX];
+};
+
+/**
+ * weir_stage_in() - fill in a request's local memory
+ * @req: its op is set; receives @sge, @nr_sge and @length
+ * @iov, @iovcnt: 1 to 8 pieces; those without a memory may be anywhere
+ * @stage: receives what weir_stage_out() wants
+ *
+ * Context: any thread; without locks.
+ * Return: 0; -EINVAL; -ENOMEM no buffer is free, and the memory cannot be registered.
+ */
+int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
+		  unsigned int iovcnt, struct weir_stage *stage);
+
+/*
+ * The request is done, or was never begun: gives back what it borrowed, and brings the user what
+ * was read, if it was. Context: any thread; without locks.
+ */
+void weir_stage_out(struct weir_session *session, const struct weir_req *req,
+		    struct weir_stage *stage);
+
+/* Measures from which length on registering beats copying. Return: bytes. */
+uint32_t weir_stage_measure(struct ibv_pd *pd);
+
+#endif
