@@ -20,6 +20,7 @@ struct batch {
 	struct weir_wr *first;
 	struct weir_wr **tail;
 	uint16_t count;
+	uint32_t reqs;
 	uint64_t bytes;
 };
 
@@ -28,6 +29,7 @@ static void batch_append(struct batch *b, struct weir_wr *wr)
 	*b->tail = wr;
 	b->tail = &wr->next;
 	b->count++;
+	b->reqs += wr->nr_reqs;
 	b->bytes += wr->length;
 }
 
@@ -85,8 +87,14 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 
 		plan(e, &m, weir_backlog_first(ready));
 		rc = weir_window_take(e->window, &e->waiter, m.bytes);
-		if (rc)
+		if (rc) {
+			weir_trace_note(e->trace, e->window->now_ns,
+					&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
+								     .wrs = 1,
+								     .reqs = m.nr_reqs,
+								     .bytes = m.bytes });
 			break;
+		}
 		batch_append(b, wr_make(e, &m, channel));
 	}
 	return b->count ? 0 : rc;
@@ -109,6 +117,10 @@ bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 		weir_window_leave(&e->waiter);
 	if (!b.count)
 		return false;
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b.count,
+						     .reqs = b.reqs, .bytes = b.bytes,
+						     .channel = channel });
 	out->type = WEIR_ACTION_POST;
 	out->wr = b.first;
 	out->channel = channel;

@@ -38,7 +38,13 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	}
 	weir_channels_init(&e->channels);
 	weir_backlog_init(&e->backlog, config->seed);
+	e->trace = NULL;
 	return 0;
+}
+
+void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
+{
+	e->trace = trace;
 }
 
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
@@ -97,6 +103,10 @@ static void req_fail(struct weir_engine *e, struct weir_req *req, int status, bo
 	bool suspect = shared && is_suspect(req, status);
 
 	if (unsent || lost || suspect) {
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_REPEAT,
+							     .why = status, .reqs = 1,
+							     .bytes = req->length });
 		req->lost |= lost;
 		req->alone |= suspect;
 		weir_backlog_repeat(req);
@@ -114,6 +124,27 @@ static void req_completed(struct weir_engine *e, struct weir_req *req, int statu
 	weir_backlog_settle(&e->backlog, req);
 }
 
+static void wr_failed(struct weir_engine *e, const struct weir_wr *wr, int status)
+{
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = status,
+						     .wrs = 1, .reqs = wr->nr_reqs,
+						     .bytes = wr->length,
+						     .channel = wr->channel });
+	weir_channels_fail(&e->channels, wr->channel);
+}
+
+static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
+{
+	uint64_t limit = e->window->bytes_max;
+
+	weir_window_completed(e->window, wr->length, wr->posted_ns);
+	if (e->window->bytes_max != limit)
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_LIMIT,
+							     .bytes = e->window->bytes_max });
+}
+
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_wr *wr = wc->wr;
@@ -123,15 +154,15 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	if (weir_bug(!req))
 		return;
 	weir_window_tick(e->window, now_ns);
-	if (!wc->status)
-		weir_window_completed(e->window, wr->length, wr->posted_ns);
+	if (wc->status)
+		wr_failed(e, wr, wc->status);
+	else
+		wr_succeeded(e, wr);
 	wr->req = NULL;
 	wr->next = e->free_wrs;
 	e->free_wrs = wr;
 	e->channels.channel[wr->channel].in_flight--;
 	weir_window_give(e->window, wr->length);
-	if (wc->status)
-		weir_channels_fail(&e->channels, wr->channel);
 	for (; req; req = next) {
 		next = req->beside;
 		req_completed(e, req, wc->status, shared);
@@ -164,6 +195,11 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 
 	weir_window_tick(e->window, now_ns);
 	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_LATE,
+							     .why = -ETIMEDOUT,
+							     .wrs = req->wrs, .reqs = 1,
+							     .bytes = req->length });
 		if (req->wrs)
 			fail_channels_of(e, req);
 		weir_backlog_end(&e->backlog, req, -ETIMEDOUT);

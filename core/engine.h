@@ -33,6 +33,7 @@
 #include "core/channel.h"
 #include "core/backlog.h"
 #include "core/request.h"
+#include "core/trace.h"
 #include "core/window.h"
 
 #define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell, at most */
@@ -96,6 +97,7 @@ struct weir_engine_config {
  * @free_wrs: those not in flight, chained
  * @channels: where it posts
  * @backlog: its requests
+ * @trace: where it notes what it decides, or NULL
  */
 struct weir_engine {
 	struct weir_window *window;
@@ -109,6 +111,7 @@ struct weir_engine {
 	struct weir_wr *free_wrs;
 	struct weir_channels channels;
 	struct weir_backlog backlog;
+	struct weir_trace *trace;
 };
 
 /**
@@ -127,6 +130,13 @@ struct weir_engine {
  */
 int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
 		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs);
+
+/**
+ * weir_engine_trace() - note what is decided from now on
+ * @e: the engine
+ * @trace: *kept*; initialised; the host may note its own decisions there, too. NULL: no more
+ */
+void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
 
 /**
  * weir_engine_channel_up() - a channel can be posted to
