@@ -2,8 +2,6 @@
 /*
  * Connecting, accepting, rejecting, disconnecting; what comes with each, and what the QPs become.
  */
-#include <rdma/rdma_verbs.h>
-
 #include "cm_harness.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
@@ -360,31 +358,6 @@ static void data_that_overtake_the_last_message_establish(void **state)
 	expect_silence(e->b_channel);
 }
 
-static void an_id_with_an_srq_gives_it_to_its_qp(void **state)
-{
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ends *e = *state;
-	struct rdma_cm_event *event;
-
-	resolve(e, "127.0.0.1", listen_on(e, "127.0.0.1", 0));
-	assert_int_equal(rdma_create_srq(e->a, NULL, &srq), 0);
-	assert_non_null(e->a->srq);
-	create_qp(e->a);
-	assert_ptr_equal(e->a->qp->srq, e->a->srq);
-	assert_int_equal(rdma_connect(e->a, NULL), 0);
-	event = next_event(e->b_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	assert_int_equal(event->param.conn.srq, 1);
-	e->b = event->id;
-	rdma_ack_cm_event(event);
-	create_qp(e->b);
-	assert_int_equal(rdma_accept(e->b, NULL), 0);
-	assert_int_equal(expect(e->a_channel, RDMA_CM_EVENT_ESTABLISHED), 0);
-	assert_int_equal(expect(e->b_channel, RDMA_CM_EVENT_ESTABLISHED), 0);
-	rdma_destroy_qp(e->a);
-	rdma_destroy_srq(e->a);
-	assert_null(e->a->srq);
-}
-
 static void many_connections_live_side_by_side(void **state)
 {
 	enum { N = 64 };
@@ -449,7 +422,6 @@ int main(void)
 		TEST(the_caller_too_can_reject),
 		TEST(without_a_qp_the_user_establishes),
 		TEST(data_that_overtake_the_last_message_establish),
-		TEST(an_id_with_an_srq_gives_it_to_its_qp),
 		TEST(many_connections_live_side_by_side),
 	};
 
