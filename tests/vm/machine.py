@@ -44,25 +44,39 @@ def prepare():
 
 
 class Machine:
-    """One guest. @job holds its console.log afterwards."""
+    """One guest, that does run.ROLE of its job; ROLE.console is left there.
 
-    def __init__(self, prepared, job, memory="3G", cpus=2, options=()):
+    "alone" is a host by itself; "near" and "far" are two, on one wire. They share their job: the
+    far one is started first.
+    """
+
+    def __init__(self, prepared, job, role="alone", memory="3G"):
         self.kernel, archive = prepared
         self.job = job
-        self.console = os.path.join(job, "console.log")
+        self.role = role
+        self.console = os.path.join(job, f"{role}.console")
         self.archive = os.path.join(job, "initramfs")
-        self.shape = ["-m", memory, "-smp", str(cpus), *options]
+        self.wire = os.path.join(job, "wire")
+        self.shape = ["-m", memory, "-smp", "2", *self.network()]
         self.process = None
         write(self.archive, archive)
         write(os.path.join(job, "modules"), self.kernel.modules)
         shutil.copy(os.path.join(HERE, "guest"), job)
+
+    def network(self):
+        if self.role == "alone":
+            return []
+        end, address = ("on", "02:00:00:00:00:02") if self.role == "far" else \
+            ("off", "02:00:00:00:00:01")
+        return ["-netdev", f"stream,id=wire,server={end},addr.type=unix,addr.path={self.wire}",
+                "-device", f"virtio-net-pci,netdev=wire,mac={address}"]
 
     def command(self, accelerator, *console):
         share = "local,path={},mount_tag={},security_model=none,multidevs=remap"
         return [EMULATOR, *accelerator, *self.shape, "-no-reboot", "-display", "none",
                 "-nodefaults", *console,
                 "-kernel", self.kernel.image, "-initrd", self.archive,
-                "-append", "console=ttyS0 quiet panic=-1",
+                "-append", f"console=ttyS0 quiet panic=-1 weir.role={self.role}",
                 "-virtfs", share.format("/", "host") + ",readonly=on",
                 "-virtfs", share.format(self.job, "job")]
 
@@ -94,6 +108,8 @@ class Machine:
 
     def start(self):
         self.spawn(KVM if self.kvm_works() else TCG)
+        while self.role == "far" and self.is_running() and not os.path.exists(self.wire):
+            time.sleep(0.05)
 
     def interact(self):
         """Runs with the terminal as its console; ctrl-a x ends it."""
