@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from world import FsTest, main, read, write
+from world import FsTest, main, read, scaled, write
 
 
 class TwoClients(FsTest):
@@ -106,17 +106,18 @@ class TwoClients(FsTest):
         counter = """
 import fcntl, os, sys
 fd = os.open(sys.argv[1], os.O_RDWR)
-for _ in range(50):
+for _ in range(int(sys.argv[2])):
     fcntl.lockf(fd, fcntl.LOCK_EX)
     value = int(os.pread(fd, 8, 0))
     os.pwrite(fd, b"%08d" % (value + 1), 0)
     fcntl.lockf(fd, fcntl.LOCK_UN)
 """
-        counters = [subprocess.Popen([sys.executable, "-c", counter, path])
+        times = scaled(50)
+        counters = [subprocess.Popen([sys.executable, "-c", counter, path, str(times)])
                     for path in (self.a("file"), self.b("file"))]
         for process in counters:
             self.assertEqual(process.wait(60), 0)
-        self.assertEqual(read(self.a("file")), b"%08d" % 100)
+        self.assertEqual(read(self.a("file")), b"%08d" % (2 * times))
 
     def test_one_database_of_both(self):
         base = sqlite3.connect(self.a("base.db"))
@@ -125,15 +126,16 @@ for _ in range(50):
         insert = """
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], timeout=60)
-for i in range(25):
+for i in range(int(sys.argv[2])):
     with base: base.execute("insert into t values(?)", (i,))
 """
-        writers = [subprocess.Popen([sys.executable, "-c", insert, path])
+        rows = scaled(25)
+        writers = [subprocess.Popen([sys.executable, "-c", insert, path, str(rows)])
                    for path in (self.a("base.db"), self.b("base.db"))]
         for writer in writers:
             self.assertEqual(writer.wait(100), 0)
         base = sqlite3.connect(self.b("base.db"))
-        self.assertEqual(base.execute("select count(*) from t").fetchone(), (50,))
+        self.assertEqual(base.execute("select count(*) from t").fetchone(), (2 * rows,))
         self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
         base.close()
 

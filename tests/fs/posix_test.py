@@ -13,7 +13,7 @@ import sys
 import time
 import unittest
 
-from world import FsTest, in_child, main, read, write
+from world import FsTest, in_child, main, read, scaled, write
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE, FALLOC_COLLAPSE, FALLOC_ZERO_RANGE = 1, 2, 8, 16
@@ -108,7 +108,7 @@ class Names(FsTest):
         os.close(fd)
 
     def test_a_large_directory_is_read_in_full_while_it_shrinks(self):
-        names = [f"file{i:05}" for i in range(2000)]
+        names = [f"file{i:05}" for i in range(scaled(2000))]
         for name in names:
             write(name, b"")
         self.assertEqual(sorted(os.listdir(".")), names)
@@ -291,9 +291,11 @@ class Data(FsTest):
         self.assertLessEqual(os.stat("file").st_blocks * 512, 5000000 + 4096)
 
     def test_appends_of_several_processes_do_not_overlap(self):
+        times = scaled(300)
+
         def append(byte):
             fd = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            for _ in range(300):
+            for _ in range(times):
                 os.write(fd, byte * 100)
             os._exit(0)
         children = []
@@ -305,7 +307,7 @@ class Data(FsTest):
         for pid in children:
             os.waitpid(pid, 0)
         data = read("file")
-        self.assertEqual(len(data), 4 * 300 * 100)
+        self.assertEqual(len(data), 4 * times * 100)
         self.assertTrue(all(len(set(data[i:i + 100])) == 1 for i in range(0, len(data), 100)))
 
     def test_a_shared_mapping_is_the_file(self):
@@ -339,7 +341,7 @@ class Data(FsTest):
         rng = random.Random(1)
         model = bytearray()
         fd = os.open("file", os.O_RDWR | os.O_CREAT)
-        for _ in range(400):
+        for _ in range(scaled(400)):
             offset, length = rng.randrange(3 << 20), rng.randrange(1, 70000)
             action = rng.randrange(10)
             if action == 0:

@@ -52,7 +52,7 @@ class Programs(FsTest):
             return run("git", "-c", "user.name=n", "-c", "user.email=e@x", "-C", "work", *args)
         os.mkdir("work")
         git("init", "-q")
-        for number in range(50):
+        for number in range(scaled(50)):
             write(f"work/file{number}", b"%d\n" % number * 100)
         git("add", ".")
         git("commit", "-qm", "one")
@@ -64,37 +64,41 @@ class Programs(FsTest):
     @needs("cc")
     @needs("make")
     def test_make(self):
-        for number in range(20):
+        numbers = range(scaled(20))
+        for number in numbers:
             write(f"f{number}.c", b"int f%d(void) { return %d; }\n" % (number, number))
-        calls = "+".join(f"f{number}()" for number in range(20))
-        declared = "".join(f"int f{number}(void);" for number in range(20))
-        write("main.c", f"{declared}\nint main(void) {{ return {calls} != 190; }}\n".encode())
-        objects = " ".join(["main.o"] + [f"f{number}.o" for number in range(20)])
+        calls = "+".join(f"f{number}()" for number in numbers)
+        declared = "".join(f"int f{number}(void);" for number in numbers)
+        write("main.c", f"{declared}\n"
+              f"int main(void) {{ return {calls} != {sum(numbers)}; }}\n".encode())
+        objects = " ".join(["main.o"] + [f"f{number}.o" for number in numbers])
         write("Makefile", f"prog: {objects}\n\tcc -o $@ $^\n".encode())
         run("make", "-j4")
         run("./prog")
         self.assertIn("up to date", run("make"))
 
     def test_sqlite(self):
+        rows, more = scaled(5000), scaled(20)
         for mode in ("delete", "wal"):
             base = sqlite3.connect(f"{mode}.db", timeout=30)
             base.execute(f"pragma journal_mode={mode}")
             base.execute("create table t(a integer primary key, b)")
             with base:
                 base.executemany("insert into t(b) values(?)",
-                                 ((os.urandom(50),) for _ in range(5000)))
+                                 ((os.urandom(50),) for _ in range(rows)))
             base.close()
             writers = [subprocess.Popen(
                 ["python3", "-c",
                  "import sqlite3\n"
                  f"base = sqlite3.connect('{mode}.db', timeout=60)\n"
-                 "for i in range(20):\n"
+                 f"for i in range({more}):\n"
                  "    with base: base.execute('insert into t(b) values(1)')\n"])
                 for _ in range(3)]
             for writer in writers:
                 self.assertEqual(writer.wait(100), 0)
             base = sqlite3.connect(f"{mode}.db")
-            self.assertEqual(base.execute("select count(*) from t").fetchone(), (5060,))
+            self.assertEqual(base.execute("select count(*) from t").fetchone(),
+                             (rows + 3 * more,))
             self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
             base.close()
 
@@ -106,8 +110,8 @@ class Programs(FsTest):
                 ("--rw=randrw", "--bs=4k", "--ioengine=mmap"))
         for job in jobs:
             with self.subTest(job=job):
-                run("fio", "--name=job", "--filename=file", f"--size={scaled(24)}M", "--verify=crc32c",
-                    "--verify_fatal=1", "--verify_state_save=0", *job)
+                run("fio", "--name=job", "--filename=file", f"--size={scaled(24)}M",
+                    "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0", *job)
                 os.unlink("file")
 
 
