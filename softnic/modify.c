@@ -17,6 +17,9 @@ enum {
 		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	TO_RTS = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 		 IBV_QP_MAX_QP_RD_ATOMIC,
+	IN_SQD = IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
+		 IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
 };
 
 static const struct transition {
@@ -28,6 +31,9 @@ static const struct transition {
 	{ IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	{ IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
 	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, IN_SQD },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
 };
 
 static bool may_change(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
@@ -96,6 +102,15 @@ static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int 
 		to->sq_psn = a->sq_psn;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		to->en_sqd_async_notify = a->en_sqd_async_notify;
+}
+
+void qp_drained(struct qp *qp)
+{
+	if (qp->attr.en_sqd_async_notify)
+		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_SQ_DRAINED);
+	qp->attr.en_sqd_async_notify = 0;
 }
 
 /* What the peer goes by. The state comes last. */
@@ -161,7 +176,8 @@ static void to_error(struct qp *qp)
 static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		   enum ibv_qp_state to)
 {
-	bool connects = to == IBV_QPS_RTR;
+	bool connects = to == IBV_QPS_RTR, drains = to == IBV_QPS_SQD && qp->state != to;
+	bool goes_on = to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD;
 
 	set_values(&qp->attr, attr, mask);
 	store_release(&qp->state, to);
@@ -171,6 +187,10 @@ static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		serve_ready(qp);
 		qp_link(qp);
 	}
+	if (drains && !req_has_begun(qp))
+		qp_drained(qp);
+	if (goes_on)
+		softnic_work_kick(&qp->work);
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)

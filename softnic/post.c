@@ -115,7 +115,7 @@ static bool can_post(const struct qp *qp)
 {
 	enum ibv_qp_state s = load_acquire(&qp->state);
 
-	return s == IBV_QPS_RTS || s == IBV_QPS_ERR;
+	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_ERR;
 }
 
 int post_begin(struct qp *qp, struct posting *p)

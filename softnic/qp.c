@@ -233,6 +233,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	pthread_mutex_lock(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->sq_draining = qp->state == IBV_QPS_SQD && req_has_begun(qp);
 	attr->cap = qp->init.cap;
 	*init = qp->init;
 	pthread_mutex_unlock(&qp->lock);

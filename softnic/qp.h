@@ -159,7 +159,7 @@ static inline bool qp_is_connected(const struct qp *qp)
 {
 	enum ibv_qp_state s = load_acquire(&qp->state);
 
-	return s == IBV_QPS_RTR || s == IBV_QPS_RTS;
+	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD;
 }
 
 /** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
@@ -190,6 +190,9 @@ void qp_error(struct qp *qp);
 
 /** qp_error_event() - qp_error(), and tell the program through its context */
 void qp_error_event(struct qp *qp, enum ibv_event_type event);
+
+/** qp_drained() - in SQD, nothing is under way any more. qp->lock held. */
+void qp_drained(struct qp *qp);
 
 /* Events. All on the engine thread; with nic.lock held, but for qp_linked(). */
 

@@ -127,6 +127,15 @@ static void complete(struct qp *qp, enum ibv_wc_status status)
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
 		cq_notice(cq, 1, status != IBV_WC_SUCCESS);
+	if (qp->state == IBV_QPS_SQD)
+		qp_drained(qp);
+}
+
+bool req_has_begun(const struct qp *qp)
+{
+	const struct send_queue *sq = &qp->sq;
+
+	return sq->offset || sq->has_receive || sq->give_up_ns || sq->rnr_begun || sq->invalidates;
 }
 
 static bool is_empty(const struct send_queue *sq)
@@ -288,7 +297,7 @@ static bool is_ready(struct qp *qp)
 		req_flush(qp);
 		return false;
 	}
-	return qp->state == IBV_QPS_RTS;
+	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && req_has_begun(qp));
 }
 
 bool req_run(struct softnic_work *work)

@@ -20,6 +20,9 @@ void req_execute_small(struct qp *qp, uint64_t bytes);
 /** req_run() - one step of the send queue, as the engine's work */
 bool req_run(struct softnic_work *work);
 
+/** req_has_begun() - is the first one in the queue under way? qp->lock held. */
+bool req_has_begun(const struct qp *qp);
+
 /** req_resume() - what the send queue waited for may be there. qp->lock held. */
 void req_resume(struct qp *qp);
 

@@ -2,6 +2,8 @@
 /*
  * The states of a queue pair, what posting refuses, and what the device says of itself.
  */
+#include <poll.h>
+
 #include "verbs_harness.h"
 
 enum {
@@ -46,6 +48,11 @@ static const struct step {
 	{ "rtr to rts lacks the timeout", IBV_QPS_RTS, TO_RTS & ~IBV_QP_TIMEOUT, EINVAL },
 	{ "rtr to rts", IBV_QPS_RTS, TO_RTS, 0 },
 	{ "rts to rts changes the rnr timer", IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER, 0 },
+	{ "rts to sqd", IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, 0 },
+	{ "sqd to sqd changes the timeout", IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_TIMEOUT, 0 },
+	{ "sqd to sqd changes no number", IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_DEST_QPN, EINVAL },
+	{ "sqd to rtr is no way", IBV_QPS_RTR, TO_RTR, EINVAL },
+	{ "sqd to rts", IBV_QPS_RTS, IBV_QP_STATE, 0 },
 	{ "rts to init is no way", IBV_QPS_INIT, TO_INIT, EINVAL },
 	{ "rts to error", IBV_QPS_ERR, IBV_QP_STATE, 0 },
 	{ "error to rts is no way", IBV_QPS_RTS, TO_RTS, EINVAL },
@@ -249,11 +256,65 @@ static void test_the_port_is_what_it_says(void **state)
 	assert_int_equal(ibv_query_gid_ex(ctx, 1, port.gid_tbl_len, &gid, 0), ENODATA);
 }
 
+static void to_drained(struct end *e)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	struct ibv_qp_init_attr init;
+
+	assert_int_equal(ibv_modify_qp(e->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_async_event(e->ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(event.element.qp, e->qp);
+	ibv_ack_async_event(&event);
+	assert_int_equal(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_SQD);
+	assert_int_equal(attr.sq_draining, 0);
+}
+
+/* What has begun is finished, what has not waits; what is received goes on. */
+static void test_a_drained_queue_waits_until_it_may_go_on(void **state)
+{
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS };
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct ibv_wc wc;
+	struct wr w;
+	int i, begun = 0;
+
+	do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+	for (i = 0; i < 4; i++) {
+		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0);
+		w.wr.wr_id = i;
+		assert_int_equal(post(e, &w), 0);
+	}
+	to_drained(e);
+	while (ibv_poll_cq(e->cq, 1, &wc) == 1) {
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, begun++);
+	}
+	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	w.wr.wr_id = 4;
+	assert_int_equal(post(e, &w), 0);
+	assert_int_equal(post_recv(e, 77, 0, 64), 0);
+	tell(&pair->p, ORDER_SEND, 0, 8, 0);
+	assert_int_equal(wait_wc(e).wr_id, 77);
+	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &rts, IBV_QP_STATE), 0);
+	for (i = begun; i < 5; i++)
+		assert_int_equal(wait_wc(e).wr_id, i);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_states_change_as_they_may),
 		cmocka_unit_test(test_a_query_says_what_was_set),
+		cmocka_unit_test_setup_teardown(test_a_drained_queue_waits_until_it_may_go_on,
+						pair_up, pair_down),
 		cmocka_unit_test(test_a_queue_pair_can_be_used_again_after_a_reset),
 		cmocka_unit_test(test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it),
 		cmocka_unit_test(test_a_full_queue_refuses_one_more),
