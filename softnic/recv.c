@@ -11,6 +11,7 @@
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
+#include "req.h"
 
 #define NOT_OUT UINT32_MAX
 
@@ -315,6 +316,9 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 			disbelieve(qp);
 		return 0;
 	}
+	/* What went wrong comes before what was flushed for it. */
+	if (flushing && qp->ibv.send_cq == qp->ibv.recv_cq)
+		n = req_poll(qp, wc, room);
 	pthread_mutex_lock(&qp->rq->lock);
 	while (n < room && !(flushing && a->polled == a->end) &&
 	       arrivals_next(&a->ring, a->polled, &index)) {

@@ -239,6 +239,24 @@ static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+static void test_the_error_is_polled_before_what_it_flushed(void **state)
+{
+	struct pair pair;
+	struct wr w;
+
+	(void)state;
+	start(&pair, ALL_ACCESS, &plain);
+	assert_int_equal(post_recv(&pair.e, 9, 0, 64), 0);
+	wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
+	w.wr.wr.rdma.rkey ^= 1;
+	assert_int_equal(post(&pair.e, &w), 0);
+	while (state_of(&pair.e) != IBV_QPS_ERR)
+		usleep(100);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_WR_FLUSH_ERR);
+	puppet_stop(&pair.p, &pair.e);
+}
+
 static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 {
 	const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
@@ -293,6 +311,7 @@ static int tests(void)
 		cmocka_unit_test(test_after_an_error_the_rest_is_flushed_in_order),
 		cmocka_unit_test(test_in_the_error_state_posts_are_flushed),
 		cmocka_unit_test(test_a_peer_in_the_error_state_does_not_answer),
+		cmocka_unit_test(test_the_error_is_polled_before_what_it_flushed),
 		cmocka_unit_test(test_a_number_that_is_nobodys_does_not_answer),
 		cmocka_unit_test(test_two_ends_of_one_process_connect),
 	};
