@@ -59,17 +59,19 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* Allocators of the program's own are for buffers that hardware reads: there are none. */
+/* Allocators of the program's own are for buffers that hardware reads: none are called. */
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr)
 {
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	struct pd *pd;
 
 	if (!attr->pd) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+	if (attr->comp_mask & ~known) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

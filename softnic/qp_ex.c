@@ -261,7 +261,8 @@ static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 
 struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	uint64_t ops = 0;
 	struct ibv_qp *ibv;
 	struct composer *c;
@@ -269,7 +270,8 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 	(void)context;
 	if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		ops = init->send_ops_flags;
-	if ((init->comp_mask & ~known) || (ops & ~supported(init->qp_type))) {
+	if (((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags) ||
+	    (init->comp_mask & ~known) || (ops & ~supported(init->qp_type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -520,7 +520,7 @@ static void test_a_parent_domain_is_its_domain(void **state)
 	assert_int_equal(errno, EINVAL);
 	init = (struct ibv_parent_domain_init_attr){
 		.pd = s->b.pd,
-		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT << 1,
 	};
 	assert_null(ibv_alloc_parent_domain(s->b.ctx, &init));
 	assert_int_equal(errno, EOPNOTSUPP);
