@@ -12,15 +12,12 @@ void weir_channels_init(struct weir_channels *c)
 
 int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth)
 {
-	struct weir_channel *channel;
-
 	if (number >= WEIR_CHANNEL_MAX || !depth)
 		return -EINVAL;
-	channel = &c->channel[number];
-	if (channel->is_up || channel->in_flight)
+	if (weir_channels_is_up(c, number) || c->channel[number].in_flight)
 		return -EBUSY;
-	channel->depth = depth;
-	channel->is_up = true;
+	c->channel[number].depth = depth;
+	c->up |= 1u << number;
 	c->failed &= ~(1u << number);
 	return 0;
 }
@@ -29,15 +26,15 @@ void weir_channels_down(struct weir_channels *c, uint16_t number)
 {
 	if (weir_bug(number >= WEIR_CHANNEL_MAX))
 		return;
-	c->channel[number].is_up = false;
+	c->up &= ~(1u << number);
 	c->failed &= ~(1u << number);
 }
 
 void weir_channels_fail(struct weir_channels *c, uint16_t number)
 {
-	if (!c->channel[number].is_up)
+	if (!weir_channels_is_up(c, number))
 		return;
-	c->channel[number].is_up = false;
+	c->up &= ~(1u << number);
 	c->failed |= 1u << number;
 }
 
@@ -53,29 +50,18 @@ uint16_t weir_channels_pop_failed(struct weir_channels *c)
 	return number;
 }
 
-bool weir_channels_any_up(const struct weir_channels *c)
-{
-	uint16_t number;
-
-	for (number = 0; number < WEIR_CHANNEL_MAX; number++) {
-		if (c->channel[number].is_up)
-			return true;
-	}
-	return false;
-}
-
 uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
 {
 	const struct weir_channel *channel = &c->channel[number];
 
-	return channel->is_up ? channel->depth - channel->in_flight : 0;
+	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
 }
 
 uint16_t weir_channels_pick(const struct weir_channels *c)
 {
 	uint16_t number, best = WEIR_CHANNEL_NONE;
 
-	for (number = 0; number < WEIR_CHANNEL_MAX; number++) {
+	for (number = 0; c->up >> number; number++) {
 		if (!weir_channels_room(c, number))
 			continue;
 		if (best == WEIR_CHANNEL_NONE ||

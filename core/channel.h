@@ -16,21 +16,21 @@
  * struct weir_channel - what the engine knows of one QP
  * @depth: WRs that fit its send queue
  * @in_flight: WRs posted and not completed, at most @depth
- * @is_up: it may be posted to
  */
 struct weir_channel {
 	uint32_t depth;
 	uint32_t in_flight;
-	bool is_up;
 };
 
 /**
  * struct weir_channels - all of a session
  * @channel: by number
+ * @up: bit n: channel n may be posted to
  * @failed: bit n: the host has yet to hear that channel n is used no longer
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
+	uint32_t up;
 	uint32_t failed;
 };
 
@@ -73,13 +73,11 @@ void weir_channels_fail(struct weir_channels *c, uint16_t number);
  */
 uint16_t weir_channels_pop_failed(struct weir_channels *c);
 
-/**
- * weir_channels_any_up() - whether there is anywhere to post
- * @c: the channels
- *
- * Return: true when at least one is up.
- */
-bool weir_channels_any_up(const struct weir_channels *c);
+/* Whether a channel can be posted to. */
+static inline bool weir_channels_is_up(const struct weir_channels *c, uint16_t number)
+{
+	return c->up >> number & 1;
+}
 
 /**
  * weir_channels_room() - how many WRs one takes now

@@ -62,8 +62,8 @@ static bool req_has_channel(const struct weir_engine *e, const struct weir_req *
 	if (req->op == WEIR_OP_BARRIER)
 		return true;
 	if (req->op == WEIR_OP_SEND)
-		return e->channels.channel[0].is_up;
-	return weir_channels_any_up(&e->channels);
+		return weir_channels_is_up(&e->channels, 0);
+	return e->channels.up;
 }
 
 int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
@@ -214,9 +214,9 @@ static void strand(struct weir_engine *e)
 	do {
 		weir_backlog_pass_barriers(&e->backlog);
 		any = false;
-		if (!e->channels.channel[0].is_up)
+		if (!weir_channels_is_up(&e->channels, 0))
 			any |= weir_backlog_strand(&e->backlog, &e->backlog.messages);
-		if (!weir_channels_any_up(&e->channels))
+		if (!e->channels.up)
 			any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);
 	} while (any);
 }

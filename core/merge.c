@@ -2,7 +2,7 @@
 /*
  * The tree that keeps the order knows every request that is not done by its remote
  * address, so it also knows the neighbours, and nothing is sorted or kept for merging. A
- * request on its own pays a comparison on each side.
+ * request on its own pays a comparison.
  */
 #include "core/merge.h"
 #include "core/cut.h"
@@ -79,7 +79,7 @@ static bool grow(struct weir_merge *m, const struct weir_order *order,
 void weir_merge_grow(struct weir_merge *m, const struct weir_order *order,
 		     const struct weir_merge_limits *limits)
 {
-	if (!may_merge(m->first))
+	if (weir_order_is_lone(order, &m->first->order) || !may_merge(m->first))
 		return;
 	while (m->last->order.last != UINT64_MAX && grow(m, order, limits, true))
 		;

@@ -91,6 +91,20 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 
 /**
+ * weir_order_is_lone() - whether a request is the only one
+ * @o: the order
+ * @node: one that is in it
+ *
+ * Context: Any. Externally serialised.
+ * Return: true when there is no other.
+ */
+static inline bool weir_order_is_lone(const struct weir_order *o,
+				      const struct weir_order_node *node)
+{
+	return o->root == node && !node->left && !node->right;
+}
+
+/**
  * weir_order_at() - who touches a byte
  * @o: the order
  * @byte: a remote address
