@@ -21,6 +21,7 @@ enum {
 	SOFTNIC_CQES_MAX = 1 << 22,	/* entries one may ask for; none is ever short of them */
 	SOFTNIC_INLINE_MIN = 64,	/* granted even if not asked for */
 	SOFTNIC_INLINE_MAX = 1024,
+	SOFTNIC_DATAGRAM_MAX = 4096,	/* bytes in one, the port's MTU */
 	SOFTNIC_MESSAGE_MAX = 1 << 30,	/* bytes in one work request */
 };
 

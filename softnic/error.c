@@ -10,6 +10,7 @@
  */
 #include <unistd.h>
 
+#include "lossy.h"
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
@@ -20,42 +21,44 @@
 #define PATIENCE_NS 2000000000ull
 #define LOOK_AGAIN_NS 1000000ull
 
-/* Has the peer left since its guard was @guard? Cuts it off if not for too long. */
-static bool has_left(struct qp *qp, uint32_t guard, uint64_t since_ns)
+/* Have all left since the walk began? Cuts off one that does not for too long. */
+static bool have_left(struct qp *qp, struct guard_walk *walk)
 {
+	struct guest *guest;
+	uint32_t user = 0;
 	bool left;
 
 	pthread_mutex_lock(&qp->lock);	/* a reset may exchange the segment */
-	left = !(guard & 1) || load_ordered(&qp->segment.qp->guard) != guard;
+	left = guard_walk_on(walk, &qp->segment.guards);
+	if (!left)
+		user = load_acquire(&qp->segment.guards.at[walk->at].user);
 	pthread_mutex_unlock(&qp->lock);
 	if (left)
 		return true;
 	pthread_mutex_lock(&nic.lock);
-	if (!qp->guest)
-		left = true;
-	else if (softnic_now_ns() - since_ns > PATIENCE_NS)
-		serve_cut_off(qp->guest);
+	guest = serve_guest(qp, user);
+	if (!guest)
+		guard_walk_past(walk);
+	else if (softnic_now_ns() - walk->since_ns > PATIENCE_NS)
+		serve_cut_off(guest);
 	pthread_mutex_unlock(&nic.lock);
-	return left;
+	return false;
 }
 
 void qp_wait_for_copies(struct qp *qp)
 {
-	uint64_t since_ns = softnic_now_ns();
-	uint32_t guard;
+	struct guard_walk walk = { .since_ns = softnic_now_ns() };
 
-	pthread_mutex_lock(&qp->lock);	/* our own copies are done under it */
-	guard = load_ordered(&qp->segment.qp->guard);
-	pthread_mutex_unlock(&qp->lock);
-	while (!has_left(qp, guard, since_ns))
+	/* It takes the lock under which our own copies are done. */
+	while (!have_left(qp, &walk))
 		usleep(50);
 }
 
-/* On the engine's thread: until the peer is out, its last copy may fill a receive. */
+/* On the engine's thread: until the peers are out, their last copy may fill a receive. */
 static void look_again(struct softnic_timer *t)
 {
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, quiet));
-	bool left = has_left(qp, qp->error_guard, qp->error_ns);
+	bool left = have_left(qp, &qp->leaving);
 
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_ERR && !load_relaxed(&qp->arrivals.flushing)) {
@@ -74,12 +77,11 @@ void qp_error(struct qp *qp)
 	store_release(&qp->state, IBV_QPS_ERR);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
 	req_flush(qp);
-	qp->error_guard = load_ordered(&qp->segment.qp->guard);
-	qp->error_ns = softnic_now_ns();
-	if (qp->error_guard & 1)
-		softnic_timer_arm(&qp->quiet, LOOK_AGAIN_NS, look_again);
-	else
+	qp->leaving = (struct guard_walk){ .since_ns = softnic_now_ns() };
+	if (guard_walk_on(&qp->leaving, &qp->segment.guards))
 		recv_flush(qp);
+	else
+		softnic_timer_arm(&qp->quiet, LOOK_AGAIN_NS, look_again);
 }
 
 void qp_error_event(struct qp *qp, enum ibv_event_type event)
@@ -119,17 +121,23 @@ static void peer_died(struct qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-void qp_guest_ended(struct guest *guest)
+void qp_guest_ended(struct guest *guest, uint32_t slot)
 {
 	uint32_t i;
 
 	for (i = 0; i < NIC_QPS; i++) {
 		struct qp *qp = nic.qps[i];
 
-		if (!qp || qp->guest != guest)
+		if (!qp)
+			continue;
+		srq_check_limit(qp);	/* it may have died about to tell */
+		if (!qp_is_reliable(qp)) {
+			lossy_guest_ended(qp, guest, slot);
+			continue;
+		}
+		if (qp->guest != guest)
 			continue;
 		qp->guest = NULL;
-		srq_check_limit(qp);	/* it may have died about to tell */
 		peer_died(qp);
 		/* Whatever state that found: our own flush may have come when the arm was taken. */
 		cq_ring_anyway(to_cq(qp->ibv.recv_cq));
@@ -144,6 +152,8 @@ void qp_peer_ended(struct peer *peer)
 	for (i = 0; i < NIC_QPS; i++) {
 		struct qp *qp = nic.qps[i];
 
+		if (qp && !qp_is_reliable(qp))
+			lossy_peer_ended(qp, peer);
 		if (!qp || qp->remote.peer != peer)
 			continue;
 		if (qp->remote.shared &&

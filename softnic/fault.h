@@ -52,7 +52,7 @@ int fault_meet(struct qp *qp, const struct send_wqe *wqe);
  */
 static inline int fault_step(struct qp *qp, const struct send_wqe *wqe)
 {
-	if (load_relaxed(&qp->remote.peer->pub->life.down))
+	if (load_relaxed(&qp->to->peer->pub->life.down))
 		return RESP_SILENT;
 	return load_relaxed(&fault_any) ? fault_meet(qp, wqe) : 0;
 }

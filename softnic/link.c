@@ -5,6 +5,7 @@
  * sends wait for it; nobody else does.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,26 +13,99 @@
 #include "qp.h"
 #include "req.h"
 
+static struct remote **find(struct qp *qp, uint32_t qpn)
+{
+	struct remote **at = &qp->remotes[qpn % REMOTE_HASHES];
+
+	while (*at && (*at)->qpn != qpn)
+		at = &(*at)->next;
+	return at;
+}
+
+struct remote *qp_remote(struct qp *qp, uint32_t qpn)
+{
+	struct remote **at = find(qp, qpn);
+
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (*at)
+			**at = (struct remote){ .qpn = qpn, .channel_fd = -1 };
+	}
+	return *at;
+}
+
+static void drop(struct remote *r)
+{
+	guard_release(&r->guard);
+	if (r->peer)
+		peer_put(r->peer);
+	if (r->shared)
+		munmap(r->shared, r->size);
+	if (r->srq)
+		munmap(r->srq, r->srq_size);
+	if (r->channel_fd >= 0)
+		close(r->channel_fd);
+	*r = (struct remote){ .qpn = r->qpn, .next = r->next, .channel_fd = -1 };
+}
+
+static bool is_gone(const struct remote *r)
+{
+	return r->shared && load_acquire(&r->shared->state) == SHARED_QP_GONE;
+}
+
 void qp_link(struct qp *qp)
 {
+	struct remote *r = qp->to;
 	struct message ask = {
 		.type = MSG_ASK_QP,
-		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
 		.addr = qp->links,
 	};
-	struct remote *r = &qp->remote;
 
-	if (r->shared || !qp_is_connected(qp))
+	if (!r || !qp_is_connected(qp))
+		return;
+	if (!qp_is_reliable(qp) && is_gone(r))
+		drop(r);
+	if (r->shared)
 		return;
 	if (r->peer && load_acquire(&r->peer->state) == PEER_DEAD) {
 		peer_put(r->peer);
 		r->peer = NULL;
 	}
-	if (!r->peer && peer_get(ask.qpn >> SOFTNIC_QP_INDEX_BITS, &r->peer))
+	ask.qpn = r->qpn;
+	if (!r->peer && peer_get(ask.qpn >> SOFTNIC_QP_INDEX_BITS, &r->peer)) {
 		r->peer = NULL;
+		r->is_refused = true;
+	}
 	if (r->peer)
 		peer_tell(r->peer, &ask);
+}
+
+static void unlink_remotes(struct qp *qp)
+{
+	struct remote *r;
+	uint32_t i;
+
+	for (i = 0; i < REMOTE_HASHES; i++) {
+		while ((r = qp->remotes[i])) {
+			qp->remotes[i] = r->next;
+			drop(r);
+			free(r);
+		}
+	}
+}
+
+void qp_unlink_peer(struct qp *qp, struct peer *peer)
+{
+	struct remote *r;
+	uint32_t i;
+
+	if (qp->remote.peer == peer)
+		drop(&qp->remote);
+	for (i = 0; qp->remotes && i < REMOTE_HASHES; i++)
+		for (r = qp->remotes[i]; r; r = r->next)
+			if (r->peer == peer)
+				drop(r);
 }
 
 void qp_unlink(struct qp *qp)
@@ -41,28 +115,23 @@ void qp_unlink(struct qp *qp)
 		.qpn = qp->attr.dest_qp_num,
 		.from = qp->ibv.qp_num,
 	};
-	struct remote *r = &qp->remote;
 
-	if (!r->peer)
-		return;
-	peer_tell(r->peer, &bye);
-	peer_put(r->peer);
-	if (r->shared)
-		munmap(r->shared, r->size);
-	if (r->srq)
-		munmap(r->srq, r->srq_size);
-	if (r->channel_fd >= 0)
-		close(r->channel_fd);
-	*r = (struct remote){ .channel_fd = -1 };
+	if (qp->remotes)
+		unlink_remotes(qp);
+	if (qp->remote.peer)
+		peer_tell(qp->remote.peer, &bye);
+	drop(&qp->remote);
+	qp->to = NULL;
 	qp->links++;
 }
 
 /* Sizes are read once: the peer's program may change them any time. */
-static int check(struct remote *r, const struct shared_qp *s)
+static int check(const struct qp *qp, struct remote *r, const struct shared_qp *s)
 {
 	uint32_t cq = load_relaxed(&s->recv_cq);
 
-	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
+	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION ||
+	    s->type != qp->ibv.qp_type)
 		return -EPROTO;
 	if (load_acquire(&s->state) == SHARED_QP_GONE)
 		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
@@ -72,18 +141,25 @@ static int check(struct remote *r, const struct shared_qp *s)
 	return 0;
 }
 
-/* Arrivals, then the receive queue, unless that is an SRQ. */
-static int map_receives(struct remote *r, struct shared_qp *s, size_t size, int srq_fd)
+/* Guards, arrivals, then the receive queue, unless that is an SRQ. */
+static int map_parts(const struct qp *qp, struct remote *r, struct shared_qp *s, size_t size,
+		     int srq_fd)
 {
-	size_t room = size - sizeof(*s);
+	struct guards guards = { (void *)s->rest, load_relaxed(&s->guards) };
+	size_t room = size - sizeof(*s), first = guards.num * sizeof(*guards.at);
 	int err;
 
-	err = arrivals_map(&r->arrivals, s->rest, room, load_relaxed(&s->arrivals));
+	if (guards.num > SHARED_GUARDS_MAX || first > room)
+		return -EPROTO;
+	if (!guard_claim(&r->guard, &guards, qp->ibv.qp_num))
+		return -EUSERS;
+	err = arrivals_map(&r->arrivals, s->rest + first, room - first,
+			   load_relaxed(&s->arrivals));
 	if (err)
 		return err;
-	room -= arrivals_bytes(r->arrivals.size);
+	first += arrivals_bytes(r->arrivals.size);
 	if (srq_fd < 0)
-		return rq_map(&r->rq, s->rest + arrivals_bytes(r->arrivals.size), room);
+		return rq_map(&r->rq, s->rest + first, room - first);
 	err = shared_map(srq_fd, sizeof(struct shared_rq), PROT_READ | PROT_WRITE, &r->srq,
 			 &r->srq_size);
 	if (err)
@@ -96,11 +172,10 @@ static int map_receives(struct remote *r, struct shared_qp *s, size_t size, int 
 	return err;
 }
 
-static int adopt(struct qp *qp, const struct message *m, int *fds)
+static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *fds)
 {
 	int *channel_fd = m->has & HAS_CHANNEL ? &fds[1] : NULL;
 	int *srq_fd = m->has & HAS_SRQ ? &fds[channel_fd ? 2 : 1] : NULL;
-	struct remote *r = &qp->remote;
 	size_t size;
 	void *map;
 	int err;
@@ -108,14 +183,16 @@ static int adopt(struct qp *qp, const struct message *m, int *fds)
 	err = shared_map(fds[0], sizeof(struct shared_qp), PROT_READ | PROT_WRITE, &map, &size);
 	if (err)
 		return err;
-	err = check(r, map);
+	err = check(qp, r, map);
 	if (!err)
-		err = map_receives(r, map, size, srq_fd ? *srq_fd : -1);
+		err = map_parts(qp, r, map, size, srq_fd ? *srq_fd : -1);
 	if (err) {
+		guard_release(&r->guard);
 		munmap(map, size);
 		return err;
 	}
 	r->shared = map;
+	r->is_mute = r->is_refused = false;
 	r->size = size;
 	if (channel_fd) {
 		r->channel_fd = *channel_fd;
@@ -126,6 +203,7 @@ static int adopt(struct qp *qp, const struct message *m, int *fds)
 
 void qp_linked(struct peer *peer, const struct message *m, int *fds)
 {
+	struct remote *r;
 	struct qp *qp;
 
 	pthread_mutex_lock(&nic.lock);
@@ -133,9 +211,13 @@ void qp_linked(struct peer *peer, const struct message *m, int *fds)
 	if (!qp)
 		goto unlock;
 	pthread_mutex_lock(&qp->lock);
-	if (!m->value && qp->remote.peer == peer && !qp->remote.shared && qp_is_connected(qp) &&
-	    qp->attr.dest_qp_num == m->qpn && qp->links == m->addr && !adopt(qp, m, fds))
-		req_resume(qp);
+	r = qp->remotes ? *find(qp, m->qpn) : &qp->remote;
+	if (r && r->peer == peer && !r->shared && qp_is_connected(qp) && r->qpn == m->qpn &&
+	    qp->links == m->addr) {
+		r->is_refused = m->value || adopt(qp, r, m, fds);
+		if (r->shared || !qp_is_reliable(qp))
+			req_resume(qp);
+	}
 	pthread_mutex_unlock(&qp->lock);
 unlock:
 	pthread_mutex_unlock(&nic.lock);

@@ -12,31 +12,54 @@
 #include "serve.h"
 
 enum {
-	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-	TO_RTR = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	TO_RTS = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		 IBV_QP_MAX_QP_RD_ATOMIC,
-	IN_SQD = IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
-		 IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
+	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+	TO_RTR_UC = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	TO_RTR_RC = TO_RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	TO_RTS_RC = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		    IBV_QP_MAX_QP_RD_ATOMIC,
+	ANY_RC = IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
+	IN_SQD_UC = IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
+	IN_SQD_RC = IN_SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
+		    IBV_QP_MIN_RNR_TIMER,
+	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+};
+
+/* What a change needs and what else it may have, by kind of queue pair. */
+struct masks {
+	int needed, allowed;
 };
 
 static const struct transition {
 	enum ibv_qp_state from, to;
-	int needed, allowed;
+	struct masks rc, uc, ud;
 } transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, IN_SQD },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RESET, IBV_QPS_INIT, { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
+	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 }, { TO_INIT | IBV_QP_QKEY, 0 } },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, { 0, TO_INIT | IBV_QP_ACCESS_FLAGS },
+	  { 0, TO_INIT | IBV_QP_ACCESS_FLAGS }, { 0, TO_INIT | IBV_QP_QKEY } },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, { TO_RTR_RC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	  { TO_RTR_UC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	  { 0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX } },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, { TO_RTS_RC, ANY_RC },
+	  { IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS }, { IBV_QP_SQ_PSN, IBV_QP_QKEY } },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
+	  { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, { -1, 0 }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY }, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, { 0, IN_SQD_RC }, { 0, IN_SQD_UC }, { 0, IN_SQD_UD } },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
+	  { 0, IBV_QP_QKEY } },
 };
 
-static bool may_change(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static const struct masks *masks_for(const struct transition *t, enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? &t->rc : type == IBV_QPT_UC ? &t->uc : &t->ud;
+}
+
+static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+		       int mask)
 {
 	unsigned int i;
 
@@ -45,10 +68,11 @@ static bool may_change(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 		return !mask;
 	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
 		const struct transition *t = &transitions[i];
+		const struct masks *m = masks_for(t, type);
 
 		if (t->from == from && t->to == to)
-			return (mask & t->needed) == t->needed &&
-			       !(mask & ~(t->needed | t->allowed));
+			return (mask & m->needed) == m->needed &&
+			       !(mask & ~(m->needed | m->allowed));
 	}
 	return false;
 }
@@ -80,6 +104,8 @@ static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int 
 		to->port_num = a->port_num;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		to->qp_access_flags = a->qp_access_flags;
+	if (mask & IBV_QP_QKEY)
+		to->qkey = a->qkey;
 	if (mask & IBV_QP_AV)
 		to->ah_attr = a->ah_attr;
 	if (mask & IBV_QP_PATH_MTU)
@@ -120,6 +146,7 @@ static void publish(struct qp *qp)
 
 	store_relaxed(&s->dest_qpn, qp->attr.dest_qp_num);
 	store_relaxed(&s->access, qp->attr.qp_access_flags);
+	store_relaxed(&s->qkey, qp->attr.qkey);
 	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
 	if (qp_is_connected(qp))
 		store_ordered(&s->state, SHARED_QP_READY);
@@ -183,7 +210,9 @@ static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	store_release(&qp->state, to);
 	qp->ibv.state = to;
 	publish(qp);
-	if (connects) {
+	if (connects && !qp_is_datagram(qp)) {
+		qp->remote.qpn = qp->attr.dest_qp_num;
+		qp->to = &qp->remote;
 		serve_ready(qp);
 		qp_link(qp);
 	}
@@ -205,7 +234,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		return EIO;
 	if ((attr_mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
-	if (!may_change(from, to, attr_mask) || !values_are_valid(attr, attr_mask))
+	if (!may_change(ibv->qp_type, from, to, attr_mask) || !values_are_valid(attr, attr_mask))
 		return EINVAL;
 	if (to == IBV_QPS_RESET) {
 		err = from == IBV_QPS_RESET ? 0 : reset(qp);

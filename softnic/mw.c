@@ -225,12 +225,12 @@ static bool may_invalidate(const struct qp *qp, uint32_t key)
 
 static int step_invalidate(struct qp *qp, uint32_t key)
 {
-	const uint32_t *guard = &qp->segment.qp->guard;
+	const struct guards *guards = &qp->segment.guards;
 	struct send_queue *sq = &qp->sq;
 	bool valid;
 
 	if (sq->invalidates)
-		return load_ordered(guard) == sq->guard ? RESP_BUSY : IBV_WC_SUCCESS;
+		return guard_walk_on(&sq->leaving, guards) ? IBV_WC_SUCCESS : RESP_BUSY;
 	pthread_mutex_lock(&table.lock);
 	valid = may_invalidate(qp, key);
 	if (valid)
@@ -238,11 +238,9 @@ static int step_invalidate(struct qp *qp, uint32_t key)
 	pthread_mutex_unlock(&table.lock);
 	if (!valid)
 		return IBV_WC_MW_BIND_ERR;
-	sq->guard = load_ordered(guard);
-	if (!(sq->guard & 1))
-		return IBV_WC_SUCCESS;
-	sq->invalidates = true;
-	return RESP_BUSY;
+	sq->leaving = (struct guard_walk){ 0 };
+	sq->invalidates = !guard_walk_on(&sq->leaving, guards);
+	return sq->invalidates ? RESP_BUSY : IBV_WC_SUCCESS;
 }
 
 int mw_step(struct qp *qp, const struct send_wqe *wqe)

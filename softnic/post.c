@@ -24,13 +24,35 @@ static bool may_be_inline(enum ibv_wr_opcode op)
 	return op != IBV_WR_RDMA_READ && !is_atomic(op);
 }
 
+/* Which operations a transport has. */
+static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return true;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return type != IBV_QPT_UD;
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
+		return type == IBV_QPT_RC;
+	default:
+		return false;
+	}
+}
+
 static int check(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
 	const struct send_queue *sq = &qp->sq;
 	int i;
 
 	*length = 0;
-	if (wr->opcode > IBV_WR_SEND_WITH_INV)
+	if (!may_post(qp->ibv.qp_type, wr->opcode) || (qp->remotes && !wr->wr.ud.ah))
 		return EINVAL;
 	if (wr->opcode == IBV_WR_BIND_MW)
 		return mw_check_bind(qp, wr);
@@ -78,6 +100,11 @@ static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_sen
 		wqe->flags |= IBV_SEND_SIGNALED;
 	if (wr->opcode == IBV_WR_BIND_MW) {
 		mw_fill_bind(wqe, wr);
+	} else if (qp_is_datagram(qp)) {
+		/* One with the upper bit set stands for the queue pair's own. */
+		wqe->ud.qpn = wr->wr.ud.remote_qpn;
+		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey :
+							     wr->wr.ud.remote_qkey;
 	} else if (is_atomic(wr->opcode)) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
@@ -102,6 +129,8 @@ int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr)
 	if (err)
 		return err;
 	fill(qp, &sq->wqes[at], wr, length);
+	if (sq->avs)
+		sq->avs[at] = to_ah(wr->wr.ud.ah)->av;
 	if ((wr->send_flags & IBV_SEND_INLINE) && length)
 		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
 	for (i = 0; i < sq->wqes[at].num_sge; i++)
@@ -115,7 +144,7 @@ static bool can_post(const struct qp *qp)
 {
 	enum ibv_qp_state s = load_acquire(&qp->state);
 
-	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_ERR;
+	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE || s == IBV_QPS_ERR;
 }
 
 int post_begin(struct qp *qp, struct posting *p)

@@ -24,7 +24,8 @@ static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 
 	if (fault_is_gone())
 		return EIO;
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+	    init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
 	    init->recv_cq->context != pd->context)
@@ -45,11 +46,15 @@ static void grant_inline(struct ibv_qp_cap *cap)
 		cap->max_inline_data = SOFTNIC_INLINE_MIN;
 }
 
+enum { CONNECTED_GUARDS = 8 };	/* a cache line of them, though one would do */
+
 int qp_segment_create(const struct qp *qp, struct segment *segment)
 {
 	const struct recv_queue *own = &qp->own_rq;
 	uint32_t arrivals = arrivals_size_for(qp->rq->ring.size);
-	size_t size = sizeof(struct shared_qp) + arrivals_bytes(arrivals) +
+	uint32_t guards = qp_is_datagram(qp) ? SHARED_GUARDS_MAX : CONNECTED_GUARDS;
+	size_t size = sizeof(struct shared_qp) + guards * sizeof(struct shared_guard) +
+		      arrivals_bytes(arrivals) +
 		      (qp->ibv.srq ? 0 : rq_bytes(own->ring.size, own->ring.sges));
 	struct shared_qp *s;
 	void *map;
@@ -64,7 +69,10 @@ int qp_segment_create(const struct qp *qp, struct segment *segment)
 	s->pd = qp->ibv.pd->handle;
 	s->recv_cq = qp->ibv.recv_cq->handle;
 	s->arrivals = arrivals;
+	s->guards = guards;
+	s->type = qp->ibv.qp_type;
 	segment->qp = s;
+	segment->guards = (struct guards){ (void *)s->rest, guards };
 	segment->size = size;
 	return 0;
 }
@@ -73,11 +81,12 @@ void qp_segment_use(struct qp *qp, const struct segment *segment)
 {
 	struct recv_arrivals *a = &qp->arrivals;
 	struct shared_qp *s = segment->qp;
+	uint8_t *at = s->rest + segment->guards.num * sizeof(struct shared_guard);
 
 	qp->segment = *segment;
-	arrivals_format(&a->ring, s->rest, s->arrivals);
+	arrivals_format(&a->ring, at, s->arrivals);
 	if (!qp->ibv.srq)
-		recv_queue_format(qp->rq, s->rest + arrivals_bytes(a->ring.size), s->pd);
+		recv_queue_format(qp->rq, at + arrivals_bytes(a->ring.size), s->pd);
 	a->polled = arrivals_first_position(&a->ring);
 	store_release(&a->flushing, false);
 }
@@ -124,6 +133,7 @@ static void free_qp(struct qp *qp)
 	qp_ex_fini(qp);
 	recv_queue_fini(&qp->own_rq);
 	req_fini(qp);
+	free(qp->remotes);
 	pthread_mutex_destroy(&qp->lock);
 	pthread_mutex_destroy(&qp->post_lock);
 	pthread_cond_destroy(&qp->ibv.cond);
@@ -151,6 +161,10 @@ static int allocate(struct qp *qp)
 	err = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
 	if (!err)
 		err = req_init(qp);
+	if (!err && qp_is_datagram(qp)) {
+		qp->remotes = calloc(REMOTE_HASHES, sizeof(*qp->remotes));
+		err = qp->remotes ? 0 : -ENOMEM;
+	}
 	if (!err)
 		err = qp_segment_create(qp, &segment);
 	if (err)

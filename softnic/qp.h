@@ -14,7 +14,9 @@
 #include <pthread.h>
 
 #include "async.h"
+#include "ah.h"
 #include "cq.h"
+#include "guard.h"
 #include "loop.h"
 #include "mr.h"
 #include "peer.h"
@@ -46,14 +48,21 @@ static inline bool wr_is_local(enum ibv_wr_opcode op)
 /* A send work request, from post to poll. */
 struct send_wqe {
 	uint64_t wr_id;
-	uint64_t remote_addr;
 	union {
 		struct {
-			uint64_t compare_add, swap;
+			uint64_t remote_addr;
+			union {
+				struct {
+					uint64_t compare_add, swap;
+				};
+				struct bind bind;
+			};
+			uint32_t rkey;
 		};
-		struct bind bind;
+		struct {
+			uint32_t qpn, qkey;
+		} ud;
 	};
-	uint32_t rkey;
 	uint32_t length;
 	uint32_t imm;		/* or the key to invalidate */
 	uint8_t opcode;		/* enum ibv_wr_opcode */
@@ -68,6 +77,7 @@ struct send_queue {
 	struct send_wqe *wqes;
 	struct ibv_sge *sges;		/* max_sge each */
 	uint8_t *inlined;		/* max_inline each */
+	struct av *avs;			/* of datagrams */
 	uint32_t size;			/* a power of two */
 	uint32_t max_sge, max_inline;
 	uint32_t tail;			/* posted */
@@ -85,12 +95,17 @@ struct send_queue {
 	bool promised;			/* to whoever polls the send CQ */
 	bool waiting;			/* for the timer: leave it alone */
 	bool foreseen;			/* its faults were drawn */
-	bool invalidates;		/* until the peer's guard is no longer that */
-	uint32_t guard;
+	bool invalidates;		/* until the peer has left */
+	struct guard_walk leaving;
 };
 
-/* Where the other end is, once its process told us. */
+/* Where another end is, once its process told us. */
 struct remote {
+	uint32_t qpn;
+	struct remote *next;		/* of a datagram queue pair's, with the same hash */
+	bool is_refused;		/* nobody there; for the work request that waits */
+	bool is_mute;			/* no answer in time: drop until there is one */
+	struct guard guard;		/* ours, in shared */
 	struct peer *peer;
 	struct shared_qp *shared;	/* NULL until then */
 	size_t size;
@@ -105,6 +120,7 @@ struct remote {
 /* What of ours the peer maps. */
 struct segment {
 	struct shared_qp *qp;
+	struct guards guards;
 	size_t size;
 	int fd;
 };
@@ -118,6 +134,8 @@ struct qp_faults {
 	uint32_t rnr;			/* tries that find no receive */
 	bool fails;
 };
+
+enum { REMOTE_HASHES = 64 };
 
 struct qp {
 	union {
@@ -133,14 +151,15 @@ struct qp {
 	struct recv_queue *rq;		/* its own or an SRQ's */
 	struct recv_queue own_rq;
 	struct recv_arrivals arrivals;
-	struct remote remote;
+	struct remote remote;		/* of RC and UC */
+	struct remote **remotes;	/* of UD: REMOTE_HASHES lists */
+	struct remote *to;		/* where the work request being executed goes */
 	struct qp_faults faults;
 	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
 	struct softnic_timer timer;	/* ends a wait of the send queue */
 	struct softnic_timer quiet;	/* looks whether the peer has left our buffers */
-	uint64_t error_ns;		/* when the error came */
-	uint32_t error_guard;		/* the peer's guard at that time */
+	struct guard_walk leaving;	/* since the error */
 	struct cq_source sends, recvs;	/* where our completion queues find us */
 
 	struct segment segment;
@@ -154,12 +173,22 @@ static inline struct qp *to_qp(struct ibv_qp *qp)
 	return (struct qp *)qp;
 }
 
-/* Does it know whom it is connected to? */
+static inline bool qp_is_reliable(const struct qp *qp)
+{
+	return qp->ibv.qp_type == IBV_QPT_RC;
+}
+
+static inline bool qp_is_datagram(const struct qp *qp)
+{
+	return qp->ibv.qp_type == IBV_QPT_UD;
+}
+
+/* Does it know whom it is connected to, or may datagrams come? */
 static inline bool qp_is_connected(const struct qp *qp)
 {
 	enum ibv_qp_state s = load_acquire(&qp->state);
 
-	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD;
+	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE;
 }
 
 /** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
@@ -200,16 +229,20 @@ void qp_drained(struct qp *qp);
 void qp_linked(struct peer *peer, const struct message *m, int *fds);
 /** qp_peer_ended() - a process that ours talk to has ended */
 void qp_peer_ended(struct peer *peer);
-/** qp_guest_ended() - a process that talks to ours has ended */
-void qp_guest_ended(struct guest *guest);
+/** qp_guest_ended() - a process that talks to ours, from that slot, has ended */
+void qp_guest_ended(struct guest *guest, uint32_t slot);
 /** qp_peer_complains() - a request of the peer was refused: value of MSG_QP_ERROR */
 void qp_peer_complains(struct qp *qp, uint64_t value);
 
 /* link.c: finding the other end. */
 
-/** qp_link() - ask for the other end, unless we know it. nic.lock and qp->lock held. */
+/** qp_remote() - the other end of that number, NULL if out of memory. qp->lock held. */
+struct remote *qp_remote(struct qp *qp, uint32_t qpn);
+/** qp_link() - ask for the other end at qp->to, unless we know it. nic.lock, qp->lock held. */
 void qp_link(struct qp *qp);
-/** qp_unlink() - forget it, and tell its process. nic.lock and qp->lock held. */
+/** qp_unlink_peer() - forget those of a process. nic.lock and qp->lock held. */
+void qp_unlink_peer(struct qp *qp, struct peer *peer);
+/** qp_unlink() - forget all, and tell the process. nic.lock and qp->lock held. */
 void qp_unlink(struct qp *qp);
 
 #endif

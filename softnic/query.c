@@ -51,6 +51,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_init_rd_atom = RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = 1,
+		.max_ah = INT32_MAX,
 		.max_srq = NIC_QPS,
 		.max_srq_wr = SHARED_WRS_MAX,
 		.max_srq_sge = SHARED_SGES_MAX,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "lossy.h"
 #include "mw.h"
 #include "nic.h"
 #include "req.h"
@@ -42,6 +43,11 @@ int req_init(struct qp *qp)
 	sq->wqes = calloc(sq->size, sizeof(*sq->wqes));
 	sq->sges = calloc((size_t)sq->size * sq->max_sge, sizeof(*sq->sges));
 	sq->inlined = calloc(sq->size, sq->max_inline ? sq->max_inline : 1);
+	if (qp_is_datagram(qp)) {
+		sq->avs = calloc(sq->size, sizeof(*sq->avs));
+		if (!sq->avs)
+			return -ENOMEM;
+	}
 	return sq->wqes && (sq->sges || !sq->max_sge) && sq->inlined ? 0 : -ENOMEM;
 }
 
@@ -50,6 +56,7 @@ void req_fini(struct qp *qp)
 	free(qp->sq.wqes);
 	free(qp->sq.sges);
 	free(qp->sq.inlined);
+	free(qp->sq.avs);
 }
 
 static void forget_attempt(struct send_queue *sq)
@@ -173,6 +180,11 @@ void req_fail(struct qp *qp, enum ibv_wc_status status)
 {
 	if (is_empty(&qp->sq))
 		return;
+	if (!qp_is_reliable(qp)) {
+		complete(qp, status);
+		lossy_error(qp);
+		return;
+	}
 	if (qp->remote.shared)
 		complain(qp, current_wqe(&qp->sq)->opcode, status);
 	complete(qp, status);
@@ -221,6 +233,8 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 {
 	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
 
+	if (!qp_is_reliable(qp))
+		return ns_min;
 	if (!qp->attr.timeout)
 		return UINT64_MAX / 2;
 	return ns < ns_min ? ns_min : ns;
@@ -236,13 +250,34 @@ static void nobody_answers(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
 		sq->again_ns = again_ns;
 	}
-	if (now_ns >= sq->give_up_ns) {
+	if (now_ns >= sq->give_up_ns && qp_is_reliable(qp)) {
 		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	wait_for(qp, sq->again_ns);
+	if (now_ns >= sq->give_up_ns) {
+		qp->to->is_mute = true;
+		complete(qp, IBV_WC_SUCCESS);
+		return;
+	}
+	/* The first to send a datagram there is the first to ask. */
+	wait_for(qp, qp->to->peer || qp_is_reliable(qp) ? sq->again_ns : 0);
 	if (sq->again_ns < BACKOFF * again_ns)
 		sq->again_ns *= 2;
+}
+
+/* Finds where it goes. Returns 0 if that is known by now. */
+static int direct(struct qp *qp, const struct send_wqe *wqe)
+{
+	if (!qp_is_datagram(qp)) {
+		qp->to = &qp->remote;
+	} else {
+		if (wqe->length > SOFTNIC_DATAGRAM_MAX)
+			return IBV_WC_LOC_LEN_ERR;
+		qp->to = qp_remote(qp, wqe->ud.qpn);
+		if (!qp->to)
+			return IBV_WC_LOC_QP_OP_ERR;
+	}
+	return qp->to->shared ? 0 : RESP_SILENT;
 }
 
 /* Returns true if there may be more to do right now. */
@@ -251,16 +286,17 @@ static bool step(struct qp *qp)
 	struct send_queue *sq = &qp->sq;
 	uint32_t at = sq->done & (sq->size - 1);
 	struct send_wqe *wqe = &sq->wqes[at];
-	int status = RESP_SILENT;
+	int status = direct(qp, wqe);
 
-	if (wr_is_local(wqe->opcode)) {
+	if (wr_is_local(wqe->opcode))
 		status = mw_step(qp, wqe);
-	} else if (qp->remote.shared) {
+	else if (!status)
 		status = fault_step(qp, wqe);
-		if (!status)
-			status = resp_step(qp, wqe, sq->sges + (size_t)at * sq->max_sge,
-					   sq->inlined + (size_t)at * sq->max_inline);
-	}
+	if (!status && !wr_is_local(wqe->opcode))
+		status = resp_step(qp, wqe, sq->sges + (size_t)at * sq->max_sge,
+				   sq->inlined + (size_t)at * sq->max_inline);
+	if (!qp_is_reliable(qp) && qp->to)
+		status = lossy_status(qp, status);
 	switch (status) {
 	case RESP_MORE:
 		return true;
@@ -293,7 +329,7 @@ static bool is_ready(struct qp *qp)
 {
 	if (is_empty(&qp->sq) || qp->sq.waiting)
 		return false;
-	if (qp->state == IBV_QPS_ERR) {
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
 		req_flush(qp);
 		return false;
 	}

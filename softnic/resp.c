@@ -9,12 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ah.h"
 #include "nic.h"
 #include "resp.h"
 
 /* What a step works on: both ends' pieces of memory, [offset, offset + length) of the whole. */
 struct pieces {
-	struct iovec v[SHARED_SGES_MAX];
+	struct iovec v[1 + SHARED_SGES_MAX];	/* and a datagram's addresses */
 	int num;
 };
 
@@ -52,7 +53,7 @@ static struct mr_view own_view(const struct qp *qp)
 /* What the target's queue pair may be reached by from outside. */
 static struct mr_view target_view(const struct qp *qp)
 {
-	const struct remote *r = &qp->remote;
+	const struct remote *r = qp->to;
 
 	return (struct mr_view){
 		r->peer->pub, r->peer->bell, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
@@ -91,26 +92,28 @@ static void tell_low(struct qp *qp)
 {
 	const struct message m = {
 		.type = MSG_SRQ_LIMIT,
-		.qpn = qp->attr.dest_qp_num,
+		.qpn = qp->to->qpn,
 		.from = qp->ibv.qp_num,
 	};
 
-	peer_tell(qp->remote.peer, &m);
+	peer_tell(qp->to->peer, &m);
 }
 
 /*
  * The receive that this work request takes from the other end, once; it keeps it from the
- * first step to the last.
+ * first step to the last. One that is too short is left there if nobody would be told.
  */
-static int take_receive(struct qp *qp)
+static int take_receive(struct qp *qp, uint32_t bytes)
 {
 	struct send_queue *sq = &qp->sq;
 	int err = 0;
 
 	while (!sq->has_receive && !err) {
-		err = rq_peek(&qp->remote.rq, &sq->receive);
+		err = rq_peek(&qp->to->rq, &sq->receive);
+		if (!err && bytes > sq->receive.room && !qp_is_reliable(qp))
+			return RESP_DROPPED;
 		if (!err)
-			sq->has_receive = rq_take(&qp->remote.rq, &sq->receive, qp->ibv.qp_num);
+			sq->has_receive = rq_take(&qp->to->rq, &sq->receive, qp->ibv.qp_num);
 	}
 	switch (err) {
 	case 0:
@@ -120,7 +123,7 @@ static int take_receive(struct qp *qp)
 	default:
 		return IBV_WC_REM_OP_ERR;
 	}
-	if (rq_should_tell(&qp->remote.rq))
+	if (rq_should_tell(&qp->to->rq))
 		tell_low(qp);
 	return IBV_WC_SUCCESS;
 }
@@ -138,22 +141,49 @@ static uint32_t flags_of(const struct send_wqe *wqe)
 	}
 }
 
+static uint32_t header_length(const struct qp *qp)
+{
+	return qp_is_datagram(qp) ? sizeof(struct ibv_grh) : 0;
+}
+
+/* Puts a datagram's addresses in front of what is sent. */
+static void add_header(struct qp *qp, const struct send_wqe *wqe, struct ibv_grh *grh,
+		       struct pieces *here)
+{
+	ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, grh);
+	memmove(here->v + 1, here->v, here->num * sizeof(here->v[0]));
+	here->v[0] = (struct iovec){ grh, sizeof(*grh) };
+	here->num++;
+}
+
+void resp_give_back(struct qp *qp)
+{
+	const struct rq_result nothing = { .status = RECV_VOID };
+	struct remote *r = qp->to;
+
+	if (!qp->sq.has_receive)
+		return;
+	qp->sq.has_receive = false;
+	if (rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &nothing, &r->arrivals))
+		add_ordered(&r->cq->arrivals, 1);	/* to be seen, but nothing to wake for */
+}
+
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
 {
 	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	struct remote *r = &qp->remote;
+	struct remote *r = qp->to;
 	const struct rq_result result = {
 		.status = status,
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.flags = flags_of(wqe),
-		.byte_len = wqe->length,
+		.flags = flags_of(wqe) | (qp_is_datagram(qp) ? IBV_WC_GRH : 0),
+		.byte_len = wqe->length + header_length(qp),
 		.imm = wqe->imm,
 		.src_qp = qp->ibv.qp_num,
 		.done_ns = cq_stamp(r->cq),
 	};
 	const struct message overrun = {
 		.type = MSG_CQ_OVERRUN,
-		.qpn = qp->attr.dest_qp_num,
+		.qpn = qp->to->qpn,
 		.from = qp->ibv.qp_num,
 	};
 
@@ -187,16 +217,18 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		     uint32_t length)
 {
 	const struct rq_receive *recv = &qp->sq.receive;
-	struct remote *r = &qp->remote;
+	uint32_t header = header_length(qp);
+	struct remote *r = qp->to;
 	const struct mr_view view = {
 		r->peer->pub, r->peer->bell, load_relaxed(&r->rq.shared->pd), 0,
 	};
 	struct pieces there;
+	struct ibv_grh grh;
 	int status;
 
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm))
 		return IBV_WC_REM_ACCESS_ERR;
-	status = take_receive(qp);
+	status = take_receive(qp, wqe->length + header);
 	if (status)
 		return status;
 	if (wqe->length > recv->room) {
@@ -204,10 +236,12 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (!gather(&there, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges, recv->num_sge,
-		    qp->sq.offset, length)) {
+		    qp->sq.offset, length + header)) {
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
+	if (header)
+		add_header(qp, wqe, &grh, here);
 	status = copy_status(copy_bytes(&r->peer->target, true, here->v, here->num, there.v,
 					there.num));
 	if (status)
@@ -226,7 +260,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	bool write = wqe->opcode != IBV_WR_RDMA_READ;
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	const struct mr_view view = target_view(qp);
-	struct remote *r = &qp->remote;
+	struct remote *r = qp->to;
 	struct iovec there;
 	uint64_t addr;
 	int status;
@@ -236,7 +270,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &addr))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-		status = take_receive(qp);
+		status = take_receive(qp, 0);
 		if (status)
 			return status;
 	}
@@ -265,7 +299,7 @@ static int copy_u64(struct qp *qp, bool to, uint64_t *value, uint64_t addr)
 	struct iovec here = { value, sizeof(*value) };
 	struct iovec there = { (void *)(uintptr_t)addr, sizeof(*value) };
 
-	return copy_bytes(&qp->remote.peer->target, to, &here, 1, &there, 1);
+	return copy_bytes(&qp->to->peer->target, to, &here, 1, &there, 1);
 }
 
 /* Atomic among all initiators, as the lock is one for the whole target process. */
@@ -274,7 +308,7 @@ static int update(struct qp *qp, const struct send_wqe *wqe, uint64_t addr, uint
 	uint64_t new;
 	int err;
 
-	if (!peer_atomic_lock(qp->remote.peer))
+	if (!peer_atomic_lock(qp->to->peer))
 		return RESP_BUSY;
 	err = copy_u64(qp, false, old, addr);
 	if (!err) {
@@ -282,7 +316,7 @@ static int update(struct qp *qp, const struct send_wqe *wqe, uint64_t addr, uint
 		if (new != *old)
 			err = copy_u64(qp, true, &new, addr);
 	}
-	peer_atomic_unlock(qp->remote.peer);
+	peer_atomic_unlock(qp->to->peer);
 	return copy_status(err);
 }
 
@@ -290,7 +324,7 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 {
 	const struct mr_view own = own_view(qp), view = target_view(qp);
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC;
-	struct remote *r = &qp->remote;
+	struct remote *r = qp->to;
 	uint64_t addr, result, old;
 	int status;
 
@@ -307,17 +341,35 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 	return status;
 }
 
-static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
-		   void *inlined)
+/* May it come in at all? Returns 0 if so. */
+static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 {
-	const struct shared_qp *s = qp->remote.shared;
-	uint32_t length = step_length(qp, wqe), state = load_ordered(&s->state);
-	struct pieces here;
+	const struct shared_qp *s = qp->to->shared;
+	uint32_t state = load_ordered(&s->state);
 
+	if (!qp_is_reliable(qp) && state == SHARED_QP_GONE)
+		return RESP_SILENT;
+	if (!qp_is_reliable(qp) && state != SHARED_QP_READY)
+		return RESP_DROPPED;
+	if (qp_is_datagram(qp))
+		return load_relaxed(&s->qkey) == wqe->ud.qkey ? 0 : RESP_DROPPED;
 	if (state == SHARED_QP_RESET)
 		return RESP_SILENT;
 	if (state != SHARED_QP_READY || load_relaxed(&s->dest_qpn) != qp->ibv.qp_num)
 		return IBV_WC_RETRY_EXC_ERR;
+	return 0;
+}
+
+static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
+		   void *inlined)
+{
+	uint32_t length = step_length(qp, wqe);
+	struct pieces here;
+	int status;
+
+	status = check_in(qp, wqe);
+	if (status)
+		return status;
 	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		return resp_atomic(qp, wqe, sges);
 	if (!gather_local(&here, qp, wqe, sges, inlined, length))
@@ -329,11 +381,10 @@ static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_s
 
 int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges, void *inlined)
 {
-	struct shared_qp *s = qp->remote.shared;
 	int status;
 
-	add_ordered(&s->guard, 1);
+	guard_enter(&qp->to->guard);
 	status = respond(qp, wqe, sges, inlined);
-	__atomic_add_fetch(&s->guard, 1, __ATOMIC_RELEASE);
+	guard_leave(&qp->to->guard);
 	return status;
 }

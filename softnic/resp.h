@@ -15,6 +15,7 @@ enum {
 	RESP_SILENT = -3,	/* the other end does not answer (yet) */
 	RESP_BUSY = -4,		/* another initiator does an atomic operation */
 	RESP_LATER = -5,	/* a fault delays it */
+	RESP_DROPPED = -6,	/* not wanted there; of UC and UD only */
 };
 
 enum { RESP_BYTES_MAX = 1 << 20 };	/* of one step */
@@ -31,5 +32,8 @@ enum { RESP_BYTES_MAX = 1 << 20 };	/* of one step */
  */
 int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
 	      void *inlined);
+
+/** resp_give_back() - a receive that was taken is not needed after all. qp->lock held. */
+void resp_give_back(struct qp *qp);
 
 #endif

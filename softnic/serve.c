@@ -29,6 +29,7 @@ struct ask {
 
 struct guest {
 	int fd;
+	uint32_t slot;		/* as it says */
 	struct ask *asks;
 	uint32_t num_asks;
 	struct guest *next;
@@ -58,7 +59,7 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 			m.has |= HAS_SRQ;
 		}
 	}
-	if (!message_send(g->fd, &m, fds, num_fds) && !err)
+	if (!message_send(g->fd, &m, fds, num_fds) && !err && !qp_is_datagram(qp))
 		qp->guest = g;
 }
 
@@ -84,7 +85,7 @@ static void remember(struct guest *g, const struct ask *ask)
 	g->num_asks++;
 }
 
-/* Only the queue pair that ours is connected to gets in. */
+/* Only the queue pair that ours is connected to gets in; to a datagram one, anybody. */
 static void handle_ask(struct guest *g, const struct message *m)
 {
 	struct ask ask = { m->qpn, m->from, m->addr, NULL };
@@ -92,6 +93,8 @@ static void handle_ask(struct guest *g, const struct message *m)
 
 	if (!qp)
 		answer(g, &ask, NULL, ENOENT);
+	else if (qp_is_datagram(qp))
+		answer(g, &ask, qp, qp_is_connected(qp) ? 0 : ENOTCONN);
 	else if (!qp_is_connected(qp))
 		remember(g, &ask);
 	else if (qp->attr.dest_qp_num != m->from)
@@ -119,7 +122,7 @@ void serve_ready(struct qp *qp)
 	}
 }
 
-static void handle_hello(struct guest *g)
+static void handle_hello(struct guest *g, uint32_t slot)
 {
 	struct message m = {
 		.type = MSG_WELCOME,
@@ -128,14 +131,29 @@ static void handle_hello(struct guest *g)
 	};
 	int fds[] = { nic.pub_fd, nic.bell_fd, nic.mem_fd };
 
+	g->slot = slot;
 	message_send(g->fd, &m, fds, nic.mem_fd >= 0 ? 3 : 2);
+}
+
+struct guest *serve_guest(const struct qp *qp, uint32_t user)
+{
+	struct guest *g;
+
+	if (!qp_is_datagram(qp))
+		return qp->guest;
+	for (g = guests; g; g = g->next)
+		if (g->slot == user >> SOFTNIC_QP_INDEX_BITS)
+			return g;
+	return NULL;
 }
 
 static void handle_from_user(struct guest *g, const struct message *m)
 {
 	struct qp *qp = nic_qp(m->qpn);
 
-	if (!qp || qp->guest != g || qp->attr.dest_qp_num != m->from)
+	if (!qp || serve_guest(qp, m->from) != g)
+		return;
+	if (!qp_is_datagram(qp) && qp->attr.dest_qp_num != m->from)
 		return;
 	if (m->type == MSG_BYE_QP)
 		qp->guest = NULL;
@@ -164,7 +182,7 @@ static void end(struct guest *g)
 	while (*at != g)
 		at = &(*at)->next;
 	*at = g->next;
-	qp_guest_ended(g);
+	qp_guest_ended(g, g->slot);
 	pthread_mutex_unlock(&nic.lock);
 	close(g->fd);
 	while ((a = g->asks)) {
@@ -196,7 +214,7 @@ static void handle(void *arg, uint32_t events)
 	pthread_mutex_lock(&nic.lock);
 	switch (m.type) {
 	case MSG_HELLO:
-		handle_hello(g);
+		handle_hello(g, m.value);
 		break;
 	case MSG_ASK_QP:
 		handle_ask(g, &m);

@@ -16,13 +16,22 @@ void serve_accept(void *arg, uint32_t events);
 /** serve_ready() - a queue pair may be had now: answer whoever asked too early. nic.lock held. */
 void serve_ready(struct qp *qp);
 
+/**
+ * serve_guest() - through whom a queue pair of another process uses ours, or NULL
+ * @qp: ours
+ * @user: the other's number
+ *
+ * Context: nic.lock held.
+ */
+struct guest *serve_guest(const struct qp *qp, uint32_t user);
+
 /** serve_forget_all() - after a fork, in the child: they are the parent's guests */
 void serve_forget_all(void);
 
 /**
  * serve_cut_off() - a guest holds up this process: end the connection
  *
- * Context: nic.lock held; @guest from qp->guest, so it is alive.
+ * Context: nic.lock held; @guest from serve_guest(), so it is alive.
  */
 void serve_cut_off(struct guest *guest);
 

@@ -29,6 +29,7 @@ enum {
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
 	SHARED_WRS_MAX = 1 << 15,
+	SHARED_GUARDS_MAX = 1 << 10,
 };
 
 #define SHARED_MAGIC 0x52494557u	/* "WEIR" */
@@ -161,8 +162,14 @@ struct shared_arrivals {
 };
 _Static_assert(sizeof(struct shared_arrivals) == 64, "one cache line, then the ring");
 
+/* See guard.h. */
+struct shared_guard {
+	uint32_t user;		/* the number of the queue pair whose it is, or 0 */
+	uint32_t count;		/* odd while it is between its checks and its copy */
+};
+
+/* The first cache line is the owner's. */
 struct shared_qp {
-	/* The owner's. */
 	uint32_t magic, version;
 	uint32_t state;
 	uint32_t dest_qpn;
@@ -171,15 +178,14 @@ struct shared_qp {
 	uint32_t min_rnr_timer;
 	uint32_t recv_cq;	/* index into the owner's bell */
 	uint32_t arrivals;	/* size of that ring, a power of two, or 0 */
-	uint32_t rq_size, rq_sges;	/* of the receive queue that follows, if it has its own */
-	uint32_t reserved0[5];
-	/* The peer's. */
-	uint32_t guard;		/* odd while the peer is between its checks and its copy */
-	uint32_t reserved1[15];
-	/* shared_arrivals, then shared_rq if it has its own */
+	uint32_t guards;	/* how many, a multiple of 8 */
+	uint32_t type;		/* enum ibv_qp_type */
+	uint32_t qkey;
+	uint32_t reserved[4];
+	/* shared_guard, then shared_arrivals, then shared_rq if it has its own */
 	uint8_t rest[];
 };
-_Static_assert(sizeof(struct shared_qp) == 128, "two cache lines");
+_Static_assert(sizeof(struct shared_qp) == 64, "one cache line");
 
 /* The messages, over SOCK_SEQPACKET; whoever connects asks, whoever listens answers. */
 enum message_type {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Pairs like this: who copies makes his guard odd, then looks up what he may; who takes
+ * something away stores that, then looks at the guards. One of the two sees the other.
+ */
+#include "guard.h"
+
+bool guard_claim(struct guard *guard, const struct guards *guards, uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = 0; i < guards->num; i++) {
+		struct shared_guard *g = &guards->at[i];
+		uint32_t nobody = 0;
+
+		if (load_acquire(&g->user) != qpn &&
+		    !__atomic_compare_exchange_n(&g->user, &nobody, qpn, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
+			continue;
+		*guard = (struct guard){ g, load_acquire(&g->count) & ~(uint32_t)1 };
+		return true;
+	}
+	return false;
+}
+
+void guard_release(struct guard *guard)
+{
+	if (guard->shared)
+		store_release(&guard->shared->user, 0);
+	*guard = (struct guard){ 0 };
+}
+
+void guard_walk_past(struct guard_walk *walk)
+{
+	walk->at++;
+	walk->waits = false;
+}
+
+bool guard_walk_on(struct guard_walk *walk, const struct guards *guards)
+{
+	uint32_t count;
+
+	for (; walk->at < guards->num; guard_walk_past(walk)) {
+		count = load_ordered(&guards->at[walk->at].count);
+		if (!(count & 1) || (walk->waits && count != walk->count))
+			continue;
+		walk->count = count;
+		walk->waits = true;
+		return false;
+	}
+	return true;
+}
