@@ -18,7 +18,7 @@ SKIPPED = 77
 SIZES = "-a -n 50"  # 2 B to 8 MiB
 LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
 
-BW = ("-b", "-q 4", "-b -q 4", "-l 16", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b", "--mr_per_qp -q 2",
+BW = ("-b", "-q 4", "-b -q 4", "-l 10", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b", "--mr_per_qp -q 2",
       "--report-both -b", "--reversed", "-N -D 1", "--perform_warm_up")
 ANY = ("", "-R", "-z -R", "-m 1024", "--use_old_post_send", "-S 3", "-u 20")
 EVENTS = ("-e", "-e -R")
@@ -109,7 +109,7 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--all", action="store_true", help="the whole matrix; takes minutes")
     parser.add_argument("word", nargs="*", help="only cases whose command has it")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     library = os.path.abspath(options.library)
     if not shutil.which("ib_write_bw"):
         print("1..0 # SKIP perftest is not installed")
