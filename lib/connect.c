@@ -187,7 +187,7 @@ static int create_qp(const struct attempt *a)
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS, .max_recv_wr = recvs,
-			 .max_send_sge = WEIR_SGE_MAX, .max_recv_sge = 1 },
+			 .max_send_sge = session->nic->sge_max, .max_recv_sge = 1 },
 	};
 
 	link->cq = ibv_create_cq(session->nic->context,

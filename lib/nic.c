@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lib/error.h"
+#include "core/request.h"
 #include "lib/nic.h"
 #include "lib/stage.h"
 
@@ -48,8 +49,37 @@ static void lock_init(pthread_mutex_t *lock)
 	pthread_mutexattr_destroy(&attr);
 }
 
-static int nic_make(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
-		    struct weir_error *error)
+/* Reads may have fewer, on some devices. At least what a request may have: less is refused later. */
+static uint8_t sge_max_of(struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+	int max;
+
+	if (ibv_query_device(context, &attr))
+		return WEIR_SGE_MAX;
+	max = attr.max_sge_rd && attr.max_sge_rd < attr.max_sge ? attr.max_sge_rd : attr.max_sge;
+	if (max < WEIR_SGE_MAX)
+		return WEIR_SGE_MAX;
+	return max < WEIR_WR_SGE_MAX ? (uint8_t)max : WEIR_WR_SGE_MAX;
+}
+
+static void window_init(struct weir_nic *nic, const struct weir_session_options *options)
+{
+	uint64_t bytes_min = options->window_bytes < options->fragment_bytes ? options->window_bytes
+									      : options->fragment_bytes;
+
+	weir_window_init(&nic->window, options->window_bytes, WEIR_WINDOW_WRS);
+	if (options->admission == WEIR_ADMISSION_DELAY) {
+		weir_window_delay_init(&nic->delay);
+		weir_window_learn(&nic->window, &nic->delay.policy, bytes_min);
+	} else if (options->admission == WEIR_ADMISSION_KNEE) {
+		weir_window_knee_init(&nic->knee);
+		weir_window_learn(&nic->window, &nic->knee.policy, bytes_min);
+	}
+}
+
+static int nic_make(struct ibv_context *context, const struct weir_session_options *options,
+		    struct weir_nic **nic, struct weir_error *error)
 {
 	struct weir_nic *n = calloc(1, sizeof(*n));
 
@@ -67,14 +97,15 @@ static int nic_make(struct ibv_context *context, uint64_t window_bytes, struct w
 	n->numa_node = numa_node_of(context->device);
 	n->dyn_bytes = weir_stage_measure(n->pd);
 	n->rd_atomic = rd_atomic_of(context);
-	weir_window_init(&n->window, window_bytes, WEIR_WINDOW_WRS);
+	n->sge_max = sge_max_of(context);
+	window_init(n, options);
 	lock_init(&n->lock);
 	*nic = n;
 	return 0;
 }
 
-int weir_nic_get(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
-		 struct weir_error *error)
+int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
+		 struct weir_nic **nic, struct weir_error *error)
 {
 	struct weir_nic *n;
 	int rc = 0;
@@ -83,7 +114,7 @@ int weir_nic_get(struct ibv_context *context, uint64_t window_bytes, struct weir
 	for (n = nics; n && n->context != context;)
 		n = n->next;
 	if (!n) {
-		rc = nic_make(context, window_bytes, &n, error);
+		rc = nic_make(context, options, &n, error);
 		if (rc)
 			goto unlock;
 		n->next = nics;

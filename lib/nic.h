@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include <weir/error.h>
-#include "core/window.h"
+#include <weir/session.h>
+#include "core/window_delay.h"
+#include "core/window_knee.h"
 
 #define WEIR_WINDOW_BYTES_DEFAULT (8u << 20)
 #define WEIR_WINDOW_BYTES_MIN (64u << 10)
@@ -23,7 +24,8 @@
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
  * @numa_node: that it is on, or -1
  * @dyn_bytes: from this length on registering memory is cheaper than copying it
- * @window: what may be in flight
+ * @sge_max: entries of local memory that a WR can have
+ * @window: what may be in flight; @delay or @knee moves its limit, or neither
  * @users, @next: the list of NICs'
  */
 struct weir_nic {
@@ -33,7 +35,12 @@ struct weir_nic {
 	uint8_t rd_atomic;
 	int numa_node;
 	uint32_t dyn_bytes;
+	uint8_t sge_max;
 	struct weir_window window;
+	union {
+		struct weir_window_delay delay;
+		struct weir_window_knee knee;
+	};
 	unsigned int users;
 	struct weir_nic *next;
 };
@@ -41,13 +48,13 @@ struct weir_nic {
 /**
  * weir_nic_get() - the NIC of a device; the first one to ask makes it
  * @context: the device, opened
- * @window_bytes: of the window, if it is made now
+ * @options: window and admission, if it is made now; filled in
  * @nic: receives it; give it back with weir_nic_put()
  *
  * Context: any thread. Return: 0; -ENOMEM; what the device says.
  */
-int weir_nic_get(struct ibv_context *context, uint64_t window_bytes, struct weir_nic **nic,
-		 struct weir_error *error);
+int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
+		 struct weir_nic **nic, struct weir_error *error);
 
 /* The last one to leave unmakes it. */
 void weir_nic_put(struct weir_nic *nic);

@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-
-#include "lib/error.h"
 #include "lib/polling.h"
 #include "lib/session.h"
 
 static const enum weir_poll_mode modes[] = {
-	[WEIR_POLLING_DEFAULT] = WEIR_POLL_ADAPTIVE,
 	[WEIR_POLLING_ADAPTIVE] = WEIR_POLL_ADAPTIVE,
 	[WEIR_POLLING_BUSY] = WEIR_POLL_BUSY,
 	[WEIR_POLLING_EVENT] = WEIR_POLL_EVENT,
 	[WEIR_POLLING_EVENT_BATCH] = WEIR_POLL_EVENT_BATCH,
 	[WEIR_POLLING_HYBRID] = WEIR_POLL_HYBRID,
 };
-
-int weir_polling_check(const struct weir_session_options *options, struct weir_error *error)
-{
-	if ((unsigned int)options->polling >= sizeof(modes) / sizeof(modes[0]))
-		return weir_fail(error, -EINVAL, "there is no way of polling number %u",
-				 options->polling);
-	if (options->poll_wcs_max > WEIR_POLL_WCS_MAX)
-		return weir_fail(error, -EINVAL,
-				 "%u completions at a time are too many: at most %d",
-				 options->poll_wcs_max, WEIR_POLL_WCS_MAX);
-	if (options->poll_percent_max > 100)
-		return weir_fail(error, -EINVAL, "%u percent of the time are too many: at most 100",
-				 options->poll_percent_max);
-	return 0;
-}
 
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
 			struct weir_gaps *gaps, unsigned int percent_max, uint64_t now_ns)

@@ -8,9 +8,6 @@
 
 struct weir_session;
 
-/* Return: 0; -EINVAL. */
-int weir_polling_check(const struct weir_session_options *options, struct weir_error *error);
-
 /* Somebody begins to wait. @percent_max: of the time to be spent on empty polls, at most. */
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,
 			struct weir_gaps *gaps, unsigned int percent_max, uint64_t now_ns);

@@ -12,44 +12,12 @@
 #include "lib/clock.h"
 #include "lib/error.h"
 #include "lib/memory.h"
-#include "lib/polling.h"
+#include "lib/options.h"
 #include "lib/pump.h"
 #include "lib/region.h"
 #include "lib/session.h"
 #include "lib/thread.h"
 #include "lib/yield.h"
-
-static int options_fill(struct weir_session_options *o, const struct weir_session_options *given,
-			struct weir_error *error)
-{
-	memset(o, 0, sizeof(*o));
-	if (given)
-		*o = *given;
-	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
-	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
-	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
-	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
-	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
-	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
-	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
-	if (o->channels > WEIR_CHANNEL_MAX)
-		return weir_fail(error, -EINVAL, "%u channels are too many: at most %d",
-				 o->channels, WEIR_CHANNEL_MAX);
-	if (o->depth > WEIR_DEPTH_MAX)
-		return weir_fail(error, -EINVAL, "a depth of %u is too much: at most %d", o->depth,
-				 WEIR_DEPTH_MAX);
-	if (o->window_bytes < WEIR_WINDOW_BYTES_MIN)
-		return weir_fail(error, -EINVAL,
-				 "a window of %llu bytes is too small: at least %u",
-				 (unsigned long long)o->window_bytes, WEIR_WINDOW_BYTES_MIN);
-	if (o->retries > UINT8_MAX)
-		return weir_fail(error, -EINVAL, "%u retries are too many: at most %d", o->retries,
-				 UINT8_MAX);
-	if ((unsigned int)o->mr > WEIR_MR_DYN)
-		return weir_fail(error, -EINVAL, "there is no way to register memory number %u",
-				 o->mr);
-	return weir_polling_check(o, error);
-}
 
 /* Descriptors inside the session's own, so that a program needs to watch one only. */
 static int watch(struct weir_session *session, int fd)
@@ -168,16 +136,19 @@ void weir_session_free(struct weir_session *session)
 static int engine_init(struct weir_session *session)
 {
 	unsigned int nr_wrs = session->options.channels * session->options.depth;
+	enum weir_batching batching = session->options.batching;
+	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
+	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
 	struct weir_engine_config config = {
-		.fragment_bytes = WEIR_FRAGMENT_BYTES,
-		.chain_max = WEIR_BATCH_MAX,
-		.sge_max = WEIR_SGE_MAX,
-		.merge = true,
+		.fragment_bytes = session->options.fragment_bytes,
+		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
+		.sge_max = session->nic->sge_max,
+		.merge = merge,
 		.seed = weir_now_ns(),
 	};
 
-	if (session->nic->window.bytes_max < config.fragment_bytes)
-		config.fragment_bytes = (uint32_t)session->nic->window.bytes_max;
+	if (session->nic->window.bytes_min < config.fragment_bytes)
+		config.fragment_bytes = (uint32_t)session->nic->window.bytes_min;
 	session->wrs = calloc(nr_wrs, sizeof(*session->wrs));
 	if (!session->wrs)
 		return -ENOMEM;
@@ -214,7 +185,7 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 		return 0;
 	if (session->nic)
 		return weir_fail(error, -ENODEV, "the route to %s changed devices", session->peer);
-	rc = weir_nic_get(context, session->options.window_bytes, &session->nic, error);
+	rc = weir_nic_get(context, &session->options, &session->nic, error);
 	if (rc)
 		return rc;
 	if (!session->options.mr_dyn_bytes)
@@ -286,7 +257,7 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
 	struct addrinfo *list, *at;
 	int rc;
 
-	rc = options_fill(&filled, options, error);
+	rc = weir_options_fill(&filled, options, error);
 	if (rc)
 		return rc;
 	rc = weir_address_resolve(donor, NULL, &list, error);

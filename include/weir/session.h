@@ -23,9 +23,34 @@ struct ibv_qp;
 
 #define WEIR_PORT_DEFAULT 7474
 
+/* What is chosen where the options below say DEFAULT. */
+enum weir_preset {
+	WEIR_PRESET_DEFAULT, /* rdmabox */
+	WEIR_PRESET_RDMABOX, /* hybrid batching, memory auto, polling adaptive */
+	WEIR_PRESET_SINGLE, /* as plain verbs: single, auto, adaptive */
+	WEIR_PRESET_ACCELIO, /* as Accelio: doorbell, dyn, event batch */
+};
+
+/* What requests that wait at the same time become. */
+enum weir_batching {
+	WEIR_BATCHING_DEFAULT, /* the preset's */
+	WEIR_BATCHING_SINGLE, /* one work request and one doorbell each */
+	WEIR_BATCHING_DOORBELL, /* chains of work requests, one doorbell each */
+	WEIR_BATCHING_MERGE, /* neighbours at the destination become one work request */
+	WEIR_BATCHING_HYBRID, /* both */
+};
+
+/* How much may be in flight on the NIC; the first session on it decides. */
+enum weir_admission {
+	WEIR_ADMISSION_DEFAULT, /* static */
+	WEIR_ADMISSION_STATIC, /* window_bytes */
+	WEIR_ADMISSION_DELAY, /* up to window_bytes, by how long completions take */
+	WEIR_ADMISSION_KNEE, /* up to window_bytes, by where more brings no more throughput */
+};
+
 /* How completions are waited for, by the session's thread and by the blocking calls. */
 enum weir_polling {
-	WEIR_POLLING_DEFAULT, /* adaptive */
+	WEIR_POLLING_DEFAULT, /* the preset's */
 	WEIR_POLLING_ADAPTIVE, /* poll for as long as it pays, then sleep until an event */
 	WEIR_POLLING_BUSY, /* never sleep */
 	WEIR_POLLING_EVENT, /* sleep, and have each completion raise an event */
@@ -35,7 +60,7 @@ enum weir_polling {
 
 /* How requests reach memory that nobody registered: see struct weir_iov. */
 enum weir_mr {
-	WEIR_MR_DEFAULT, /* auto */
+	WEIR_MR_DEFAULT, /* the preset's */
 	WEIR_MR_AUTO, /* whichever is cheaper for its length */
 	WEIR_MR_PRE, /* copied through registered buffers, up to 512 KiB */
 	WEIR_MR_DYN, /* registered while the request is under way */
@@ -51,6 +76,12 @@ struct weir_session_options {
 				* session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
 	unsigned int retries; /* times a read may be posted again after a channel failed; default 3 */
+	enum weir_preset preset;
+	enum weir_batching batching;
+	unsigned int chain_max; /* work requests with one doorbell, 1 to 32; default 32 */
+	size_t fragment_bytes; /* a work request is at most this long, 4 KiB to 1 GiB; default 1 MiB,
+				* and never longer than the smallest window */
+	enum weir_admission admission;
 	enum weir_mr mr;
 	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when the
 			      * process first uses the device */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Presets and ways of batching: what requests that wait at the same time become. */
+#include <errno.h>
+#include <string.h>
+
+#include "fixture.h"
+
+#define NEIGHBOURS 64
+#define PAGE 4096
+
+static struct donor donor;
+
+/* Each of a row of pages by itself. */
+static struct weir_session_info write_neighbours(const struct weir_session_options *options)
+{
+	struct weir_session *session = session_to(&donor, options);
+	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
+	static char to[NEIGHBOURS * PAGE], from[NEIGHBOURS * PAGE];
+	struct tally tally = { 0 };
+	struct weir_completion completion = { .done = tally_done, .arg = &tally };
+	struct weir_memory *memory;
+	struct weir_session_info before, after;
+	int i;
+
+	for (i = 0; i < NEIGHBOURS; i++)
+		memset(to + i * PAGE, i, PAGE);
+	assert_int_equal(weir_memory_register(session, to, sizeof(to), &memory, NULL), 0);
+	weir_session_info(session, &before);
+	for (i = 0; i < NEIGHBOURS; i++) {
+		struct weir_iov iov = { to + i * PAGE, PAGE, memory };
+
+		assert_int_equal(weir_write_async(region, (uint64_t)i * PAGE, &iov, 1, &completion,
+						  NULL), 0);
+	}
+	tally_wait(&tally, NEIGHBOURS);
+	assert_int_equal(tally.status, 0);
+	weir_session_info(session, &after);
+	assert_int_equal(weir_read(region, 0, from, sizeof(from)), 0);
+	assert_memory_equal(to, from, sizeof(to));
+	after.work_requests -= before.work_requests;
+	after.doorbells -= before.doorbells;
+	weir_session_close(session);
+	return after;
+}
+
+static void single_posts_each_by_itself(void **in)
+{
+	const struct weir_session_options options = { .preset = WEIR_PRESET_SINGLE };
+	struct weir_session_info info = write_neighbours(&options);
+
+	(void)in;
+	assert_int_equal(info.work_requests, NEIGHBOURS);
+	assert_int_equal(info.doorbells, NEIGHBOURS);
+}
+
+static void doorbell_merges_nothing(void **in)
+{
+	const struct weir_session_options options = { .preset = WEIR_PRESET_ACCELIO };
+	struct weir_session_info info = write_neighbours(&options);
+
+	(void)in;
+	assert_int_equal(info.work_requests, NEIGHBOURS);
+	assert_true(info.doorbells <= NEIGHBOURS);
+}
+
+static void all_ways_carry_the_same_bytes(void **in)
+{
+	enum weir_batching batching;
+	enum weir_admission admission;
+
+	(void)in;
+	for (batching = WEIR_BATCHING_DEFAULT; batching <= WEIR_BATCHING_HYBRID; batching++) {
+		for (admission = 0; admission <= WEIR_ADMISSION_KNEE; admission++) {
+			const struct weir_session_options options = {
+				.batching = batching,
+				.admission = admission,
+				.chain_max = 1 + batching,
+				.fragment_bytes = 8192,
+				.window_bytes = 65536,
+			};
+			struct weir_session_info info = write_neighbours(&options);
+
+			assert_true(info.work_requests > 0);
+			assert_true(info.work_requests <= NEIGHBOURS);
+			assert_true(info.doorbells <= info.work_requests);
+			assert_int_equal(info.errors, 0);
+		}
+	}
+}
+
+static void refused(struct weir_session_options options, const char *word)
+{
+	struct weir_error error = { "" };
+	struct weir_session *session;
+
+	assert_int_equal(weir_session_open("127.0.0.1", &options, &session, &error), -EINVAL);
+	if (!strstr(error.text, word))
+		fail_msg("'%s' does not speak of '%s'", error.text, word);
+}
+
+static void what_makes_no_sense_is_refused(void **in)
+{
+	(void)in;
+	refused((struct weir_session_options){ .preset = 9 }, "preset number 9");
+	refused((struct weir_session_options){ .batching = 8 }, "batching number 8");
+	refused((struct weir_session_options){ .admission = 7 }, "admission number 7");
+	refused((struct weir_session_options){ .mr = 6 }, "memory number 6");
+	refused((struct weir_session_options){ .chain_max = 33 }, "33");
+	refused((struct weir_session_options){ .fragment_bytes = 4095 }, "4095");
+}
+
+static int start(void **in)
+{
+	(void)in;
+	donor_start(&donor, "16777216", NULL);
+	return 0;
+}
+
+static int stop(void **in)
+{
+	(void)in;
+	donor_stop(&donor);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(single_posts_each_by_itself),
+		cmocka_unit_test(doorbell_merges_nothing),
+		cmocka_unit_test(all_ways_carry_the_same_bytes),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
