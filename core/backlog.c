@@ -14,6 +14,7 @@ void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
 	weir_list_init(&b->behind);
 	weir_list_init(&b->ready);
 	weir_list_init(&b->messages);
+	weir_list_init(&b->astray);
 	weir_list_init(&b->done);
 	weir_list_init(&b->deadlines);
 	b->epoch = 0;
@@ -46,6 +47,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 	req->status = 0;
 	req->posted = 0;
 	req->wrs = 0;
+	req->astray = 0;
 	req->sent = req->again = req->lost = req->alone = false;
 	weir_list_init(&req->link);
 	weir_deadline_add(&b->deadlines, req);
@@ -83,23 +85,38 @@ static void finish(struct weir_backlog *b, struct weir_req *req)
 	weir_list_add_tail(&b->done, &req->link);
 }
 
+/* In flight it is in no list, or among those astray. */
+static void stop_posting(struct weir_req *req)
+{
+	if (req->state == WEIR_REQ_FLIGHT)
+		return;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
 void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status)
 {
 	if (!req->status)
 		req->status = status;
-	if (!req->wrs) {
+	if (!req->wrs && !req->astray) {
 		finish(b, req);
 		return;
 	}
-	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	stop_posting(req);
 }
 
 void weir_backlog_repeat(struct weir_req *req)
 {
 	req->again = true;
-	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
+	stop_posting(req);
+}
+
+void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
+{
+	req->astray |= 1u << channel;
+	stop_posting(req);
+	if (weir_list_is_empty(&req->link))
+		weir_list_add_tail(&b->astray, &req->link);
 }
 
 static void rewind_req(struct weir_backlog *b, struct weir_req *req)
@@ -113,12 +130,30 @@ static void rewind_req(struct weir_backlog *b, struct weir_req *req)
 
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)
 {
-	if (req->wrs || req->state != WEIR_REQ_FLIGHT)
+	if (req->wrs || req->astray || req->state != WEIR_REQ_FLIGHT)
 		return;
 	if (req->again && !req->status)
 		rewind_req(b, req);
 	else
 		finish(b, req);
+}
+
+void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repeat)
+{
+	struct weir_list *at, *next;
+
+	for (at = b->astray.next; at != &b->astray; at = next) {
+		struct weir_req *req = weir_list_entry(at, struct weir_req, link);
+
+		next = at->next;
+		req->astray &= ~(1u << channel);
+		if (!may_repeat && !req->status)
+			req->status = -ECONNRESET;
+		if (req->astray)
+			continue;
+		weir_list_del(&req->link);
+		weir_backlog_settle(b, req);
+	}
 }
 
 void weir_backlog_pass_barriers(struct weir_backlog *b)

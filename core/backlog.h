@@ -16,6 +16,7 @@
  * @behind: barriers that have not passed, and what was submitted after them, in order
  * @ready: with parts to be posted, in order
  * @messages: the same for messages
+ * @astray: with something that was lost and may still arrive
  * @done: to be handed back, in order
  * @deadlines: all that have one, by it
  * @epoch: of the requests that are past the barriers
@@ -27,6 +28,7 @@ struct weir_backlog {
 	struct weir_list behind;
 	struct weir_list ready;
 	struct weir_list messages;
+	struct weir_list astray;
 	struct weir_list done;
 	struct weir_list deadlines;
 	uint64_t epoch;
@@ -54,7 +56,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req);
  * @req: any that is not done
  * @status: why; an earlier reason stays
  *
- * Nothing more of it is posted, and it is done as soon as none of its WRs is in flight.
+ * Nothing more of it is posted, and it is done as soon as none of its WRs is in flight, or astray.
  */
 void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
 
@@ -62,7 +64,7 @@ void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
  * weir_backlog_repeat() - what was posted of a request is to be posted again
  * @req: one that is safe to repeat
  *
- * Nothing more of it is posted until none of its WRs is in flight; then it is ready,
+ * Nothing more of it is posted until none of its WRs is in flight, or astray; then it is ready,
  * before all others, from its beginning.
  */
 void weir_backlog_repeat(struct weir_req *req);
@@ -73,6 +75,23 @@ void weir_backlog_repeat(struct weir_req *req);
  * @req: @req->wrs says how many still are
  */
 void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req);
+
+/**
+ * weir_backlog_stray() - something of a request was lost on a channel, and may still arrive
+ * @b: the backlog
+ * @req: one with a WR that failed. Nothing more of it is posted; weir_backlog_end() or
+ *	weir_backlog_repeat() says what becomes of it
+ * @channel: which
+ */
+void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel);
+
+/**
+ * weir_backlog_found() - nothing that was sent on a channel can arrive any more
+ * @b: the backlog
+ * @channel: which
+ * @may_repeat: whether what went astray there may be posted again; else it ends
+ */
+void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repeat);
 
 /**
  * weir_backlog_pass_barriers() - end the barriers with nothing before them

@@ -18,16 +18,29 @@ int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth)
 		return -EBUSY;
 	c->channel[number].depth = depth;
 	c->up |= 1u << number;
+	c->broken &= ~(1u << number);
 	c->failed &= ~(1u << number);
 	return 0;
 }
 
-void weir_channels_down(struct weir_channels *c, uint16_t number)
+static void set_unusable(struct weir_channels *c, uint16_t number, bool is_broken)
 {
 	if (weir_bug(number >= WEIR_CHANNEL_MAX))
 		return;
 	c->up &= ~(1u << number);
+	c->broken &= ~(1u << number);
+	c->broken |= (uint32_t)is_broken << number;
 	c->failed &= ~(1u << number);
+}
+
+void weir_channels_broken(struct weir_channels *c, uint16_t number)
+{
+	set_unusable(c, number, true);
+}
+
+void weir_channels_down(struct weir_channels *c, uint16_t number)
+{
+	set_unusable(c, number, false);
 }
 
 void weir_channels_fail(struct weir_channels *c, uint16_t number)
@@ -35,6 +48,7 @@ void weir_channels_fail(struct weir_channels *c, uint16_t number)
 	if (!weir_channels_is_up(c, number))
 		return;
 	c->up &= ~(1u << number);
+	c->broken |= 1u << number;
 	c->failed |= 1u << number;
 }
 

@@ -26,11 +26,13 @@ struct weir_channel {
  * struct weir_channels - all of a session
  * @channel: by number
  * @up: bit n: channel n may be posted to
+ * @broken: bit n: channel n may come up again
  * @failed: bit n: the host has yet to hear that channel n is used no longer
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
 	uint32_t up;
+	uint32_t broken;
 	uint32_t failed;
 };
 
@@ -52,14 +54,21 @@ void weir_channels_init(struct weir_channels *c);
 int weir_channels_up(struct weir_channels *c, uint16_t number, uint32_t depth);
 
 /**
- * weir_channels_down() - one is gone, and the host knows
+ * weir_channels_broken() - one must not be used until it comes up again, and the host knows
+ * @c: the channels
+ * @number: which
+ */
+void weir_channels_broken(struct weir_channels *c, uint16_t number);
+
+/**
+ * weir_channels_down() - one is gone for good, and the host knows
  * @c: the channels
  * @number: which
  */
 void weir_channels_down(struct weir_channels *c, uint16_t number);
 
 /**
- * weir_channels_fail() - one must not be used any longer, and the host is to hear of it
+ * weir_channels_fail() - one is broken, and the host is to hear of it
  * @c: the channels
  * @number: which; nothing happens when it is down already
  */
@@ -77,6 +86,18 @@ uint16_t weir_channels_pop_failed(struct weir_channels *c);
 static inline bool weir_channels_is_up(const struct weir_channels *c, uint16_t number)
 {
 	return c->up >> number & 1;
+}
+
+/* Whether one has failed and may come up again. */
+static inline bool weir_channels_is_broken(const struct weir_channels *c, uint16_t number)
+{
+	return c->broken >> number & 1;
+}
+
+/* Whether there is, or may be again, anywhere to post. */
+static inline bool weir_channels_any_left(const struct weir_channels *c)
+{
+	return c->up | c->broken;
 }
 
 /**

@@ -49,12 +49,22 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
 
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
 {
-	return weir_channels_up(&e->channels, channel, depth);
+	int rc = weir_channels_up(&e->channels, channel, depth);
+
+	if (!rc)
+		weir_backlog_found(&e->backlog, channel, true);
+	return rc;
+}
+
+void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel)
+{
+	weir_channels_broken(&e->channels, channel);
 }
 
 void weir_engine_channel_down(struct weir_engine *e, uint16_t channel)
 {
 	weir_channels_down(&e->channels, channel);
+	weir_backlog_found(&e->backlog, channel, false);
 }
 
 static bool req_has_channel(const struct weir_engine *e, const struct weir_req *req)
@@ -63,7 +73,7 @@ static bool req_has_channel(const struct weir_engine *e, const struct weir_req *
 		return true;
 	if (req->op == WEIR_OP_SEND)
 		return weir_channels_is_up(&e->channels, 0);
-	return e->channels.up;
+	return weir_channels_any_left(&e->channels);
 }
 
 int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
@@ -81,27 +91,41 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 	return 0;
 }
 
-/*
- * Whether @req may be innocent of the error that its WR, shared with others, met, and is safe
- * to post again. A refused write is: what was refused comes to nothing later. One with a
- * local fault is not: the packets before the fault are on their way, and could overwrite what
- * is written after the second attempt.
- */
-static bool is_suspect(const struct weir_req *req, int status)
+static bool may_repeat(const struct weir_req *req)
 {
-	return status == -EACCES || (status == -EFAULT && req->op == WEIR_OP_READ);
+	return req->retries && (req->op == WEIR_OP_READ ||
+				(req->op == WEIR_OP_WRITE && req->exclusive));
 }
 
 /*
- * One of @req's WRs failed. What was never posted is safe to post elsewhere, and so is
- * a read. A message is not moved: it has the one channel, which is the one that failed.
+ * Whether @req may be innocent of the error that its WR, shared with others, met. When the WR was
+ * refused, or its local memory was not as registered, one of them was the reason.
  */
-static void req_fail(struct weir_engine *e, struct weir_req *req, int status, bool shared)
+static bool is_suspect(int status)
+{
+	return status == -EACCES || status == -EFAULT;
+}
+
+/* What was refused comes to nothing later; of all else something may be under way still. */
+static bool may_be_astray(const struct weir_req *req, int status)
+{
+	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
+}
+
+/*
+ * One of @req's WRs failed on @channel. What was never posted is safe to post elsewhere, and so
+ * is a read; a change may still arrive, and is waited for. A message is not moved: it has
+ * the one channel, which is the one that failed.
+ */
+static void req_fail(struct weir_engine *e, struct weir_req *req, uint16_t channel, int status,
+		     bool shared)
 {
 	bool unsent = status == -ENOTCONN && req->op != WEIR_OP_SEND;
-	bool lost = status == -ECONNRESET && req->op == WEIR_OP_READ && req->retries;
-	bool suspect = shared && is_suspect(req, status);
+	bool lost = status == -ECONNRESET && may_repeat(req);
+	bool suspect = shared && is_suspect(status);
 
+	if (weir_channels_is_broken(&e->channels, channel) && may_be_astray(req, status))
+		weir_backlog_stray(&e->backlog, req, channel);
 	if (unsent || lost || suspect) {
 		weir_trace_note(e->trace, e->window->now_ns,
 				&(struct weir_trace_record){ .what = WEIR_TRACE_REPEAT,
@@ -115,12 +139,13 @@ static void req_fail(struct weir_engine *e, struct weir_req *req, int status, bo
 	}
 }
 
-static void req_completed(struct weir_engine *e, struct weir_req *req, int status, bool shared)
+static void req_completed(struct weir_engine *e, struct weir_req *req, uint16_t channel, int status,
+			  bool shared)
 {
 	req->wrs--;
 	req->sent |= status != -ENOTCONN;
 	if (status)
-		req_fail(e, req, status, shared);
+		req_fail(e, req, channel, status, shared);
 	weir_backlog_settle(&e->backlog, req);
 }
 
@@ -165,7 +190,7 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	weir_window_give(e->window, wr->length);
 	for (; req; req = next) {
 		next = req->beside;
-		req_completed(e, req, wc->status, shared);
+		req_completed(e, req, wr->channel, wc->status, shared);
 	}
 }
 
@@ -216,7 +241,7 @@ static void strand(struct weir_engine *e)
 		any = false;
 		if (!weir_channels_is_up(&e->channels, 0))
 			any |= weir_backlog_strand(&e->backlog, &e->backlog.messages);
-		if (!e->channels.up)
+		if (!weir_channels_any_left(&e->channels))
 			any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);
 	} while (any);
 }

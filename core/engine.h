@@ -17,12 +17,16 @@
  *
  * Errors (promise 3): a request that was cut is done when none of its WRs is in flight,
  * with the first error that any of them met. Of a merged WR each request ends for itself:
- * when the peer refused the WR, each is posted again alone, so that only those refused alone
- * fail; so are reads whose local memory was not as registered. Of writes, some may have gone
- * out before that was seen, and may still arrive: they all end with that error. When a channel fails, reads that were
- * posted there are posted on another while retries are left; writes, atomics and messages
- * end with -ECONNRESET, outcome unknown. What was not posted yet takes another channel;
- * with none left it ends with -ENOTCONN.
+ * when the WR was refused, or its local memory was not as registered, each is posted again
+ * alone, so that only the guilty one fails.
+ *
+ * A channel that has failed is broken: it may come up again, when its host knows that nothing
+ * sent on it before can arrive any more, or go down for good. Reads that were posted there are
+ * posted on another, while retries are left. Writes and atomics are astray until then, and hold
+ * what conflicts with them. When the channel comes up, exclusive writes with retries left are
+ * posted again; all other changes end with -ECONNRESET, outcome unknown, as do messages at once.
+ * What was not posted yet takes another channel or waits for one; with none left it ends with
+ * -ENOTCONN.
  *
  * Who serialises: the host, with one lock over all engines that share a window. All
  * functions here may be called in any context and never sleep.
@@ -48,7 +52,7 @@ enum weir_action_type {
 	WEIR_ACTION_WAKE, /* the window has room again: pull @engine's actions too */
 	WEIR_ACTION_FAIL, /* move @channel's QP to the error state: something posted there
 			   * failed, or passed its deadline and only a flush gives its memory
-			   * back. Nothing is posted there until weir_engine_channel_up() */
+			   * back. It is broken now: the host brings it up again, or down */
 };
 
 struct weir_action {
@@ -150,10 +154,23 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth);
 
 /**
+ * weir_engine_channel_broken() - a channel cannot be posted to for now
+ * @e: the engine
+ * @channel: its number
+ *
+ * For what the host finds out by itself; after a WEIR_ACTION_FAIL it says nothing new.
+ * The host still owes the completion of each WR that it was given for this channel, which a
+ * flush of the QP brings, and later a weir_engine_channel_up() or weir_engine_channel_down().
+ */
+void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel);
+
+/**
  * weir_engine_channel_down() - a channel cannot be posted to any more
  * @e: the engine
  * @channel: its number
  *
+ * Changes that went astray there end; so its host must know that they cannot arrive any
+ * more, or give up all channels.
  * The host still owes the completion of each WR that it was given for this channel,
  * which a flush of the QP brings.
  */
@@ -169,7 +186,7 @@ void weir_engine_channel_down(struct weir_engine *e, uint16_t channel);
  *	-EINVAL    it makes no sense: see weir_req_check();
  *	-EMSGSIZE  a message longer than a fragment;
  *	-ETIMEDOUT its deadline has passed;
- *	-ENOTCONN  no channel is up (for a message: channel 0): submit again when one is.
+ *	-ENOTCONN  no channel is up or broken (for a message: channel 0 is not up).
  */
 int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns);
 

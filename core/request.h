@@ -34,7 +34,7 @@ enum weir_req_state {
 	WEIR_REQ_BEHIND, /* waits for a barrier before it, or is one */
 	WEIR_REQ_HELD, /* waits for requests that it conflicts with */
 	WEIR_REQ_READY, /* has parts to be posted */
-	WEIR_REQ_FLIGHT, /* waits for completions only */
+	WEIR_REQ_FLIGHT, /* waits for completions, or for what went astray, only */
 	WEIR_REQ_DONE, /* waits to be handed back, or has been */
 };
 
@@ -48,8 +48,9 @@ struct weir_sge {
 /**
  * struct weir_req - one request as submitted
  * @op: what to do
- * @retries: how often a request that is safe to repeat (a read) may be posted again after a
- *	channel failed
+ * @retries: how often a request that is safe to repeat may be posted again after a channel
+ *	failed: a read, or an @exclusive write
+ * @exclusive: nobody else changes the range, so that writing the same once more does no harm
  * @nr_sge: entries used in @sge, at most WEIR_SGE_MAX
  * @rkey: remote key of the region
  * @remote: remote virtual address; the order promise goes by it
@@ -63,11 +64,12 @@ struct weir_sge {
  * The members below @sge are the engine's:
  *
  * @order: its remote range among those not done
- * @link: in at most one queue: behind a barrier, ready, done
+ * @link: in at most one queue: behind a barrier, ready, astray, done
  * @deadline_link: among those with a deadline
  * @epoch: how many barriers were submitted before it
  * @posted: bytes given to WRs
  * @wrs: WRs in flight
+ * @astray: bit n: what it sent on channel n is lost, and may still arrive
  * @state: an enum weir_req_state
  * @sent: something of it reached a channel, so that it may have taken effect
  * @again: to be posted again from its beginning when @wrs is 0
@@ -79,6 +81,7 @@ struct weir_sge {
 struct weir_req {
 	enum weir_op op;
 	uint8_t retries;
+	bool exclusive;
 	uint8_t nr_sge;
 	uint32_t rkey;
 	uint64_t remote;
@@ -95,6 +98,7 @@ struct weir_req {
 	uint64_t epoch;
 	uint64_t posted;
 	uint32_t wrs;
+	uint32_t astray;
 	uint8_t state;
 	bool sent;
 	bool again;
@@ -134,12 +138,12 @@ struct weir_wr {
  * struct weir_wc - a work completion, with the verbs status translated
  * @wr: what completed
  * @status: 0, or
- *	-ECONNRESET it was posted, and flushed or failed by the transport. To be reported
- *	            when the channel can no longer reach the peer's memory;
+ *	-ECONNRESET it was posted, and flushed or failed by the transport: it may be under way
+ *	            still. To be reported when the device has let go of local memory;
  *	-ENOTCONN   it was never posted: the post failed at it or before it in its chain;
  *	-EACCES     the peer refused the access, and executes nothing more on this channel;
  *	-EFAULT     local memory was not as registered;
- *	-EIO        the rest.
+ *	-EIO        the rest: it may be under way still, too.
  */
 struct weir_wc {
 	struct weir_wr *wr;

@@ -75,7 +75,7 @@ static int request_check(const struct weir_donor *donor, const struct rdma_cm_id
 		return weir_fail(error, -EHOSTUNREACH, "this donor lends through device %s only",
 				 ibv_get_device_name(donor->device->device));
 	if (donor->nr_unproven >= WEIR_UNPROVEN_MAX)
-		return weir_fail(error, -ECONNREFUSED,
+		return weir_fail(error, -EAGAIN,
 				 "%u others have not proven their keys yet: try again",
 				 donor->nr_unproven);
 	if (tenant_find(donor, connect->key_id, tenant))

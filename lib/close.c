@@ -5,6 +5,7 @@
  */
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/mend.h"
 #include "lib/pump.h"
 #include "lib/session.h"
 #include "lib/thread.h"
@@ -64,7 +65,7 @@ static void forget_wrs(struct weir_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->nr_links; i++) {
-		rdma_destroy_qp(session->links[i].id);
+		weir_session_retire(session, (uint16_t)i);
 		weir_link_forget(&session->links[i]);
 	}
 	weir_pump_poll(session, weir_now_ns());
@@ -77,6 +78,7 @@ void weir_session_close(struct weir_session *session)
 	if (!session)
 		return;
 	weir_thread_stop(session);
+	weir_mend_stop(session);
 	deadline_ns = weir_now_ns() + CLOSE_GRACE_NS;
 	weir_session_lock(session);
 	weir_calls_down(session, -ECANCELED);

@@ -26,6 +26,7 @@
 #include "lib/yield.h"
 
 #define CLIENTS_DEFAULT 64
+#define ABSENCE_MS_DEFAULT 30000
 #define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
 #define LOOK_NS 20000 /* awake, it asks poll(2) this often */
 
@@ -169,7 +170,7 @@ static int timeout_ms(struct weir_donor *donor)
 
 	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
 		gate = gate_at(link);
-		if (!gate->peer && gate->deadline_ns < deadline_ns)
+		if ((!gate->peer || gate->is_broken) && gate->deadline_ns < deadline_ns)
 			deadline_ns = gate->deadline_ns;
 	}
 	pthread_mutex_lock(&donor->lock);
@@ -292,6 +293,8 @@ static int options_take(struct weir_donor *donor, const struct weir_donor_option
 		o->quota_bytes = o->memory_bytes;
 	if (!o->clients_max)
 		o->clients_max = CLIENTS_DEFAULT;
+	if (!o->absence_ms)
+		o->absence_ms = ABSENCE_MS_DEFAULT;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
 	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
 	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));

@@ -36,6 +36,7 @@ static const struct {
 	{ -EPERM, "not permitted" },
 	{ -EPROTO, "the peer broke the protocol" },
 	{ -EPROTONOSUPPORT, "the peer speaks another version" },
+	{ -ESTALE, "the donor does not know the session any more" },
 	{ -ETIMEDOUT, "timed out" },
 };
 

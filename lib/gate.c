@@ -27,6 +27,21 @@ void weir_gate_kill(struct weir_gate *gate, const char *why)
 		       why);
 }
 
+void weir_gate_break(struct weir_gate *gate, const char *why)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (gate->is_dead || gate->is_broken)
+		return;
+	gate->is_broken = true;
+	gate->deadline_ns = weir_now_ns() + gate->donor->options.absence_ms * WEIR_NS_PER_MS;
+	ibv_modify_qp(gate->id->qp, &attr, IBV_QP_STATE);
+	weir_peer_gate_broken(gate->peer, gate);
+	weir_donor_log(gate->donor, WEIR_LOG_WARNING, "broke peer=%llu client=%s channel=%u: %s",
+		       (unsigned long long)weir_peer_id(gate->peer), gate->name,
+		       gate->handshake.setup.channel, why);
+}
+
 /* Sends what is in the buffer; an honest client makes us send as often as it sends. */
 static void handshake_send(struct weir_gate *gate, unsigned int buffer, size_t length)
 {
@@ -66,11 +81,8 @@ static int peer_get(struct weir_gate *gate, struct weir_peer **peer, struct weir
 		return weir_peer_new(gate->donor, gate, peer, error);
 	*peer = weir_peer_find(gate->donor, hello->session_id, gate->tenant);
 	if (!*peer)
-		return weir_fail(error, -EPROTO, "there is no such session");
-	if ((*peer)->gates[hello->channel])
-		return weir_fail(error, -EPROTO, "channel %u is there already", hello->channel);
-	(*peer)->gates[hello->channel] = gate;
-	return 0;
+		return weir_fail(error, -ESTALE, "the donor knows no such session (any more)");
+	return weir_peer_attach(*peer, gate, error);
 }
 
 /* The client knows the key: only now may its QP reach memory. */
@@ -114,8 +126,11 @@ static void proven(struct weir_gate *gate, unsigned int buffer)
 	};
 	weir_handshake_welcome(&gate->handshake, &welcome, gate->buffers[buffer], &length);
 	handshake_send(gate, buffer, length);
-	if (gate->handshake.hello.session_id)
+	if (gate->handshake.hello.session_id) {
+		if (!gate->handshake.hello.channel)
+			weir_mail_go_on(peer, gate->id->qp);
 		return;
+	}
 	donor->joins++;
 	weir_donor_log(donor, WEIR_LOG_INFO, "joined peer=%llu client=%s tenant=%u",
 		       (unsigned long long)peer->id, peer->name, peer->tenant);
@@ -151,13 +166,22 @@ static bool is_immediate(const struct ibv_wc *wc, unsigned int work)
 	       wc->opcode != IBV_WC_RECV;
 }
 
+/* Networks fail; a message longer than its buffer, say, is the client's doing. */
+static void failed(struct weir_gate *gate, enum ibv_wc_status status)
+{
+	if (gate->peer && weir_wc_errno(status) == -ECONNRESET)
+		weir_gate_break(gate, ibv_wc_status_str(status));
+	else
+		weir_gate_kill(gate, ibv_wc_status_str(status));
+}
+
 static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 {
 	unsigned int buffer = wc->wr_id & ~WEIR_GATE_WORK_MASK;
 	unsigned int work = wc->wr_id & WEIR_GATE_WORK_MASK;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		weir_gate_kill(gate, ibv_wc_status_str(wc->status));
+		failed(gate, wc->status);
 		return;
 	}
 	if (is_immediate(wc, work)) {
@@ -182,6 +206,11 @@ static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 	}
 }
 
+static bool is_over(const struct weir_gate *gate)
+{
+	return gate->is_dead || gate->is_broken;
+}
+
 /* Takes completions, up to a bound. Return: how many. */
 static unsigned int drain(struct weir_gate *gate)
 {
@@ -191,13 +220,13 @@ static unsigned int drain(struct weir_gate *gate)
 
 	do {
 		got = ibv_poll_cq(gate->cq, POLL_MAX, wcs);
-		for (i = 0; i < got && !gate->is_dead; i++)
+		for (i = 0; i < got && !is_over(gate); i++)
 			completed(gate, &wcs[i]);
 		if (got < 0)
 			weir_gate_kill(gate, "its CQ failed");
 		else
 			total += (unsigned int)got;
-	} while (got == POLL_MAX && total < COMPLETIONS_MAX && !gate->is_dead);
+	} while (got == POLL_MAX && total < COMPLETIONS_MAX && !is_over(gate));
 	return total;
 }
 
@@ -222,34 +251,50 @@ void weir_gate_turn(struct weir_gate *gate, uint64_t now_ns)
 {
 	enum weir_poll_verdict verdict = look(gate, WEIR_POLL_AGAIN, now_ns);
 
-	if (verdict == WEIR_POLL_ARM && !gate->is_dead)
+	if (verdict == WEIR_POLL_ARM && !is_over(gate))
 		verdict = look(gate, verdict, now_ns);
-	if (verdict == WEIR_POLL_SLEEP || gate->is_dead)
+	if (verdict == WEIR_POLL_SLEEP || is_over(gate))
 		fall_asleep(gate);
 }
 
 void weir_gate_event(struct weir_gate *gate, uint64_t now_ns)
 {
 	ibv_ack_cq_events(gate->cq, 1);
-	if (gate->is_dead || !weir_list_is_empty(&gate->awake_link))
+	if (is_over(gate) || !weir_list_is_empty(&gate->awake_link))
 		return;
 	weir_poll_woken(&gate->poll, now_ns);
 	weir_list_add_tail(&gate->donor->awake, &gate->awake_link);
 }
 
+void weir_gate_retire(struct weir_gate *gate)
+{
+	ibv_destroy_qp(gate->id->qp);
+	gate->id->qp = NULL;
+	weir_gate_kill(gate, "replaced");
+}
+
+void weir_gate_drain(struct weir_gate *gate)
+{
+	while (!is_over(gate) && drain(gate))
+		;
+}
+
 void weir_gate_disconnected(struct weir_gate *gate)
 {
-	while (!gate->is_dead && drain(gate))
-		;
+	weir_gate_drain(gate);
 	weir_gate_kill(gate, "disconnected");
 }
 
 void weir_gate_expire(struct weir_gate *gate)
 {
-	if (gate->peer || gate->is_dead || weir_now_ns() < gate->deadline_ns)
+	if (gate->is_dead || weir_now_ns() < gate->deadline_ns)
 		return;
-	gate->donor->rejects++;
-	weir_gate_kill(gate, "no proof in time");
+	if (gate->is_broken) {
+		weir_gate_kill(gate, "its client did not come back");
+	} else if (!gate->peer) {
+		gate->donor->rejects++;
+		weir_gate_kill(gate, "no proof in time");
+	}
 }
 
 void weir_gate_destroy(struct weir_gate *gate)

@@ -5,6 +5,9 @@
  * Until the client has proven the tenant's key it gets nothing but this: a QP without any right
  * to remote access, two small receive buffers and WEIR_HANDSHAKE_NS. Then it becomes a channel of a
  * peer, a new one or that of its session.
+ *
+ * A channel that breaks without a word from the connection manager is kept, its QP in the error
+ * state: its client may come back on a new connection, which takes its place, or leave after all.
  */
 #ifndef WEIR_LIB_GATE_H
 #define WEIR_LIB_GATE_H
@@ -34,7 +37,9 @@ enum weir_gate_work {
  * @name: the client's address
  * @peer: whom it belongs to; NULL: unproven
  * @mr: over @buffers, for the handshake; one more buffer for what is sent than is received
+ * @deadline_ns: when it ends, while it is unproven or broken
  * @is_refused: it ends when the refusal is sent
+ * @is_broken: its QP has failed and its client may come back
  * @is_dead: it ends at the end of this turn: weir_gate_reap()
  * @awake_link: among the donor's awake gates, or in no list: then @cq is armed
  * @poll: when it falls asleep
@@ -50,7 +55,7 @@ struct weir_gate {
 	struct weir_handshake handshake;
 	unsigned int tenant;
 	uint64_t deadline_ns;
-	bool is_refused, is_dead;
+	bool is_refused, is_broken, is_dead;
 	struct weir_list awake_link;
 	struct weir_poll poll;
 	uint8_t buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
@@ -74,7 +79,20 @@ void weir_gate_turn(struct weir_gate *gate, uint64_t now_ns);
 /* The peer has disconnected, or is to be: takes what it sent before, then ends. */
 void weir_gate_disconnected(struct weir_gate *gate);
 
-/* Ends it, if it is unproven and its time is up. */
+/**
+ * weir_gate_break() - its QP has failed, or is to be replaced
+ *
+ * Takes no more part in anything until it is replaced, or its client leaves or stays away too long.
+ */
+void weir_gate_break(struct weir_gate *gate, const char *why);
+
+/* Destroys the QP of a broken one at once, and the rest at the end of this turn. */
+void weir_gate_retire(struct weir_gate *gate);
+
+/* Takes all that the client sent on it before now. */
+void weir_gate_drain(struct weir_gate *gate);
+
+/* Ends it, if it is unproven or broken and its time is up. */
 void weir_gate_expire(struct weir_gate *gate);
 
 /* To be ended at the end of this turn. */

@@ -238,10 +238,11 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 				 refusal->head.version, WIRE_VERSION);
 	switch (refusal->status) {
 	case EKEYREJECTED:
-	case ECONNREFUSED:
+	case EAGAIN:
 	case EDQUOT:
 	case EHOSTUNREACH:
 	case ENOMEM:
+	case ESTALE:
 	case ETIMEDOUT:
 		return weir_fail(error, -(int)refusal->status, "the donor refused: %s",
 				 refusal->text);

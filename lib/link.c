@@ -203,11 +203,23 @@ void weir_link_forget(struct weir_link *link)
 		retire(link, -ECONNRESET, 0);
 }
 
-bool weir_link_settle(struct weir_link *link)
+/* What came in before the end, but finds no room, is not to be lost with the QP. */
+static bool is_flushed(const struct weir_link *link)
 {
-	if (link->state != WEIR_LINK_FAILING || link->in_flight)
-		return false;
-	link->state = WEIR_LINK_DOWN;
-	weir_engine_channel_down(&link->session->engine, link->number);
-	return true;
+	return !link->in_flight && (link->number || weir_messages_have_room(link->session));
+}
+
+bool weir_link_settle(struct weir_link *link, bool may_mend)
+{
+	enum weir_link_state before = link->state;
+
+	if (link->state == WEIR_LINK_FAILING && is_flushed(link)) {
+		link->state = WEIR_LINK_BROKEN;
+		weir_engine_channel_broken(&link->session->engine, link->number);
+	}
+	if (link->state == WEIR_LINK_BROKEN && !may_mend) {
+		link->state = WEIR_LINK_DOWN;
+		weir_engine_channel_down(&link->session->engine, link->number);
+	}
+	return link->state != before;
 }

@@ -8,7 +8,8 @@
  * any there, and ends the link. Then one more WR is posted, for the flush to reach: it drains them.
  *
  * It begins as CLOSED, is UP once both ends have proven the key, FAILING when it has shown
- * an error and what it had in flight is being flushed, and DOWN when the flush is over.
+ * an error and what it had in flight is being flushed. When the flush is over it is BROKEN as
+ * long as it may come up again (mend.h), and DOWN for good otherwise.
  *
  * All functions: with nic->lock held.
  */
@@ -32,6 +33,7 @@ enum weir_link_state {
 	WEIR_LINK_CLOSED,
 	WEIR_LINK_UP,
 	WEIR_LINK_FAILING,
+	WEIR_LINK_BROKEN,
 	WEIR_LINK_DOWN,
 };
 
@@ -74,7 +76,12 @@ void weir_link_fail(struct weir_link *link);
 /* The QP is destroyed: gives all in flight back to the engine, outcome unknown. */
 void weir_link_forget(struct weir_link *link);
 
-/* After a poll: a FAILING link with nothing left in flight is DOWN. Return: whether it became so. */
-bool weir_link_settle(struct weir_link *link);
+/**
+ * weir_link_settle() - after a poll: has its flush ended?
+ * @may_mend: whether a broken one may come up again
+ *
+ * Return: whether its state has changed.
+ */
+bool weir_link_settle(struct weir_link *link, bool may_mend);
 
 #endif

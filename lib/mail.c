@@ -28,6 +28,7 @@ struct parcel {
 struct weir_call {
 	struct weir_peer *peer;
 	uint64_t tag;
+	unsigned int epoch;
 };
 
 static char *buffer_at(const struct weir_peer *peer, unsigned int buffer)
@@ -43,7 +44,7 @@ static void buffers_free(struct weir_peer *peer)
 	munmap(peer->buffers, BUFFERS_BYTES);
 }
 
-static int recv_post(struct weir_peer *peer, unsigned int buffer)
+static int recv_post(struct weir_peer *peer, struct ibv_qp *qp, unsigned int buffer)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)buffer_at(peer, buffer),
@@ -57,13 +58,23 @@ static int recv_post(struct weir_peer *peer, unsigned int buffer)
 	};
 	struct ibv_recv_wr *bad;
 
-	return -ibv_post_recv(peer->qp, &wr, &bad);
+	return -ibv_post_recv(qp, &wr, &bad);
+}
+
+static int recvs_post(struct weir_peer *peer, struct ibv_qp *qp, struct weir_error *error)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < WEIR_PEER_RECVS; i++)
+		ret = recv_post(peer, qp, i);
+	return ret ? weir_fail(error, -ENOMEM, "cannot post receive buffers: %s", strerror(-ret)) :
+		     0;
 }
 
 int weir_mail_init(struct weir_peer *peer, struct ibv_pd *pd, uint16_t credits,
 		   struct weir_error *error)
 {
-	unsigned int i;
 	int ret;
 
 	weir_list_init(&peer->queue);
@@ -79,14 +90,16 @@ int weir_mail_init(struct weir_peer *peer, struct ibv_pd *pd, uint16_t credits,
 	peer->mr = ibv_reg_mr(pd, peer->buffers, BUFFERS_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	if (!peer->mr)
 		ret = weir_fail_memlock(error, "buffers for messages", BUFFERS_BYTES, -errno);
-	for (i = 0; !ret && i < WEIR_PEER_RECVS; i++) {
-		ret = recv_post(peer, i);
-		if (ret)
-			weir_fail(error, ret, "cannot post receive buffers: %s", strerror(-ret));
-	}
+	if (!ret)
+		ret = recvs_post(peer, peer->qp, error);
 	if (ret)
 		buffers_free(peer);
 	return ret;
+}
+
+static bool is_reply(const struct wire_head *head)
+{
+	return head->kind == WIRE_REPLY || head->kind == WIRE_CONTROL_REPLY;
 }
 
 void weir_mail_fini(struct weir_peer *peer)
@@ -107,11 +120,6 @@ static void peer_break(struct weir_peer *peer)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	ibv_modify_qp(peer->qp, &attr, IBV_QP_STATE);
-}
-
-static bool is_reply(const struct wire_head *head)
-{
-	return head->kind == WIRE_REPLY || head->kind == WIRE_CONTROL_REPLY;
 }
 
 /* Takes a credit and a buffer, both of which are there, and posts. @peer->lock is held. */
@@ -168,6 +176,69 @@ static void queue_pump(struct weir_peer *peer)
 		message_post(peer, &credit, NULL);
 }
 
+/* @peer->lock is held. A message of the application has no answer that would be missed. */
+static bool has_lost_messages(const struct weir_peer *peer)
+{
+	struct wire_head head;
+	unsigned int send;
+
+	for (send = 0; send < WEIR_PEER_SENDS; send++) {
+		memcpy(&head, buffer_at(peer, WEIR_PEER_RECVS + send), sizeof(head));
+		if (!(peer->sends & 1u << send) && head.kind == WIRE_ONEWAY)
+			return true;
+	}
+	return false;
+}
+
+static void drop_answers(struct weir_peer *peer)
+{
+	struct weir_list *link, *next;
+	struct parcel *parcel;
+
+	for (link = peer->queue.next; link != &peer->queue; link = next) {
+		next = link->next;
+		parcel = weir_list_entry(link, struct parcel, link);
+		if (!is_reply(&parcel->head))
+			continue;
+		weir_list_del(link);
+		free(parcel);
+	}
+	peer->nr_calls = 0;
+	peer->epoch++;
+}
+
+int weir_mail_resume(struct weir_peer *peer, struct ibv_qp *qp, uint16_t credits,
+		     struct weir_error *error)
+{
+	struct wire_credit credit;
+	int ret;
+
+	ret = wire_credit_init(&credit, WEIR_PEER_RECVS, credits);
+	if (ret)
+		return weir_fail(error, ret, "%u credits are too few", credits);
+	pthread_mutex_lock(&peer->lock);
+	if (has_lost_messages(peer))
+		ret = weir_fail(error, -ESTALE,
+				"messages to this client were under way when its connection broke");
+	if (!ret)
+		ret = recvs_post(peer, qp, error);
+	if (!ret) {
+		drop_answers(peer);
+		peer->credit = credit;
+		peer->sends = (1u << WEIR_PEER_SENDS) - 1;
+	}
+	pthread_mutex_unlock(&peer->lock);
+	return ret;
+}
+
+void weir_mail_go_on(struct weir_peer *peer, struct ibv_qp *qp)
+{
+	pthread_mutex_lock(&peer->lock);
+	peer->qp = qp;
+	queue_pump(peer);
+	pthread_mutex_unlock(&peer->lock);
+}
+
 static int queue_add(struct weir_peer *peer, const struct wire_head *head, const void *body)
 {
 	struct parcel *parcel;
@@ -192,9 +263,9 @@ static int queue_add(struct weir_peer *peer, const struct wire_head *head, const
 /* @peer->lock is held. */
 static int message_send(struct weir_peer *peer, const struct wire_head *head, const void *body)
 {
-	if (!peer->qp)
+	if (peer->is_gone || (!peer->qp && is_reply(head)))
 		return -ENOTCONN;
-	if (!weir_list_is_empty(&peer->queue) || !has_room(peer))
+	if (!peer->qp || !weir_list_is_empty(&peer->queue) || !has_room(peer))
 		return queue_add(peer, head, body);
 	message_post(peer, head, body);
 	return 0;
@@ -225,11 +296,12 @@ int weir_reply(struct weir_call *call, const void *data, size_t length)
 		.tag = call->tag,
 		.length = fits ? length : 0,
 	};
+	unsigned int epoch = call->epoch;
 	int ret;
 
 	free(call);
 	pthread_mutex_lock(&peer->lock);
-	ret = message_send(peer, &head, data);
+	ret = epoch == peer->epoch ? message_send(peer, &head, data) : -ENOTCONN;
 	weir_peer_put(peer);
 	return !ret && !fits ? -EMSGSIZE : ret;
 }
@@ -256,7 +328,7 @@ static int call_begin(struct weir_peer *peer, const struct wire_head *head, stru
 		call = malloc(sizeof(*call));
 		if (!call)
 			return -ENOMEM;
-		*call = (struct weir_call){ .peer = peer, .tag = head->tag };
+		*call = (struct weir_call){ .peer = peer, .tag = head->tag, .epoch = peer->epoch };
 	}
 	pthread_mutex_lock(&peer->lock);
 	if (peer->nr_calls >= WIRE_CALLS_MAX) {
@@ -319,7 +391,7 @@ int weir_mail_received(struct weir_peer *peer, unsigned int buffer, uint32_t len
 	ret = wire_control_decode(copy, length, &head, &body);
 	if (ret)
 		return ret;
-	ret = recv_post(peer, buffer);
+	ret = recv_post(peer, peer->qp, buffer);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&peer->lock);

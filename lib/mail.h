@@ -15,6 +15,7 @@
 #define WEIR_PEER_QUEUE_MAX 256 /* messages of the application that wait for room */
 
 struct ibv_pd;
+struct ibv_qp;
 struct weir_peer;
 
 /**
@@ -26,6 +27,23 @@ struct weir_peer;
  */
 int weir_mail_init(struct weir_peer *peer, struct ibv_pd *pd, uint16_t credits,
 		   struct weir_error *error);
+
+/**
+ * weir_mail_resume() - a client is coming back on a new channel 0
+ * @qp: the new one's. The old one is in the error state and all that came on it is received
+ * @credits: what the client's new HELLO grants
+ *
+ * Messages of the application that were not sent yet will go out; answers to what was called before
+ * are dropped, for the client has given those calls up. Owes a weir_mail_go_on().
+ *
+ * Return: 0; or, with nothing changed: -EPROTO too few credits; -ENOMEM; -ESTALE messages of the
+ *	application were on the old channel, and whether they arrived is not known.
+ */
+int weir_mail_resume(struct weir_peer *peer, struct ibv_qp *qp, uint16_t credits,
+		     struct weir_error *error);
+
+/* The client has its WELCOME on the new channel: sends what waits. */
+void weir_mail_go_on(struct weir_peer *peer, struct ibv_qp *qp);
 
 /* The QP is destroyed. Drops what waits, and frees the buffers. */
 void weir_mail_fini(struct weir_peer *peer);

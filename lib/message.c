@@ -9,6 +9,7 @@
 #include "lib/deliver.h"
 #include "lib/error.h"
 #include "lib/memory.h"
+#include "lib/mend.h"
 #include "lib/message.h"
 #include "lib/pump.h"
 #include "lib/session.h"
@@ -88,7 +89,7 @@ struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *sess
 }
 
 /* Posts one receive buffer; its index, beyond those of the handshake, is the wr_id. */
-static int post_recv(struct weir_session *session, unsigned int index)
+static int post_recv(struct weir_session *session, struct ibv_qp *qp, unsigned int index)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)arena_of(session)->recvs[index],
@@ -99,16 +100,16 @@ static int post_recv(struct weir_session *session, unsigned int index)
 				  .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
-	return -ibv_post_recv(session->links[0].id->qp, &wr, &bad);
+	return -ibv_post_recv(qp, &wr, &bad);
 }
 
-int weir_messages_post(struct weir_session *session)
+int weir_messages_post(struct weir_session *session, struct ibv_qp *qp)
 {
 	unsigned int i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < WEIR_MESSAGE_RECVS; i++)
-		rc = post_recv(session, i);
+		rc = post_recv(session, qp, i);
 	return rc;
 }
 
@@ -129,9 +130,20 @@ static bool has_buffer(const struct weir_messages *m)
 	return !weir_list_is_empty(&m->free_outgoing);
 }
 
-static bool has_room(const struct weir_messages *m)
+static bool is_up(const struct weir_session *session)
 {
-	return weir_list_is_empty(&m->backlog) && has_buffer(m) && wire_credit_has_room(&m->credit);
+	return session->links[0].state == WEIR_LINK_UP;
+}
+
+static bool may_post(const struct weir_session *session)
+{
+	return is_up(session) && has_buffer(&session->messages) &&
+	       wire_credit_has_room(&session->messages.credit);
+}
+
+static bool has_room(const struct weir_session *session)
+{
+	return weir_list_is_empty(&session->messages.backlog) && may_post(session);
 }
 
 /*
@@ -182,19 +194,19 @@ void weir_messages_flush(struct weir_session *session)
 {
 	struct weir_messages *m = &session->messages;
 
-	while (!weir_list_is_empty(&m->backlog) && has_buffer(m) &&
-	       wire_credit_has_room(&m->credit)) {
+	while (!weir_list_is_empty(&m->backlog) && may_post(session)) {
 		struct weir_parcel *parcel =
 			weir_list_entry(m->backlog.next, struct weir_parcel, link);
 
+		if (post(session, parcel->head, parcel->body))
+			break; /* channel 0 has failed: it waits for the next */
 		weir_list_del(&parcel->link);
 		m->backlog_count--;
-		post(session, parcel->head, parcel->body); /* fails only if channel 0 did */
 		free(parcel);
 	}
-	if (wire_credit_is_due(&m->credit) && has_buffer(m))
+	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
 		post(session, (struct wire_head){ .kind = WIRE_CREDIT }, NULL);
-	if (has_room(m))
+	if (has_room(session))
 		wake_waiting(session);
 }
 
@@ -202,8 +214,12 @@ static void finish_outgoing(struct weir_request *request)
 {
 	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
 	struct weir_session *session = request->session;
+	struct weir_messages *m = &session->messages;
+	struct wire_head head;
 
-	weir_list_add(&session->messages.free_outgoing, &out->link);
+	memcpy(&head, out->buffer, sizeof(head));
+	m->lost |= request->req.status && head.kind == WIRE_ONEWAY;
+	weir_list_add(&m->free_outgoing, &out->link);
 	weir_messages_flush(session);
 }
 
@@ -231,7 +247,7 @@ int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_
 		return -EMSGSIZE;
 	if (session->down || session->stopping)
 		return -ENOTCONN;
-	return has_room(m) ? post(session, head, data) : enqueue(m, &head, data);
+	return has_room(session) ? post(session, head, data) : enqueue(m, &head, data);
 }
 
 /* A donor that breaks the protocol is not talked to any more. */
@@ -286,7 +302,8 @@ static void take(struct weir_session *session, const struct ibv_wc *wc)
 	int rc;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		weir_link_fail(&session->links[0]);
+		if (wc->qp_num == session->links[0].id->qp->qp_num)
+			weir_link_fail(&session->links[0]);
 		return;
 	}
 	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
@@ -295,18 +312,29 @@ static void take(struct weir_session *session, const struct ibv_wc *wc)
 		     ? receive(session, arena_of(session)->recvs[index], wc->byte_len)
 		     : -EPROTO;
 	if (!rc)
-		rc = post_recv(session, index);
+		rc = post_recv(session, session->links[0].id->qp, index);
 	if (rc)
 		break_off(session, rc);
 }
 
+/* While channel 0 is being mended its CQ is whose who mends. */
+static bool is_polled(const struct weir_session *session)
+{
+	return is_up(session) || session->links[0].state == WEIR_LINK_FAILING;
+}
+
+bool weir_messages_have_room(const struct weir_session *session)
+{
+	return session->messages.inbox_count < WEIR_INBOX_MAX;
+}
+
 int weir_messages_poll(struct weir_session *session)
 {
-	struct weir_messages *m = &session->messages;
 	struct ibv_wc wc;
 	int taken = 0;
 
-	while (m->inbox_count < WEIR_INBOX_MAX && ibv_poll_cq(session->recv_cq, 1, &wc) > 0) {
+	while (is_polled(session) && weir_messages_have_room(session) &&
+	       ibv_poll_cq(session->recv_cq, 1, &wc) > 0) {
 		take(session, &wc);
 		taken++;
 	}
@@ -326,6 +354,30 @@ bool weir_messages_are_sent(const struct weir_session *session)
 	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
 }
 
+static void drop_calls(struct weir_messages *m)
+{
+	struct weir_list *at, *next;
+
+	for (at = m->backlog.next; at != &m->backlog; at = next) {
+		struct weir_parcel *parcel = weir_list_entry(at, struct weir_parcel, link);
+
+		next = at->next;
+		if (parcel->head.kind == WIRE_ONEWAY)
+			continue;
+		weir_list_del(at);
+		m->backlog_count--;
+		free(parcel);
+	}
+}
+
+void weir_messages_broken(struct weir_session *session)
+{
+	weir_calls_down(session, -ECONNRESET);
+	drop_calls(&session->messages);
+	if (session->messages.lost)
+		weir_mend_give_up(session, -ECONNRESET);
+}
+
 void weir_messages_down(struct weir_session *session)
 {
 	free_parcels(&session->messages.backlog);
@@ -338,7 +390,7 @@ void weir_messages_down(struct weir_session *session)
  */
 static bool must_wait(const struct weir_session *session)
 {
-	return !session->down && !session->stopping && !has_room(&session->messages) &&
+	return !session->down && !session->stopping && !has_room(session) &&
 	       !weir_deliver_is_inside();
 }
 

@@ -64,6 +64,7 @@ struct weir_handshake_buffers {
  * @credit: who may send how many
  * @outgoing, @free_outgoing: buffers to send from
  * @backlog: parcels that wait for room, @backlog_count of them
+ * @lost: a message that nobody answers failed with channel 0
  * @waiting: senders that do
  * @inbox: parcels for the handler, @inbox_count of them
  * @handling: a thread is running the handler
@@ -77,6 +78,7 @@ struct weir_messages {
 	struct weir_list free_outgoing;
 	struct weir_list backlog;
 	unsigned int backlog_count;
+	bool lost;
 	struct weir_list waiting;
 	struct weir_list inbox;
 	unsigned int inbox_count;
@@ -93,8 +95,8 @@ void weir_messages_fini(struct weir_session *session);
 struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
 						       unsigned int channel);
 
-/* Posts all receive buffers to channel 0's QP. Return: 0 or a negative errno. */
-int weir_messages_post(struct weir_session *session);
+/* Posts all receive buffers to what is, or will be, channel 0's QP. Return: 0 or a negative errno. */
+int weir_messages_post(struct weir_session *session, struct ibv_qp *qp);
 
 /**
  * weir_message_send() - send, or put in the backlog
@@ -112,6 +114,17 @@ int weir_messages_poll(struct weir_session *session);
 
 /* Has everything that was accepted been sent, and its completion seen? */
 bool weir_messages_are_sent(const struct weir_session *session);
+
+/* Is there room for what channel 0 may still have received? */
+bool weir_messages_have_room(const struct weir_session *session);
+
+/**
+ * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken
+ *
+ * Calls end with -ECONNRESET. Messages that were not sent wait for the channel to come back; if
+ * some were, and nobody knows whether they arrived, the session is lost.
+ */
+void weir_messages_broken(struct weir_session *session);
 
 /* Nothing can be sent any more. */
 void weir_messages_down(struct weir_session *session);

@@ -57,6 +57,11 @@ int weir_peer_new(struct weir_donor *donor, struct weir_gate *gate, struct weir_
 	return 0;
 }
 
+static bool is_there(const struct weir_peer *peer)
+{
+	return peer->gates[0] && !peer->gates[0]->is_dead;
+}
+
 struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id, unsigned int tenant)
 {
 	struct weir_list *link;
@@ -64,10 +69,43 @@ struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id, 
 
 	for (link = donor->peers.next; link != &donor->peers; link = link->next) {
 		peer = weir_list_entry(link, struct weir_peer, link);
-		if (peer->session_id == session_id && peer->tenant == tenant && peer->qp)
+		if (peer->session_id == session_id && peer->tenant == tenant && is_there(peer))
 			return peer;
 	}
 	return NULL;
+}
+
+int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir_error *error)
+{
+	const struct wire_hello *hello = &gate->handshake.hello;
+	struct weir_gate *old = peer->gates[hello->channel];
+	int ret = 0;
+
+	if (old) {
+		weir_gate_drain(old);
+		weir_gate_break(old, "replaced");
+	}
+	if (old && old->is_dead)
+		return weir_fail(error, -ESTALE, "the session has ended");
+	if (!hello->channel)
+		ret = weir_mail_resume(peer, gate->id->qp, hello->credits, error);
+	if (ret == -ESTALE)
+		weir_gate_kill(old, error->text);
+	if (ret)
+		return ret;
+	peer->gates[hello->channel] = gate;
+	if (old)
+		weir_gate_retire(old);
+	return 0;
+}
+
+void weir_peer_gate_broken(struct weir_peer *peer, const struct weir_gate *gate)
+{
+	if (peer->gates[0] != gate)
+		return;
+	pthread_mutex_lock(&peer->lock);
+	peer->qp = NULL;
+	pthread_mutex_unlock(&peer->lock);
 }
 
 void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate)
@@ -81,6 +119,7 @@ void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate)
 		return;
 	pthread_mutex_lock(&peer->lock);
 	peer->qp = NULL;
+	peer->is_gone = true;
 	pthread_mutex_unlock(&peer->lock);
 	for (i = 1; i < WIRE_CHANNELS_MAX; i++)
 		if (peer->gates[i])

@@ -26,7 +26,9 @@ struct weir_gate;
  * @gates: its channels; [0] carries messages
  *
  * Guarded by @lock:
- * @qp: channel 0's; NULL once the client is gone
+ * @qp: channel 0's; NULL while that is broken, and once the client is gone
+ * @is_gone: nothing can be sent to it any more
+ * @epoch: how often it has come back; what was called before then wants no answer
  * @refs: free it at zero
  * @queue: messages that wait for a credit or a buffer; @nr_queued of them the application's
  * @nr_calls: received, and not answered and sent yet
@@ -47,6 +49,8 @@ struct weir_peer {
 
 	pthread_mutex_t lock;
 	struct ibv_qp *qp;
+	bool is_gone;
+	unsigned int epoch;
 	unsigned int refs;
 	struct wire_credit credit;
 	struct weir_list queue;
@@ -68,6 +72,21 @@ int weir_peer_new(struct weir_donor *donor, struct weir_gate *gate, struct weir_
 /* The peer that a further channel belongs to. Return: NULL if there is none. */
 struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id,
 				 unsigned int tenant);
+
+/**
+ * weir_peer_attach() - a further channel of a client, or one that comes back
+ * @gate: proven; names the channel
+ *
+ * When this returns, the QP that @gate takes the place of is destroyed: no write that was
+ * sent to it can still arrive.
+ *
+ * Return: 0; -ENOMEM; -EPROTO too few credits; -ESTALE messages to the client were lost with the
+ *	old channel 0, so that it cannot go on: its session ends.
+ */
+int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir_error *error);
+
+/* A channel's QP has failed. If it is channel 0, what is sent to the client waits. */
+void weir_peer_gate_broken(struct weir_peer *peer, const struct weir_gate *gate);
 
 /**
  * weir_peer_mute() - a channel's QP is about to be destroyed

@@ -6,6 +6,7 @@
 
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/mend.h"
 #include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/session.h"
@@ -66,20 +67,27 @@ static void last_link_is_down(struct weir_session *session)
 		weir_pump_kick(session);
 }
 
-/*
- * Without channel 0 a session can neither say nor ask anything, so the others go with it.
- * Returns whether any link went down.
- */
+static unsigned int count_links(const struct weir_session *session, enum weir_link_state state)
+{
+	unsigned int i, count = 0;
+
+	for (i = 0; i < session->nr_links; i++)
+		count += session->links[i].state == state;
+	return count;
+}
+
+/* Returns whether any link broke, or went down. */
 static bool settle(struct weir_session *session)
 {
-	unsigned int i, settled = 0;
+	bool messages = session->links[0].state == WEIR_LINK_FAILING, settled = false;
+	unsigned int i;
 
-	for (i = 0; i < session->nr_links; i++) {
-		if (session->links[0].state != WEIR_LINK_UP)
-			weir_link_fail(&session->links[i]);
-		settled += weir_link_settle(&session->links[i]);
-	}
-	session->links_up -= settled;
+	for (i = 0; i < session->nr_links; i++)
+		settled |= weir_link_settle(&session->links[i], weir_mend_is_allowed(session));
+	if (messages && session->links[0].state == WEIR_LINK_BROKEN)
+		weir_messages_broken(session);
+	if (settled && count_links(session, WEIR_LINK_BROKEN))
+		weir_mend_wake(session);
 	return settled;
 }
 
@@ -95,11 +103,10 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	events += weir_messages_poll(session);
 	events += expire(session, now_ns);
 	weir_pump_pull(session);
-	if (settle(session)) {
+	while (settle(session))
 		weir_pump_pull(session);
-		if (!session->links_up && !session->down)
-			last_link_is_down(session);
-	}
+	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
+		last_link_is_down(session);
 	return events;
 }
 

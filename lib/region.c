@@ -37,6 +37,7 @@ static int region_make(struct weir_session *session, uint64_t hold, uint64_t add
 		.hold = hold,
 		.rkey = rkey,
 		.read_only = flags & WEIR_REGION_READ_ONLY,
+		.exclusive = flags & WEIR_REGION_EXCLUSIVE,
 	};
 	weir_session_hold(session, &session->regions, &r->link);
 	*region = r;

@@ -13,6 +13,7 @@
  * @addr, @length, @rkey: where it is
  * @hold: what the donor calls this holding; 0: attached, nothing to give back
  * @read_only: writes are refused here, as they would be there
+ * @exclusive: nobody else holds it
  *
  * Never changes.
  */
@@ -24,6 +25,7 @@ struct weir_region {
 	uint64_t hold;
 	uint32_t rkey;
 	bool read_only;
+	bool exclusive;
 };
 
 /* Forgets those that the user has not closed: the donor sees that the session is gone. */

@@ -203,6 +203,7 @@ static int fill_remote(struct weir_req *req, const struct weir_region *region, u
 	if (region->read_only && req->op != WEIR_OP_READ)
 		return -EACCES;
 	req->remote = region->addr + offset;
+	req->exclusive = region->exclusive;
 	req->rkey = region->rkey;
 	return 0;
 }

@@ -90,6 +90,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	weir_gaps_init(&session->call_gaps, WEIR_WAKE_NS);
 	pthread_cond_init(&session->idle, NULL);
 	pthread_cond_init(&session->lead, NULL);
+	pthread_cond_init(&session->mend, NULL);
 	pthread_mutex_init(&session->stage_lock, NULL);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
@@ -126,6 +127,7 @@ void weir_session_free(struct weir_session *session)
 	close_fd(session->timer_fd);
 	pthread_cond_destroy(&session->idle);
 	pthread_cond_destroy(&session->lead);
+	pthread_cond_destroy(&session->mend);
 	pthread_mutex_destroy(&session->stage_lock);
 	pthread_mutex_destroy(&session->hold_lock);
 	free(session->wrs);
@@ -214,6 +216,10 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 	uint16_t i;
 	int rc;
 
+	memcpy(&session->address, address,
+	       address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in));
+	weir_address_print(address, session->peer);
 	for (i = 0; i < session->options.channels; i++) {
 		rc = weir_session_connect(session, i, address, deadline_ns, error);
 		if (rc)
@@ -289,6 +295,7 @@ int weir_session_process(struct weir_session *session)
 void weir_session_info(const struct weir_session *session, struct weir_session_info *info)
 {
 	struct weir_session *s = (struct weir_session *)session; /* for its lock */
+	unsigned int i;
 
 	memset(info, 0, sizeof(*info));
 	snprintf(info->device, sizeof(info->device), "%s",
@@ -297,7 +304,8 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->incarnation = s->incarnation;
 	info->quota_bytes = s->quota_bytes;
 	weir_session_lock(s);
-	info->channels = s->links_up;
+	for (i = 0; i < s->nr_links; i++)
+		info->channels += s->links[i].state == WEIR_LINK_UP;
 	info->requests = s->counters.requests;
 	info->work_requests = s->counters.work_requests;
 	info->doorbells = s->counters.doorbells;
@@ -314,16 +322,22 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->bytes_written = s->counters.bytes_written;
 	info->retries = s->counters.retries;
 	info->errors = s->counters.errors;
+	info->reconnects = s->counters.reconnects;
 	weir_session_unlock(s);
 }
 
 int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
 		       struct ibv_cq **cq, struct ibv_qp **qp)
 {
-	if (channel >= session->nr_links)
-		return -EINVAL;
-	*pd = session->nic->pd;
-	*cq = session->links[channel].cq;
-	*qp = session->links[channel].id->qp;
-	return 0;
+	int rc = -EINVAL;
+
+	weir_session_lock(session);
+	if (channel < session->nr_links && session->links[channel].state == WEIR_LINK_UP) {
+		*pd = session->nic->pd;
+		*cq = session->links[channel].cq;
+		*qp = session->links[channel].id->qp;
+		rc = 0;
+	}
+	weir_session_unlock(session);
+	return rc;
 }

@@ -42,9 +42,9 @@
  * @options: with the defaults filled in
  * @nic: where it runs
  * @engine, @wrs: the pipeline, and its WRs
- * @links: the channels, @nr_links of them; @links_up are UP or FAILING
+ * @links: the channels, @nr_links of them
  * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
- * @peer: "address:port"
+ * @address: of the donor; @peer: the same as "address:port"
  * @comp: where all CQs of the session raise their events
  * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_link
  * @cm: where the connection manager speaks
@@ -53,7 +53,9 @@
  * @lead_fd: an eventfd, to wake the waiter that sleeps on @epoll_fd; without a thread only
  * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
  * @thread: the session's own, unless options.no_thread
- * @stopping: no more submits; the thread ends
+ * @mender, @mend: the thread that mends, once there is one, and what it waits for
+ * @stopping: no more submits; the threads end; written with the lock, atomic to read
+ * @lost: broken channels do not come back
  * @down, @down_status: no channel is left
  * @down_due: options.on_down has yet to be told
  * @watched: the thread polls now: nobody has to arm anything
@@ -79,11 +81,11 @@ struct weir_session {
 	struct weir_wr *wrs;
 	struct weir_link links[WEIR_CHANNEL_MAX];
 	unsigned int nr_links;
-	unsigned int links_up;
 
 	uint64_t id;
 	uint64_t incarnation;
 	uint64_t quota_bytes;
+	struct sockaddr_storage address;
 	char peer[WEIR_ADDRESS_MAX];
 
 	struct ibv_comp_channel *comp;
@@ -98,7 +100,11 @@ struct weir_session {
 
 	pthread_t thread;
 	bool has_thread;
+	pthread_t mender;
+	bool has_mender;
+	pthread_cond_t mend;
 	bool stopping;
+	bool lost;
 	bool down;
 	bool down_due;
 	int down_status;
@@ -130,19 +136,20 @@ struct weir_session {
 
 	struct {
 		uint64_t requests, work_requests, doorbells, completions, events;
-		uint64_t bytes_read, bytes_written, retries, errors, inlined, pre, dyn;
+		uint64_t bytes_read, bytes_written, retries, errors, inlined, pre, dyn, reconnects;
 		uint64_t empty_polls, arms, sleeps;
 	} counters;
 };
 
 /**
  * weir_session_connect() - bring up one channel, from address to proof
- * @number: of the channel; they come up in order, from 0
+ * @number: of the channel, which is CLOSED or BROKEN; they come up in order, from 0
  * @address: of the donor
  * @deadline_ns: when to give up
  *
- * Only before the session's thread starts. On failure weir_session_disconnect() cleans up.
- * Return: as weir_session_open().
+ * Blocks. Context: the thread that opens the session, or that which mends it; without nic->lock.
+ * Return: as weir_session_open(); -ESTALE the donor has forgotten the session, or is another;
+ * -ECANCELED it is being closed.
  */
 int weir_session_connect(struct weir_session *session, uint16_t number,
 			 const struct sockaddr *address, uint64_t deadline_ns,
@@ -155,7 +162,13 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 /* Frees whatever there is. No thread knows the session any more, and nothing is in flight. */
 void weir_session_free(struct weir_session *session);
 
-/* Lets go of a channel's QP, CQ and connection. Nothing may be in flight there. */
+/*
+ * Lets go of a channel's QP and CQ, and of what has not been taken of its receives. With nic->lock
+ * held, which it gives up in between: destroying may have to wait for a peer.
+ */
+void weir_session_retire(struct weir_session *session, uint16_t number);
+
+/* Lets go of its connection, too. Nothing may be in flight there. */
 void weir_session_disconnect(struct weir_session *session, uint16_t number);
 
 /* Takes what the connection manager has to say; a lost connection fails its link. */

@@ -155,7 +155,7 @@ int weir_thread_start(struct weir_session *session, struct weir_error *error)
 void weir_thread_stop(struct weir_session *session)
 {
 	weir_session_lock(session);
-	session->stopping = true;
+	__atomic_store_n(&session->stopping, true, __ATOMIC_RELAXED);
 	session->down_due = false;
 	weir_session_unlock(session);
 	if (!session->has_thread)

@@ -35,7 +35,7 @@ int wire_connect_decode(const void *data, size_t length, struct wire_connect *ou
 	if (connect.version != WIRE_VERSION)
 		return -EPROTONOSUPPORT;
 	if (length < sizeof(connect) || connect.channel >= WIRE_CHANNELS_MAX ||
-	    !connect.session_id != !connect.channel)
+	    (!connect.session_id && connect.channel))
 		return -EPROTO;
 	*out = connect;
 	return 0;

@@ -35,6 +35,9 @@ struct weir_donor_options {
 	uint64_t quota_bytes; /* one client at most: what it has created and still exists; default
 			       * memory_bytes */
 	unsigned int clients_max; /* default 64 */
+	unsigned int absence_ms; /* how long a client whose connection broke may take to come back
+				  * before what it holds is given back; default 30,000. One that
+				  * closes or dies is not waited for */
 	bool no_huge_pages;
 
 	/* The application's. All run in the donor's thread. Any may be NULL. */

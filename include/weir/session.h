@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Sessions: a client's connections to one donor, and the pipeline over them.
+ *
+ * A channel that breaks is connected anew, as often as it takes and for as long as the session's
+ * timeout, while the donor lives and remembers the session. Then reads that were under way are
+ * repeated, and so are writes to regions held exclusively, if they have retries left; all else
+ * ends with -ECONNRESET, outcome unknown. Calls that were not answered end so at once. What was
+ * not sent yet is sent. A session whose donor has ended, or that could not be mended, is down.
  */
 #ifndef WEIR_SESSION_H
 #define WEIR_SESSION_H
@@ -75,7 +81,8 @@ struct weir_session_options {
 	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The first
 				* session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
-	unsigned int retries; /* times a read may be posted again after a channel failed; default 3 */
+	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted again
+			       * after a channel failed; default 3 */
 	enum weir_preset preset;
 	enum weir_batching batching;
 	unsigned int chain_max; /* work requests with one doorbell, 1 to 32; default 32 */
@@ -91,13 +98,13 @@ struct weir_session_options {
 					* many as pay, learned from the load */
 	unsigned int poll_percent_max; /* adaptive: of its time the session's thread may poll for
 					* nothing, 1 to 100; default 50. Blocking calls may always */
-	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process() */
+	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process(). Only a
+			 * channel that broke has one start, to connect it anew */
 
 	weir_message_fn *on_message; /* messages the donor sends unasked; may be NULL */
 	void (*on_down)(void *arg, int status); /* once, when the last channel is gone; from the
 						 * session's thread, or weir_session_process()
-						 * without one; may be NULL. Channel 0 carries the
-						 * messages: when it fails, the others go too */
+						 * without one; may be NULL */
 	void *arg; /* for both */
 };
 
@@ -154,7 +161,7 @@ struct weir_session_info {
 	uint64_t pre, dyn; /* requests whose memory was copied, and those whose was registered */
 	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
-	uint64_t bytes_read, bytes_written, retries, errors;
+	uint64_t bytes_read, bytes_written, retries, errors, reconnects;
 };
 
 /* Context: any thread. */
@@ -180,8 +187,9 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
  * weir_session_verbs() - the plain verbs objects of one channel, for what weir does not do
  *
  * They are the session's. The QP's and CQ's own queues belong to weir; a user's traffic
- * wants a QP of its own on @pd.
- * Return: 0, or -EINVAL if there is no such channel.
+ * wants a QP of its own on @pd. A channel that breaks gets another CQ and another QP, and the old
+ * ones are gone then; @pd stays until the session is closed.
+ * Return: 0, or -EINVAL if there is no such channel, or it is not up.
  */
 int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
 		       struct ibv_cq **cq, struct ibv_qp **qp);

@@ -146,6 +146,13 @@ static inline void bench_complete(struct bench *b, unsigned int i, int status)
 	bench_pull(b);
 }
 
+/* The host gives a channel up for good: nothing sent there can arrive any more. */
+static inline void bench_give_up(struct bench *b, uint16_t channel)
+{
+	weir_engine_channel_down(&b->engine, channel);
+	bench_pull(b);
+}
+
 /* Completes everything from posted WR number @from on, until nothing more is posted. */
 static inline void bench_finish(struct bench *b, unsigned int from)
 {

@@ -5,8 +5,8 @@
   engine_property.py LIBRARY
 
 LIBRARY is the engine with sim.c around it, which checks each step. Here it is checked what
-the requests did: completions come in random order, channels fail and come back, requests
-time out and are cancelled; and yet each byte that a read returned, and each old value of an
+the requests did: completions come in random order, channels break and come back, what was lost arrives after all,
+requests time out and are cancelled; and yet each byte that a read returned, and each old value of an
 atomic, must be what a naive memory has that takes the requests in the order submitted.
 
 WEIR_EXAMPLES sets how many runs to make; without it a fixed set of runs is made. With
@@ -39,16 +39,20 @@ ffi = cffi.FFI()
 header = pathlib.Path(__file__).with_name("sim.h").read_text()
 ffi.cdef("\n".join(line for line in header.splitlines() if not line.startswith("#")))
 
-# How a WR may end: its status, and whether it took effect.
+# How a WR may end: its status, and whether it has taken effect, or may still.
+NO, YES, LATER = range(3)
 OUTCOMES = {
-    "done": (0, True),
-    "lost": (-errno.ECONNRESET, False),
-    "done, answer lost": (-errno.ECONNRESET, True),
-    "never posted": (-errno.ENOTCONN, False),
-    "refused": (-errno.EACCES, False),
-    "failed": (-errno.EIO, False),
-    "local fault": (-errno.EFAULT, False),
-    "local fault in the middle": (-errno.EFAULT, True),
+    "done": (0, YES),
+    "lost": (-errno.ECONNRESET, NO),
+    "done, answer lost": (-errno.ECONNRESET, YES),
+    "under way": (-errno.ECONNRESET, LATER),
+    "never posted": (-errno.ENOTCONN, NO),
+    "refused": (-errno.EACCES, NO),
+    "failed": (-errno.EIO, NO),
+    "failed, under way": (-errno.EIO, LATER),
+    "local fault": (-errno.EFAULT, NO),
+    "local fault in the middle": (-errno.EFAULT, YES),
+    "local fault, under way": (-errno.EFAULT, LATER),
 }
 # Mostly they succeed, or there would be little left to see.
 outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OUTCOMES)))
@@ -57,12 +61,14 @@ outcomes = st.one_of(st.just("done"), st.just("done"), st.sampled_from(sorted(OU
 class Request:
     """What was asked for, and what became of it."""
 
-    def __init__(self, op, first, cells, number, compare):
+    def __init__(self, op, first, cells, number, compare, exclusive):
         self.op, self.number, self.compare = op, number, compare
+        self.exclusive = exclusive
         self.cells = range(first, first + cells)
         self.status = None
         self.seen = {}  # cell: the value that was there when it took effect
         self.is_unknown = False  # a part that changes memory was lost on its way
+        self.is_abandoned = False  # so was a part on a channel that was given up
         self.is_guilty = False  # a part of it alone was refused, or all that it was merged with
 
     def effect(self, value):
@@ -94,9 +100,12 @@ class Engines(RuleBasedStateMachine):
         self.by_number = {}
         self.now = 0
         self.held = False
+        self.channels = {}  # those that are up or broken
+        self.under_way = []  # what went astray: the engine, the channel, the parts
+        self.astray = []  # the same of what has taken effect or never will: the request
         for engine in range(ENGINES):
             for channel in range(channels):
-                assert lib.sim_channel_up(self.sim, engine, channel) == 0
+                self.channel_up(engine, channel, False)
 
     # What the engines did.
 
@@ -106,6 +115,8 @@ class Engines(RuleBasedStateMachine):
                 request = self.by_number[event.req]
                 assert request.status is None, "each request is done once"
                 request.status = event.status
+            if event.type == FAILED:
+                self.channels[event.engine, event.channel] = "broken"
 
     def carried(self, wr):
         """What a WR carries: a part of each of one or more requests."""
@@ -115,12 +126,13 @@ class Engines(RuleBasedStateMachine):
             self.library.sim_carried(self.sim, wr.wr, index, part)
         return parts
 
-    def take_effect(self, wr):
-        for part in self.carried(wr):
+    def take_effect(self, parts):
+        for part in parts:
             request = self.by_number[part.req]
             memory = self.memory[part.engine]
             if request.op in (SEND, BARRIER):
                 continue
+            assert request.status is None, "nothing arrives of a request that has ended"
             begin = request.cells[0] + part.offset // CELL
             for cell in range(begin, begin + (part.length + CELL - 1) // CELL):
                 request.seen[cell] = memory[cell]
@@ -131,19 +143,20 @@ class Engines(RuleBasedStateMachine):
     @rule(engine=st.integers(0, ENGINES - 1), op=st.sampled_from([READ, WRITE, READ, WRITE, CAS,
                                                                  FADD, SEND, BARRIER]),
           first=st.integers(0, CELLS - 1), cells=st.integers(1, 24), retries=st.integers(0, 2),
-          patience=st.one_of(st.none(), st.integers(1, 50)), compare=st.sampled_from([0, 1, 1000]))
-    def submit(self, engine, op, first, cells, retries, patience, compare):
+          patience=st.one_of(st.none(), st.integers(1, 50)), compare=st.sampled_from([0, 1, 1000]),
+          exclusive=st.booleans())
+    def submit(self, engine, op, first, cells, retries, patience, compare, exclusive):
         cells = min(cells, CELLS - first)
         length = cells * CELL
         if op == SEND:
             length = min(length, FRAGMENT)
         if op in (CAS, FADD):
             cells, length = 1, 8
-        request = Request(op, first, cells, len(self.by_number), compare)
+        request = Request(op, first, cells, len(self.by_number), compare, exclusive)
         # It may be done before its submit returns.
         self.by_number[len(self.by_number)] = request
         number = self.library.sim_submit(self.sim, engine, op, first * CELL, length, retries,
-                                         NEVER if patience is None else self.now + patience)
+                                         exclusive, NEVER if patience is None else self.now + patience)
         if number < 0:
             assert number == -errno.ENOTCONN
             del self.by_number[request.number]
@@ -154,13 +167,13 @@ class Engines(RuleBasedStateMachine):
     @rule(engine=st.integers(0, ENGINES - 1), op=st.sampled_from([READ, WRITE]),
           first=st.integers(0, CELLS - 24), cells=st.lists(st.sampled_from([1, 2, 9]), min_size=4,
                                                            max_size=4),
-          turns=st.permutations(range(4)), retries=st.integers(0, 1))
-    def submit_neighbours(self, engine, op, first, cells, turns, retries):
+          turns=st.permutations(range(4)), retries=st.integers(0, 1), exclusive=st.booleans())
+    def submit_neighbours(self, engine, op, first, cells, turns, retries, exclusive):
         held = self.held
         self.gather(True)
         for turn in turns:
             begin = min(first + sum(cells[:turn]), CELLS - 1)
-            self.submit(engine, op, begin, cells[turn], retries, None, 0)
+            self.submit(engine, op, begin, cells[turn], retries, None, 0, exclusive)
         self.gather(held)
 
     @rule(index=st.integers(0, 200), outcome=outcomes)
@@ -170,15 +183,23 @@ class Engines(RuleBasedStateMachine):
         if not count:
             return
         self.library.sim_in_flight(self.sim, index % count, wr)
-        status, happened = OUTCOMES[outcome]
-        if happened:
-            self.take_effect(wr)
+        status, happens = OUTCOMES[outcome]
         parts = self.carried(wr)
+        if happens == YES:
+            self.take_effect(parts)
+        may_arrive = (wr.engine, wr.channel) in self.channels
+        if happens == LATER and may_arrive:
+            self.under_way.append((wr.engine, wr.channel, [
+                part for part in parts if self.by_number[part.req].op != READ]))
         for part in parts:
             request = self.by_number[part.req]
-            changes = request.op != READ
-            request.is_unknown |= changes and status in (-errno.ECONNRESET, -errno.EFAULT)
-            request.is_guilty |= len(parts) == 1 or (changes and status == -errno.EFAULT)
+            may_repeat = request.op == WRITE and request.exclusive
+            request.is_unknown |= (request.op != READ and not may_repeat and
+                                   status == -errno.ECONNRESET)
+            request.is_guilty |= len(parts) == 1
+            if (may_arrive and request.op != READ and
+                    status not in (0, -errno.ENOTCONN, -errno.EACCES)):
+                self.astray.append((wr.engine, wr.channel, request))
         self.library.sim_complete(self.sim, wr.wr, status)
 
     @rule(held=st.booleans())
@@ -200,12 +221,43 @@ class Engines(RuleBasedStateMachine):
         self.now += passed
         self.library.sim_expire(self.sim, self.now)
 
-    @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1))
-    def channel_up(self, engine, channel):
-        assert self.library.sim_channel_up(self.sim, engine, channel) in (0, -errno.EBUSY)
+    @rule(index=st.integers(0, 50))
+    def arrive(self, index):
+        if self.under_way:
+            self.take_effect(self.under_way.pop(index % len(self.under_way))[2])
+
+    def hear_of(self, engine, channel, arrives):
+        """The peer says that nothing more can arrive: until now it may have."""
+        for lost in [lost for lost in self.under_way if lost[:2] == (engine, channel)]:
+            self.under_way.remove(lost)
+            if arrives:
+                self.take_effect(lost[2])
+
+    @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1),
+          arrives=st.booleans())
+    def channel_up(self, engine, channel, arrives):
+        self.hear_of(engine, channel, arrives)
+        rc = self.library.sim_channel_up(self.sim, engine, channel)
+        assert rc in (0, -errno.EBUSY)
+        if rc == 0:
+            self.channels[engine, channel] = "up"
+            self.astray = [lost for lost in self.astray if lost[:2] != (engine, channel)]
 
     @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1))
-    def channel_down(self, engine, channel):
+    def channel_broken(self, engine, channel):
+        if (engine, channel) in self.channels:
+            self.channels[engine, channel] = "broken"
+            self.library.sim_channel_broken(self.sim, engine, channel)
+
+    @rule(engine=st.integers(0, ENGINES - 1), channel=st.integers(0, CHANNELS - 1),
+          arrives=st.booleans())
+    def channel_down(self, engine, channel, arrives):
+        self.hear_of(engine, channel, arrives)
+        self.take_events()
+        for lost in self.astray:
+            if lost[:2] == (engine, channel) and lost[2].status is None:
+                lost[2].is_abandoned = True
+        self.channels.pop((engine, channel), None)
         self.library.sim_channel_down(self.sim, engine, channel)
 
     # What must be true.
@@ -218,14 +270,21 @@ class Engines(RuleBasedStateMachine):
         broken = self.library.sim_broken()
         assert not broken, ffi.string(broken).decode()
 
-    def finish(self):
+    def complete_all(self):
         wr = ffi.new("struct sim_event *")
-        self.gather(False)
-        self.keeps_its_promises()
         while self.library.sim_in_flight(self.sim, 0, wr):
-            self.take_effect(wr)
+            self.take_effect(self.carried(wr))
             self.library.sim_complete(self.sim, wr.wr, 0)
             self.keeps_its_promises()
+
+    def finish(self):
+        self.gather(False)
+        self.keeps_its_promises()
+        self.complete_all()
+        for engine, channel in list(self.channels):
+            self.channel_down(engine, channel, True)
+            self.keeps_its_promises()
+            self.complete_all()
         assert self.library.sim_undone(self.sim) == 0, "every request is done in the end"
 
     def teardown(self):
@@ -248,6 +307,8 @@ def one_at_a_time(requests):
             assert not request.seen, "nothing was sent of it"
         if request.is_unknown:
             assert request.status != 0, "what may have taken effect is not repeated"
+        if request.is_abandoned:
+            assert request.status != 0, "what the peer has not answered for is not repeated"
         if request.status == 0 and request.op in (READ, WRITE, CAS, FADD):
             assert list(request.cells) == sorted(request.seen), "all of it was done"
         for cell, value in sorted(request.seen.items()):

@@ -13,6 +13,8 @@ static void the_first_error_wins_and_waits(void **state)
 	bench_complete(b, 0, -ECONNRESET);
 	assert_int_equal(b->nr_done, 0);
 	bench_complete(b, 2, 0);
+	assert_int_equal(b->nr_done, 0);
+	bench_give_up(b, b->posted[0]->channel);
 	assert_int_equal(b->nr_done, 1);
 	assert_int_equal(req.status, -EACCES);
 	bench_free(b);
@@ -45,6 +47,7 @@ static void a_failed_channel_is_told_once(void **state)
 	bench_complete(b, 1, -ECONNRESET);
 	assert_int_equal(b->nr_failed, 1);
 	assert_int_equal(b->failed[0], 0);
+	bench_give_up(b, 0);
 	assert_int_equal(req[0].status, -EIO);
 	assert_int_equal(req[1].status, -ECONNRESET);
 	bench_free(b);
@@ -64,6 +67,8 @@ static void posted_changes_end_unknown(void **state)
 		req.retries = 9;
 		bench_submit(b, &req);
 		bench_complete(b, 0, -ECONNRESET);
+		assert_int_equal(b->nr_done, ops[i] == WEIR_OP_SEND);
+		bench_give_up(b, b->posted[0]->channel);
 		assert_int_equal(b->nr_done, 1);
 		assert_int_equal(b->nr_posted, 1);
 		assert_int_equal(req.status, -ECONNRESET);
@@ -184,6 +189,8 @@ static void never_posted_with_no_channel_left_was_not_sent(void **state)
 	(void)state;
 	bench_submit(b, &req);
 	bench_complete(b, 0, -ENOTCONN);
+	assert_int_equal(b->nr_done, 0);
+	bench_give_up(b, 0);
 	assert_int_equal(req.status, -ENOTCONN);
 	bench_free(b);
 }
@@ -220,6 +227,8 @@ static void the_last_channel_takes_all_along(void **state)
 	bench_submit(b, &barrier);
 	bench_submit(b, &behind);
 	bench_complete(b, 0, -ECONNRESET);
+	assert_int_equal(b->nr_done, 0);
+	bench_give_up(b, 0);
 	assert_int_equal(b->nr_done, 4);
 	assert_int_equal(posted.status, -ECONNRESET);
 	assert_int_equal(held.status, -ENOTCONN);

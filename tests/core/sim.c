@@ -24,6 +24,7 @@ struct sim {
 	struct weir_wr wr[SIM_ENGINES * SIM_WRS];
 	bool flying[SIM_ENGINES * SIM_WRS];
 	bool is_up[SIM_ENGINES][SIM_CHANNELS];
+	bool is_broken[SIM_ENGINES][SIM_CHANNELS];
 	bool woken[SIM_ENGINES];
 	bool held;
 	uint64_t window_bytes; /* the top */
@@ -267,6 +268,33 @@ static void check_counts(const struct sim *s)
 	       "no more is in flight than the window allows");
 }
 
+static bool has_any(const bool *channels)
+{
+	int i;
+
+	for (i = 0; i < SIM_CHANNELS; i++) {
+		if (channels[i])
+			return true;
+	}
+	return false;
+}
+
+/* May @engine wait for its host to say what has become of a broken channel? */
+static bool may_wait(const struct sim *s, int engine)
+{
+	int i;
+
+	if (!has_any(s->is_broken[engine]))
+		return false;
+	if (!has_any(s->is_up[engine]))
+		return true;
+	for (i = 0; i < s->nr_reqs; i++) {
+		if (s->reqs[i] && s->reqs[i]->engine == engine && s->reqs[i]->req.astray)
+			return true;
+	}
+	return false;
+}
+
 static void check_progress(const struct sim *s)
 {
 	int i, undone = 0;
@@ -276,7 +304,7 @@ static void check_progress(const struct sim *s)
 			return;
 	}
 	for (i = 0; i < s->nr_reqs; i++)
-		undone += s->reqs[i] != NULL;
+		undone += s->reqs[i] && !may_wait(s, s->reqs[i]->engine);
 	expect(!undone, "while something is to be done something is in flight");
 }
 
@@ -365,6 +393,7 @@ static void act(struct sim *s, int engine, const struct weir_action *a)
 		break;
 	case WEIR_ACTION_FAIL:
 		s->is_up[engine][a->channel] = false;
+		s->is_broken[engine][a->channel] = true;
 		tell(s, (struct sim_event){ SIM_FAILED, engine, -1, -1, a->channel, 0, 0, 0 });
 		break;
 	}
@@ -503,10 +532,10 @@ static void check_no_batching_tax(const struct sim *s, size_t before)
 }
 
 int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
-	       uint64_t deadline_ns)
+	       int exclusive, uint64_t deadline_ns)
 {
 	struct sim_req *r = must_allocate(calloc(1, sizeof(*r)));
-	bool alone = is_alone(s, engine);
+	bool alone = is_alone(s, engine) && has_any(s->is_up[engine]);
 	size_t before = s->nr_events;
 	int rc;
 
@@ -518,6 +547,7 @@ int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t leng
 	r->req.remote = remote;
 	r->req.length = op == WEIR_OP_BARRIER ? 0 : length;
 	r->req.retries = (uint8_t)retries;
+	r->req.exclusive = exclusive;
 	r->req.deadline_ns = deadline_ns;
 	lay_out(&r->req, s->nr_reqs);
 	r->as_submitted = r->req;
@@ -574,15 +604,26 @@ int sim_channel_up(struct sim *s, int engine, int channel)
 {
 	int rc = weir_engine_channel_up(&s->engine[engine], (uint16_t)channel, s->depth);
 
-	if (!rc)
+	if (!rc) {
 		s->is_up[engine][channel] = true;
+		s->is_broken[engine][channel] = false;
+	}
 	pump(s, engine);
 	return rc;
+}
+
+void sim_channel_broken(struct sim *s, int engine, int channel)
+{
+	s->is_up[engine][channel] = false;
+	s->is_broken[engine][channel] = true;
+	weir_engine_channel_broken(&s->engine[engine], (uint16_t)channel);
+	pump(s, engine);
 }
 
 void sim_channel_down(struct sim *s, int engine, int channel)
 {
 	s->is_up[engine][channel] = false;
+	s->is_broken[engine][channel] = false;
 	weir_engine_channel_down(&s->engine[engine], (uint16_t)channel);
 	pump(s, engine);
 }

@@ -10,7 +10,8 @@
  *    requests merged into it, which lie side by side;
  *  - nothing that could have been merged is posted in pieces, nor chained unless it may be;
  *  - each request is handed back once, with none of its WRs in flight;
- *  - when nothing is left to do, something is in flight or everything is done;
+ *  - when nothing is left to do, something is in flight, or a broken channel is waited for, or
+ *    everything is done;
  *  - a request that comes alone is posted at once, alone.
  *
  * What a completed request did to memory is for the caller to check.
@@ -59,11 +60,12 @@ void sim_free(struct sim *s);
 
 /* The events. Each pulls until the engines say no more; read what came with sim_event(). */
 int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
-	       uint64_t deadline_ns); /* the request's number, or a negative errno */
+	       int exclusive, uint64_t deadline_ns); /* the request's number, or a negative errno */
 int sim_cancel(struct sim *s, int req);
 void sim_complete(struct sim *s, int wr, int status);
 void sim_expire(struct sim *s, uint64_t now_ns);
 int sim_channel_up(struct sim *s, int engine, int channel);
+void sim_channel_broken(struct sim *s, int engine, int channel);
 void sim_channel_down(struct sim *s, int engine, int channel);
 
 /* While @held nothing is pulled, as while a host takes what has gathered in its inbox. */

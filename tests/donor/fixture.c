@@ -56,7 +56,8 @@ void donor_start(struct fixture *f, const struct weir_donor_options *options)
 		f->options.memory_bytes = 16 * MIB;
 	if (!f->options.quota_bytes)
 		f->options.quota_bytes = 8 * MIB;
-	f->options.on_log = on_log;
+	if (!f->options.on_log)
+		f->options.on_log = on_log;
 	if (weir_donor_open(&f->options, &f->donor, &error))
 		fail_msg("%s", error.text);
 	donor_look(f);

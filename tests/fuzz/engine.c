@@ -36,7 +36,7 @@ static void submit(struct run *run, int engine, const uint8_t *byte)
 
 	if (op == 2 || op == 3)
 		length = 8;
-	if (sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3,
+	if (sim_submit(run->sim, engine, op, remote, length, byte[1] >> 5 & 3, byte[0] & 2,
 		       deadline_ns) >= 0)
 		run->submitted++;
 }
@@ -61,7 +61,10 @@ static void step(struct run *run, const uint8_t *byte)
 		sim_channel_up(run->sim, engine, byte[1] % SIM_CHANNELS);
 		break;
 	case 1:
-		sim_channel_down(run->sim, engine, byte[1] % SIM_CHANNELS);
+		if (byte[2] & 1)
+			sim_channel_down(run->sim, engine, byte[1] % SIM_CHANNELS);
+		else
+			sim_channel_broken(run->sim, engine, byte[1] % SIM_CHANNELS);
 		break;
 	case 2:
 		sim_cancel(run->sim, run->submitted - 1 - byte[1] % 16);
@@ -93,14 +96,26 @@ static void check(void)
 	abort();
 }
 
-static void finish(struct run *run)
+static void complete_all(struct run *run)
 {
 	struct sim_event wr;
 
-	sim_hold(run->sim, 0);
 	while (sim_in_flight(run->sim, 0, &wr)) {
 		complete(run, 0, 0);
 		check();
+	}
+}
+
+static void finish(struct run *run)
+{
+	int i;
+
+	sim_hold(run->sim, 0);
+	complete_all(run);
+	for (i = 0; i < SIM_ENGINES * SIM_CHANNELS; i++) {
+		sim_channel_down(run->sim, i / SIM_CHANNELS, i % SIM_CHANNELS);
+		check();
+		complete_all(run);
 	}
 	if (sim_undone(run->sim)) {
 		fprintf(stderr, "broken: every request is done in the end\n");

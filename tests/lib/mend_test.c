@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Channels that break while the donor lives: they come back, and nothing is lost silently. */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "lib/session.h"
+
+#define BLOCK 4096u
+#define BLOCKS 256u
+#define CHANNELS 3u
+
+struct state {
+	struct donor donor;
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_pool *pool;
+	struct tally down;
+	int handled;
+	bool stop;
+};
+
+static void on_down(void *arg, int status)
+{
+	tally_done(&((struct state *)arg)->down, status);
+}
+
+static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call, const void *data,
+		       size_t length)
+{
+	struct state *s = arg;
+
+	(void)peer;
+	(void)call;
+	(void)data;
+	(void)length;
+	__atomic_fetch_add(&s->handled, 1, __ATOMIC_RELEASE);
+}
+
+static struct weir_region *exclusive_region(struct weir_session *session)
+{
+	struct weir_region *region;
+
+	assert_int_equal(weir_region_create(session, NULL, BLOCKS * BLOCK, WEIR_REGION_EXCLUSIVE,
+					    &region, NULL),
+			 0);
+	return region;
+}
+
+static int setup_with(void **out, struct weir_session_options options)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	options.channels = CHANNELS;
+	options.retries = 50;
+	options.on_down = on_down;
+	options.on_message = on_message;
+	options.arg = s;
+	donor_start(&s->donor, "67108864", NULL);
+	s->session = session_to(&s->donor, &options);
+	s->region = exclusive_region(s->session);
+	assert_int_equal(weir_pool_create(s->session, MIB, 1, &s->pool, NULL), 0);
+	*out = s;
+	return 0;
+}
+
+static int setup(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ 0 });
+}
+
+static int setup_impatient(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .timeout_ns = SECOND_NS / 2 });
+}
+
+static int setup_driven(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .no_thread = true });
+}
+
+static int teardown(void **in)
+{
+	struct state *s = *in;
+
+	weir_pool_destroy(s->pool);
+	weir_region_close(s->region);
+	weir_session_close(s->session);
+	donor_stop(&s->donor);
+	free(s);
+	return 0;
+}
+
+static struct weir_session_info info_of(struct state *s)
+{
+	struct weir_session_info info;
+
+	weir_session_info(s->session, &info);
+	return info;
+}
+
+/* What a cable that is pulled does to a QP. False: the channel is not up just now. */
+static bool break_channel(struct state *s, unsigned int channel)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct weir_link *link = &s->session->links[channel];
+	bool is_up;
+
+	weir_session_lock(s->session);
+	is_up = link->state == WEIR_LINK_UP;
+	if (is_up)
+		ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
+	weir_session_unlock(s->session);
+	return is_up;
+}
+
+/* A QP that broke is noticed by who uses it. So many at once do not fit on the others. */
+static int use_all_channels(struct state *s)
+{
+	struct tally tally = { 0 };
+	struct weir_completion completion = { .done = tally_done, .arg = &tally };
+	struct weir_iov iov = { weir_pool_get(s->pool), MIB, weir_pool_memory(s->pool) };
+	int i, submitted = 0;
+
+	for (i = 0; i < 12; i++)
+		submitted += !weir_read_async(s->region, 0, &iov, 1, &completion, NULL);
+	while (__atomic_load_n(&tally.done, __ATOMIC_ACQUIRE) < submitted)
+		weir_session_process(s->session);
+	weir_pool_put(s->pool, iov.addr);
+	return submitted ? tally.status : -ENOTCONN;
+}
+
+static void wait_mended(struct state *s, unsigned int times)
+{
+	uint64_t deadline_ns = now_ns() + 20 * SECOND_NS;
+	struct weir_session_info info;
+
+	do {
+		assert_true(now_ns() < deadline_ns);
+		weir_session_process(s->session);
+		usleep(200);
+		info = info_of(s);
+	} while (info.reconnects < times || info.channels < CHANNELS);
+}
+
+static void fill(char *block, uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < BLOCK; i += sizeof(number))
+		memcpy(block + i, &number, sizeof(number));
+}
+
+static void all_works(struct state *s)
+{
+	char out[BLOCK], in[BLOCK], reply[16];
+	size_t length;
+	uint32_t i;
+
+	for (i = 0; i < BLOCKS; i++) {
+		fill(out, i);
+		assert_int_equal(weir_write(s->region, i * BLOCK, out, BLOCK), 0);
+		assert_int_equal(weir_read(s->region, i * BLOCK, in, BLOCK), 0);
+		assert_memory_equal(in, out, BLOCK);
+	}
+	assert_int_equal(weir_call(s->session, "echo", 4, reply, sizeof(reply), &length), 0);
+	assert_int_equal(length, 4);
+}
+
+static void each_channel_comes_back(void **in)
+{
+	struct state *s = *in;
+	unsigned int i;
+
+	for (i = 0; i < 3 * CHANNELS; i++) {
+		assert_true(break_channel(s, i % CHANNELS));
+		while (info_of(s).reconnects < i + 1)
+			assert_int_equal(use_all_channels(s), 0);
+		wait_mended(s, i + 1);
+		all_works(s);
+	}
+	assert_int_equal(s->down.done, 0);
+}
+
+static void it_comes_back_without_a_thread(void **in)
+{
+	struct state *s = *in;
+
+	assert_true(break_channel(s, 1));
+	while (!info_of(s).reconnects)
+		assert_int_equal(use_all_channels(s), 0);
+	wait_mended(s, 1);
+	all_works(s);
+}
+
+struct writer {
+	struct state *s;
+	pthread_t thread;
+	uint32_t number;
+	int status;
+	uint32_t rounds;
+};
+
+/* Each block is one writer's; what was said to be done must be there, and nothing older. */
+static void *write_and_check(void *arg)
+{
+	struct writer *w = arg;
+	struct weir_region *region = w->s->region;
+	uint64_t offset = w->number * BLOCK;
+	char out[BLOCK], in[BLOCK];
+
+	while (!w->status && !__atomic_load_n(&w->s->stop, __ATOMIC_RELAXED)) {
+		fill(out, ++w->rounds * 16 + w->number);
+		w->status = weir_write(region, offset, out, BLOCK);
+		if (!w->status)
+			w->status = weir_read(region, offset, in, BLOCK);
+		if (!w->status && memcmp(in, out, BLOCK))
+			w->status = -EIO;
+	}
+	return NULL;
+}
+
+static void exclusive_writers_do_not_notice(void **in)
+{
+	struct state *s = *in;
+	struct writer writers[4];
+	uint64_t random = 1;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		writers[i] = (struct writer){ .s = s, .number = i };
+		pthread_create(&writers[i].thread, NULL, write_and_check, &writers[i]);
+	}
+	for (i = 0; i < 20; i++) {
+		while (!break_channel(s, random_next(&random) % CHANNELS))
+			usleep(1000);
+		usleep(random_next(&random) % 20000);
+	}
+	__atomic_store_n(&s->stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 4; i++) {
+		pthread_join(writers[i].thread, NULL);
+		assert_int_equal(writers[i].status, 0);
+		assert_true(writers[i].rounds > 0);
+	}
+	assert_int_equal(s->down.done, 0);
+	assert_true(info_of(s).reconnects > 0);
+}
+
+static void all_channels_may_break_together(void **in)
+{
+	struct state *s = *in;
+	unsigned int i;
+
+	for (i = 0; i < CHANNELS; i++)
+		assert_true(break_channel(s, i));
+	while (info_of(s).reconnects < CHANNELS)
+		assert_int_equal(use_all_channels(s), 0);
+	wait_mended(s, CHANNELS);
+	all_works(s);
+}
+
+static void answered(void *arg, int status, const void *data, size_t length)
+{
+	(void)data;
+	(void)length;
+	tally_done(arg, status);
+}
+
+static void a_call_under_way_ends_and_the_next_is_answered(void **in)
+{
+	struct state *s = *in;
+	struct tally tally = { 0 };
+
+	assert_int_equal(weir_call_async(s->session, "n", 1, 0, answered, &tally), 0);
+	assert_true(break_channel(s, 0));
+	tally_wait(&tally, 1);
+	assert_int_equal(tally.status, -ECONNRESET);
+	wait_mended(s, 1);
+	all_works(s);
+}
+
+static void a_donor_that_is_stopped_ends_the_session(void **in)
+{
+	struct state *s = *in;
+	uint64_t begin_ns = now_ns();
+	char byte;
+
+	kill(s->donor.pid, SIGSTOP);
+	assert_true(break_channel(s, 1));
+	while (!__atomic_load_n(&s->down.done, __ATOMIC_ACQUIRE) &&
+	       now_ns() - begin_ns < 20 * SECOND_NS)
+		use_all_channels(s);
+	kill(s->donor.pid, SIGCONT);
+	tally_wait(&s->down, 1);
+	assert_int_equal(s->down.status, -ETIMEDOUT);
+	assert_int_equal(weir_read(s->region, 0, &byte, 1), -ENOTCONN);
+}
+
+static void a_session_that_is_being_mended_closes(void **in)
+{
+	struct state *s = *in;
+	uint64_t begin_ns = now_ns();
+
+	kill(s->donor.pid, SIGSTOP);
+	assert_true(break_channel(s, 1));
+	while (info_of(s).channels == CHANNELS)
+		use_all_channels(s);
+	weir_session_close(s->session); /* the region and the pool go with it */
+	kill(s->donor.pid, SIGCONT);
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS);
+	s->session = session_to(&s->donor, NULL);
+	s->region = exclusive_region(s->session);
+	assert_int_equal(weir_pool_create(s->session, MIB, 1, &s->pool, NULL), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(each_channel_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_comes_back_without_a_thread, setup_driven,
+						teardown),
+		cmocka_unit_test_setup_teardown(exclusive_writers_do_not_notice, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_channels_may_break_together, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_under_way_ends_and_the_next_is_answered,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_donor_that_is_stopped_ends_the_session,
+						setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(a_session_that_is_being_mended_closes, setup,
+						teardown),
+	};
+
+	fixture_runs_on("softnic rxe");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
