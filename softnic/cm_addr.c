@@ -142,11 +142,16 @@ bool cm_addr_is_local(const union cm_addr *addr)
 
 void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid)
 {
+	union cm_addr plain = *addr;
+
+	cm_addr_unmap(&plain);
+	if (is_loopback(&plain))
+		cm_addr_set_loopback(&plain);
 	memset(gid, 0, sizeof(*gid));
-	if (addr->sa.sa_family == AF_INET) {
+	if (plain.sa.sa_family == AF_INET) {
 		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(&gid->raw[12], &addr->in.sin_addr, sizeof(addr->in.sin_addr));
+		memcpy(&gid->raw[12], &plain.in.sin_addr, sizeof(plain.in.sin_addr));
 	} else {
-		memcpy(gid->raw, &addr->in6.sin6_addr, sizeof(gid->raw));
+		memcpy(gid->raw, &plain.in6.sin6_addr, sizeof(gid->raw));
 	}
 }

@@ -3,6 +3,7 @@
  * Addresses and ports: which can be had, which are reached, and what a stranger gets.
  */
 #include <ifaddrs.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -308,6 +309,33 @@ static void an_id_that_calls_has_its_own_port(void **state)
 	assert_non_null(e->a->pd);
 }
 
+static bool is_in_the_table(struct ibv_context *verbs, const union ibv_gid *gid)
+{
+	union ibv_gid entry;
+	int i;
+
+	for (i = 0; !ibv_query_gid(verbs, 1, i, &entry); i++)
+		if (!memcmp(&entry, gid, sizeof(entry)))
+			return true;
+	return false;
+}
+
+static void the_gids_of_a_route_are_those_of_the_port(void **state)
+{
+	static const char *const addresses[] = { "127.0.0.1", "127.11.22.33", "::1",
+						 "::ffff:127.0.0.9" };
+	struct ends *e = *state;
+	size_t i;
+
+	for (i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		resolve(e, addresses[i], 1);
+		assert_true(is_in_the_table(e->a->verbs, &e->a->route.path_rec->sgid));
+		assert_true(is_in_the_table(e->a->verbs, &e->a->route.path_rec->dgid));
+		rdma_destroy_id(e->a);
+		e->a = NULL;
+	}
+}
+
 static void devices_are_those_of_the_ids(void **state)
 {
 	struct ends *e = *state;
@@ -427,6 +455,7 @@ int main(void)
 		TEST(another_host_is_unreachable),
 		TEST(other_port_spaces_and_families_are_refused),
 		TEST(an_id_that_calls_has_its_own_port),
+		TEST(the_gids_of_a_route_are_those_of_the_port),
 		TEST(devices_are_those_of_the_ids),
 		TEST(bytes_that_are_no_message_end_the_call_only),
 		TEST(another_user_is_not_listened_to),
