@@ -134,6 +134,20 @@ class Programs(unittest.TestCase):
     def test_ucmatose_over_ipv6(self):
         self.pair("ucmatose -b ::1 -p {port} -c 4", "ucmatose -s ::1 -p {port} -c 4")
 
+    def datagrams(self, address, options=""):
+        self.port = 7174  # udaddy has no option for it; the address keeps others apart
+        self.pair(f"udaddy -b {address} {options}", f"udaddy -s {address} {options}")
+
+    def test_udaddy(self):
+        self.datagrams("127.{}.{}.{}".format(*(random.randrange(1, 255) for _ in range(3))))
+
+    def test_udaddy_to_several(self):
+        self.datagrams("127.{}.{}.{}".format(*(random.randrange(1, 255) for _ in range(3))),
+                       "-c 4 -C 50 -S 2000")
+
+    def test_udaddy_over_ipv6(self):
+        self.datagrams("::1")
+
     def test_rdma_client(self):
         self.pair("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}")
 
