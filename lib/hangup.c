@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The end of channels: what is let go of, and what is heard of it. */
+#include "lib/session.h"
+
+void weir_session_retire(struct weir_session *session, uint16_t number)
+{
+	struct weir_link *link = &session->links[number];
+	struct ibv_cq *cq = link->cq;
+	struct ibv_wc wc;
+
+	link->cq = NULL;
+	link->armed = false;
+	weir_session_unlock(session);
+	if (link->id && link->id->qp)
+		rdma_destroy_qp(link->id);
+	if (cq)
+		ibv_destroy_cq(cq);
+	weir_session_lock(session);
+	while (!number && session->recv_cq && ibv_poll_cq(session->recv_cq, 1, &wc) > 0)
+		; /* flushed receives: their buffers are free */
+}
+
+void weir_session_disconnect(struct weir_session *session, uint16_t number)
+{
+	struct weir_link *link = &session->links[number];
+
+	if (link->id)
+		rdma_disconnect(link->id);
+	if (!session->nic)
+		return; /* and no QP */
+	weir_session_lock(session);
+	weir_session_retire(session, number);
+	link->state = WEIR_LINK_CLOSED;
+	weir_session_unlock(session);
+}
+
+void weir_session_hear(struct weir_session *session)
+{
+	struct rdma_cm_event *event;
+
+	while (!rdma_get_cm_event(session->cm, &event)) {
+		struct weir_link *link = event->id->context;
+		enum rdma_cm_event_type type = event->event;
+		bool is_current = event->id == link->id;
+
+		rdma_ack_cm_event(event);
+		if (is_current && (type == RDMA_CM_EVENT_DISCONNECTED ||
+				   type == RDMA_CM_EVENT_DEVICE_REMOVAL))
+			weir_link_fail(link);
+	}
+}
