@@ -88,7 +88,7 @@ BUGS = [
     ("a policy goes below what must fit", "core/window.c", "limit = w->bytes_min;", ";"),
     ("a channel is overfilled", "core/batch.c", "e->free_wrs && room--", "e->free_wrs"),
     ("a failed channel is used again", "core/channel.c",
-     "\tc->up &= ~(1u << number);\n\tc->failed |=", "\tc->failed |="),
+     "\tc->up &= ~(1u << number);\n\tc->broken |=", "\tc->broken |="),
     ("deadlines are forgotten", "core/deadline.c",
      "deadlines) > now_ns ||", "deadlines) != now_ns ||"),
     ("what can be cancelled goes beyond what is not posted", "core/engine.c",
