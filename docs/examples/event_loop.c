@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A program with a loop of its own: weir starts no thread, its descriptor goes into the
- * program's poll(2) beside all others, and callbacks run in weir_session_process().
+ * A program with a loop of its own: weir starts no thread (but one to mend a channel that broke),
+ * its descriptor goes into the program's poll(2) beside all others, and callbacks run in
+ * weir_session_process(). Here the donor is the one in donor.c.
  */
 #include <poll.h>
 #include "example.h"
