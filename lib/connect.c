@@ -20,6 +20,12 @@ static int check_device(const struct weir_attempt *a)
 			 a->session->peer, device, wanted);
 }
 
+/* Descriptors, memory, places on the device: what is short now may be there later. */
+static int no_resources(int err)
+{
+	return err == EINVAL ? -EINVAL : -ENOMEM;
+}
+
 /* With as much inline data as the device gives: what is too much for it, it refuses. */
 static int create_qp_inline(struct weir_attempt *a, struct ibv_qp_init_attr *attr)
 {
@@ -55,14 +61,14 @@ static int create_qp(struct weir_attempt *a)
 				      WIRE_HANDSHAKE_RECVS,
 			      NULL, session->comp, 0);
 	if (!a->cq)
-		return weir_fail(a->error, -errno, "no completion queue of %u: %s",
-				 session->options.depth, weir_strerror(-errno));
+		return weir_fail(a->error, no_resources(errno), "no completion queue of %u: %s",
+				 session->options.depth, strerror(errno));
 	a->recv_cq = link->number ? a->cq : session->recv_cq;
 	attr.send_cq = a->cq;
 	attr.recv_cq = a->recv_cq;
 	if (create_qp_inline(a, &attr))
-		return weir_fail(a->error, -errno, "no queue pair of depth %u: %s",
-				 session->options.depth, weir_strerror(-errno));
+		return weir_fail(a->error, no_resources(errno), "no queue pair of depth %u: %s",
+				 session->options.depth, strerror(errno));
 	return 0;
 }
 

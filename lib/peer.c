@@ -78,10 +78,12 @@ struct weir_peer *weir_peer_find(struct weir_donor *donor, uint64_t session_id, 
 int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir_error *error)
 {
 	const struct wire_hello *hello = &gate->handshake.hello;
+	struct ibv_qp_attr error_state = { .qp_state = IBV_QPS_ERR };
 	struct weir_gate *old = peer->gates[hello->channel];
 	int ret = 0;
 
 	if (old) {
+		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE); /* or it might never end */
 		weir_gate_drain(old);
 		weir_gate_break(old, "replaced");
 	}

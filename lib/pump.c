@@ -115,7 +115,7 @@ static bool arm(struct ibv_cq *cq, bool *armed)
 	if (*armed)
 		return false;
 	*armed = !ibv_req_notify_cq(cq, 0);
-	return true;
+	return *armed;
 }
 
 static bool arm_all(struct weir_session *session, bool receive)

@@ -2,6 +2,7 @@
 /* What the connection manager does for a channel, and what it says when it cannot. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 
 #include "lib/attempt.h"
@@ -34,7 +35,8 @@ static int explain_reject(const struct weir_attempt *a, const struct rdma_cm_eve
 	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
 		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s",
 				 a->session->peer);
-	return weir_fail(a->error, -ECONNREFUSED, "%s refused the connection, reason %d",
+	/* No resources, a full backlog, a connection of an earlier life: that may pass. */
+	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
 			 a->session->peer, event->status);
 }
 
@@ -94,12 +96,16 @@ static int left_ms(const struct weir_attempt *a)
 {
 	int ms = weir_poll_ms(a->deadline_ns);
 
+	if (ms < 0)
+		return INT_MAX;
 	return ms > 0 ? ms : 1;
 }
 
 static int begin(struct weir_attempt *a)
 {
 	a->cm = rdma_create_event_channel();
+	if (!a->cm && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return weir_fail(a->error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
 	if (!a->cm)
 		return weir_fail(a->error, -ENODEV,
 				 "no RDMA device and no connection manager here: 'weir doctor' "

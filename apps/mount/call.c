@@ -104,9 +104,3 @@ int call_and_forget(struct mount *m, const void *message, size_t length)
 		mount_end(m);
 	return err;
 }
-
-void tell(struct mount *m, const void *message, size_t length)
-{
-	/* It fails when the donor is gone, and then has nothing to forget, or when it stalls. */
-	(void)weir_send(m->session, message, length);
-}

@@ -69,13 +69,12 @@ static inline const void *reply_body(const struct reply *reply)
  */
 int call_later(struct mount *m, const void *message, size_t length, uint64_t timeout_ns,
 	       weir_reply_fn *fn, void *arg);
-/* Ask, and don't wonder about the answer. Context: any thread. Return: 0, or -EIO: not sent. */
-int call_and_forget(struct mount *m, const void *message, size_t length);
 /*
- * The same without any answer, which is cheaper: for what may get lost if the donor stalls.
- * Context: any thread but a callback.
+ * Ask, and don't wonder about the answer. It is wanted all the same: a message that nobody answers
+ * ends the session when its channel breaks (weir_send()).
+ * Context: any thread. Return: 0, or -EIO: not sent.
  */
-void tell(struct mount *m, const void *message, size_t length);
+int call_and_forget(struct mount *m, const void *message, size_t length);
 
 /* What a reply with at least @body_min bytes after its head amounts to. */
 int call_status(int status, const void *reply, size_t length, size_t body_min);

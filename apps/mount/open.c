@@ -28,7 +28,7 @@ static void close_file(struct inode *inode)
 		inode->posix_locks = false;
 	}
 	pthread_mutex_unlock(&inode->lock);
-	tell(inode->mount, &head, sizeof(head));
+	call_and_forget(inode->mount, &head, sizeof(head));
 }
 
 /* FS_MAKE may have found a file that another client made just now: it is not empty then. */

@@ -117,7 +117,7 @@ struct weir_session_options {
  *
  * Blocks up to the timeout. Context: any thread.
  * Return: 0; -EINVAL malformed name or option; -ENODEV no verbs device reaches the donor;
- * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EKEYREJECTED either side could not prove the key;
+ * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN the donor has no room just now; -EKEYREJECTED either side could not prove the key;
  * -EPROTONOSUPPORT the donor speaks another version; -EPROTO it answered nonsense; -EDQUOT;
  * -ETIMEDOUT; -ENOMEM (also locked-memory limit: the text says so).
  */

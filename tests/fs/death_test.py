@@ -31,6 +31,15 @@ def keep_writing(path, errors):
         pass  # what could not be told the donor at close
 
 
+def works(path):
+    """Whether a file can be written and read."""
+    try:
+        write(path, b"all is well")
+        return read(path) == b"all is well"
+    except OSError:
+        return False
+
+
 class Ends(unittest.TestCase):
     memory = "64M"
 
@@ -94,6 +103,36 @@ class Ends(unittest.TestCase):
         self.assertEqual(read(self.world.mount() / "late"), b"told")
 
     @unittest.skipUnless(is_mount_point("/"), "fusermount3 takes no mount down in a plain chroot")
+    @unittest.skipIf(os.environ.get("WEIR_DEVICE", "softnic") != "softnic",
+                     "only softnic breaks connections on demand")
+    def test_a_connection_that_breaks_is_made_anew(self):
+        fault = [WEIR, "fault", str(self.client.process.pid)]
+        stop = threading.Event()
+        errors = []
+
+        def keep_making_files():
+            number = 0
+            while not stop.is_set():
+                number += 1
+                try:
+                    write(self.client / f"f{number % 50}", b"x" * 3000)
+                except OSError as error:
+                    errors.append(error.errno)
+
+        writer = threading.Thread(target=keep_making_files)
+        writer.start()
+        for _ in range(6):
+            subprocess.run([*fault, "error_after=0"], check=True, stdout=subprocess.DEVNULL)
+            time.sleep(0.05)
+            subprocess.run([*fault, "error_after=never"], check=True, stdout=subprocess.DEVNULL)
+            time.sleep(0.1)
+        stop.set()
+        writer.join(PROMPT_SECONDS)
+        self.assertFalse(writer.is_alive(), "a write hangs")
+        self.assertLessEqual(set(errors), {errno.EIO})
+        # Who asks first may be the one that notices the last break.
+        self.assertTrue(until(lambda: works(self.client / "after")))
+
     def test_a_client_that_is_killed_leaves_no_mount(self):
         write(self.client / "closed", b"kept")
         self.write_until_the_end(self.client.process.kill)
