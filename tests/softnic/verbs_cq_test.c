@@ -76,6 +76,17 @@ static int start_poll(struct end *e)
 	return err;
 }
 
+/* The next in the same poll, or, if it is not there yet, the first of another. */
+static int next_poll(struct end *e)
+{
+	int err = ibv_next_poll(ex(e));
+
+	if (err != ENOENT)
+		return err;
+	ibv_end_poll(ex(e));
+	return start_poll(e);
+}
+
 static uint64_t clock_now(struct end *e)
 {
 	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
@@ -101,7 +112,7 @@ static void test_completions_are_read_one_by_one(void **state)
 		assert_int_equal(post(&pair.e, &w), 0);
 	}
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(i ? ibv_next_poll(ex(&pair.e)) : start_poll(&pair.e), 0);
+		assert_int_equal(i ? next_poll(&pair.e) : start_poll(&pair.e), 0);
 		assert_int_equal(ex(&pair.e)->wr_id, 100 + i);
 		assert_int_equal(ex(&pair.e)->status, IBV_WC_SUCCESS);
 		assert_int_equal(ibv_wc_read_opcode(ex(&pair.e)),
