@@ -341,7 +341,11 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 	return status;
 }
 
-/* May it come in at all? Returns 0 if so. */
+/*
+ * May it come in at all? Returns 0 if so. One that has left answers nothing and says nothing, as on
+ * a network: its program may have had all it wanted, and ours sent more than that, which must not
+ * fail before it has polled what succeeded.
+ */
 static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 {
 	const struct shared_qp *s = qp->to->shared;
@@ -353,10 +357,8 @@ static int check_in(const struct qp *qp, const struct send_wqe *wqe)
 		return RESP_DROPPED;
 	if (qp_is_datagram(qp))
 		return load_relaxed(&s->qkey) == wqe->ud.qkey ? 0 : RESP_DROPPED;
-	if (state == SHARED_QP_RESET)
-		return RESP_SILENT;
 	if (state != SHARED_QP_READY || load_relaxed(&s->dest_qpn) != qp->ibv.qp_num)
-		return IBV_WC_RETRY_EXC_ERR;
+		return RESP_SILENT;
 	return 0;
 }
 

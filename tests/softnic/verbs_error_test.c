@@ -226,16 +226,22 @@ static void test_in_the_error_state_posts_are_flushed(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+static const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
+enum { IMPATIENT_MS = 8 * 67 };
+
 static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 {
 	struct pair pair;
+	uint64_t begin;
 	struct wr w;
 
 	(void)state;
-	start(&pair, ALL_ACCESS, &plain);
+	start(&pair, ALL_ACCESS, &impatient);
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	tell(&pair.p, ORDER_TO_ERROR, 0, 0, 0);
+	begin = now_ms();
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
+	assert_true(now_ms() - begin >= IMPATIENT_MS);
 	puppet_stop(&pair.p, &pair.e);
 }
 
@@ -259,7 +265,6 @@ static void test_the_error_is_polled_before_what_it_flushed(void **state)
 
 static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 {
-	const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
 	struct name nobody = { .qpn = 0xfffffe };
 	uint64_t begin = now_ms();
 	struct end e;
@@ -271,7 +276,7 @@ static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 	nobody.rkey = e.mr->rkey;
 	end_connect(&e, &nobody, &impatient);
 	do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
-	assert_true(now_ms() - begin >= 300);
+	assert_true(now_ms() - begin >= IMPATIENT_MS);
 	end_close(&e);
 }
 

@@ -12,10 +12,15 @@
 #include "softnic/qp.h"
 #include "verbs_harness.h"
 
-static void start(struct pair *pair)
+static void start_with(struct pair *pair, const struct manners *m)
 {
 	end_open(&pair->e, ALL_ACCESS);
-	puppet_start(&pair->p, &pair->e, ALL_ACCESS, &plain);
+	puppet_start(&pair->p, &pair->e, ALL_ACCESS, m);
+}
+
+static void start(struct pair *pair)
+{
+	start_with(pair, &plain);
 }
 
 static unsigned int num_fds(void)
@@ -249,25 +254,34 @@ static void test_a_peer_killed_while_it_is_written_to_gives_an_error(void **stat
 	end_close(&pair.e);
 }
 
-/* In good order: nobody is told, as with any other device. */
+/*
+ * In good order: nobody is told, as with any other device. What is sent after that is tried until
+ * the retries are used up, so that all that succeeded can be polled before.
+ */
 static void test_a_peer_that_closed_and_ended_is_no_error(void **state)
 {
+	const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
+	const uint64_t retries_ms = 8 * 67;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct pair pair;
+	uint64_t begin;
 	struct wr w;
 
 	(void)state;
-	start(&pair);
+	start_with(&pair, &impatient);
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	tell(&pair.p, ORDER_WRITE_ONCE, 0, 0, 0);
 	tell(&pair.p, ORDER_CLOSE, 0, 0, 0);
+	begin = now_ms();
+	assert_int_equal(post(&pair.e, &w), 0);
 	waitpid(pair.p.pid, NULL, 0);
 	close(pair.p.fd);
 	usleep(20000);
 	assert_int_equal(ibv_query_qp(pair.e.qp, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
-	do_wr(&pair.e, &w, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_RETRY_EXC_ERR);
+	assert_true(now_ms() - begin >= retries_ms);
 	end_close(&pair.e);
 }
 
