@@ -88,6 +88,7 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 		plan(e, &m, weir_backlog_first(ready));
 		rc = weir_window_take(e->window, &e->waiter, m.bytes);
 		if (rc) {
+			e->waits++;
 			weir_trace_note(e->trace, e->window->now_ns,
 					&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
 								     .wrs = 1,

@@ -38,6 +38,7 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	}
 	weir_channels_init(&e->channels);
 	weir_backlog_init(&e->backlog, config->seed);
+	e->waits = 0;
 	e->trace = NULL;
 	return 0;
 }
@@ -47,22 +48,32 @@ void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
 	e->trace = trace;
 }
 
+static void note_channel(struct weir_engine *e, enum weir_trace_what what, uint16_t channel)
+{
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = what, .channel = channel });
+}
+
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
 {
 	int rc = weir_channels_up(&e->channels, channel, depth);
 
-	if (!rc)
-		weir_backlog_found(&e->backlog, channel, true);
-	return rc;
+	if (rc)
+		return rc;
+	note_channel(e, WEIR_TRACE_UP, channel);
+	weir_backlog_found(&e->backlog, channel, true);
+	return 0;
 }
 
 void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel)
 {
+	note_channel(e, WEIR_TRACE_BREAK, channel);
 	weir_channels_broken(&e->channels, channel);
 }
 
 void weir_engine_channel_down(struct weir_engine *e, uint16_t channel)
 {
+	note_channel(e, WEIR_TRACE_DOWN, channel);
 	weir_channels_down(&e->channels, channel);
 	weir_backlog_found(&e->backlog, channel, false);
 }
@@ -124,8 +135,14 @@ static void req_fail(struct weir_engine *e, struct weir_req *req, uint16_t chann
 	bool lost = status == -ECONNRESET && may_repeat(req);
 	bool suspect = shared && is_suspect(status);
 
-	if (weir_channels_is_broken(&e->channels, channel) && may_be_astray(req, status))
+	if (weir_channels_is_broken(&e->channels, channel) && may_be_astray(req, status)) {
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_STRAY,
+							     .why = status, .reqs = 1,
+							     .bytes = req->length,
+							     .channel = channel });
 		weir_backlog_stray(&e->backlog, req, channel);
+	}
 	if (unsent || lost || suspect) {
 		weir_trace_note(e->trace, e->window->now_ns,
 				&(struct weir_trace_record){ .what = WEIR_TRACE_REPEAT,

@@ -101,6 +101,7 @@ struct weir_engine_config {
  * @free_wrs: those not in flight, chained
  * @channels: where it posts
  * @backlog: its requests
+ * @waits: times that the window was full
  * @trace: where it notes what it decides, or NULL
  */
 struct weir_engine {
@@ -115,6 +116,7 @@ struct weir_engine {
 	struct weir_wr *free_wrs;
 	struct weir_channels channels;
 	struct weir_backlog backlog;
+	uint64_t waits;
 	struct weir_trace *trace;
 };
 

@@ -178,10 +178,33 @@ static void says_who_waits_for_the_window(void **state)
 	bench_submit(t.b, &req[0]);
 	bench_submit(t.b, &req[1]);
 	NOTED(&t, 2, .what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = 1, .bytes = 8);
+	assert_int_equal(t.b->engine.waits, 1);
 	for (i = 0; i < 3; i++)
 		bench_pull(t.b);
 	assert_int_equal(t.trace.number, 2);
 	bench_finish(t.b, 0);
+	bench_free(t.b);
+}
+
+static void says_what_channels_do_and_what_is_astray(void **state)
+{
+	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
+	struct traced t;
+
+	(void)state;
+	traced_init(&t, 64 * KIB, 1);
+	bench_submit(t.b, &req);
+	weir_engine_channel_broken(&t.b->engine, 0);
+	NOTED(&t, 2, .what = WEIR_TRACE_BREAK);
+	bench_complete(t.b, 0, -ECONNRESET);
+	NOTED(&t, 3, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 4, .what = WEIR_TRACE_STRAY, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
+	assert_int_equal(weir_engine_channel_up(&t.b->engine, 0, 64), 0);
+	NOTED(&t, 5, .what = WEIR_TRACE_UP);
+	bench_pull(t.b);
+	assert_int_equal(t.b->nr_done, 1);
+	weir_engine_channel_down(&t.b->engine, 0);
+	NOTED(&t, 6, .what = WEIR_TRACE_DOWN);
 	bench_free(t.b);
 }
 
@@ -235,6 +258,8 @@ int main(void)
 		SAYS("it says what was merged and chained", says_what_was_merged_and_chained),
 		SAYS("it says what failed and is repeated", says_what_failed_and_is_repeated),
 		SAYS("it says once who waits for the window", says_who_waits_for_the_window),
+		SAYS("it says what channels do, and what is astray",
+		     says_what_channels_do_and_what_is_astray),
 		SAYS("it says what came too late", says_what_came_too_late),
 		SAYS("it says where the limit went", says_where_the_limit_went),
 	};
