@@ -63,7 +63,7 @@ static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct w
 
 	if (brings_data && wr->length <= link->inline_max) {
 		out->send_flags |= IBV_SEND_INLINE;
-		link->session->counters.inlined++;
+		link->session->counters->inlined++;
 	}
 	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
 		out->send_flags |= IBV_SEND_SIGNALED;
@@ -84,6 +84,20 @@ static void remember(struct weir_link *link, struct weir_wr *first, struct weir_
 	link->in_flight += count;
 }
 
+/* As it is now, to those who look from outside. */
+static void show_window(struct weir_session *session)
+{
+	const struct weir_window *window = session->engine.window;
+
+	session->ledger->window = (struct weir_ledger_window){
+		.bytes_max = window->bytes_max,
+		.bytes_top = window->bytes_top,
+		.bytes = window->bytes,
+		.wrs = window->wrs,
+	};
+	session->counters->window_waits = session->engine.waits;
+}
+
 void weir_link_post(struct weir_link *link, struct weir_wr *wr)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = NULL;
@@ -94,6 +108,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *wr)
 	for (; wr; wr = wr->next) {
 		fill(&chain[count], wr);
 		flag(link, &chain[count], wr);
+		session->counters->merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
 		wrs[count++] = wr;
 	}
 	posted = count;
@@ -103,8 +118,10 @@ void weir_link_post(struct weir_link *link, struct weir_wr *wr)
 		posted = (unsigned int)(bad - chain);
 	if (posted)
 		remember(link, wrs[0], wrs[posted - 1], posted);
-	session->counters.doorbells++;
-	session->counters.work_requests += posted;
+	session->counters->doorbells++;
+	session->counters->chains += count > 1;
+	session->counters->work_requests += posted;
+	show_window(session);
 
 	for (; posted < count; posted++) {
 		struct weir_wc wc = { wrs[posted], -ENOTCONN };
@@ -116,9 +133,9 @@ void weir_link_post(struct weir_link *link, struct weir_wr *wr)
 static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
 {
 	if (wr->req->op == WEIR_OP_READ)
-		session->counters.bytes_read += wr->length;
+		session->counters->bytes_read += wr->length;
 	else if (wr->req->op == WEIR_OP_WRITE)
-		session->counters.bytes_written += wr->length;
+		session->counters->bytes_written += wr->length;
 }
 
 /* The oldest is in flight no longer. */
@@ -130,7 +147,7 @@ static void retire(struct weir_link *link, int status, uint64_t now_ns)
 	link->oldest = wc.wr->next;
 	link->in_flight--;
 	if (status)
-		session->counters.errors++;
+		session->counters->errors++;
 	else
 		count_bytes(session, wc.wr);
 	weir_engine_completed(&session->engine, &wc, now_ns);
@@ -142,7 +159,7 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
 	uint32_t before = link->in_flight;
 
-	link->session->counters.completions++;
+	link->session->counters->completions++;
 	if (wc->wr_id == WEIR_DRAIN_WR)
 		wr = NULL;
 	while (link->in_flight && link->oldest != wr)
@@ -170,6 +187,8 @@ int weir_link_poll(struct weir_link *link, uint64_t now_ns)
 				total += completed(link, &wcs[i], now_ns);
 		}
 	} while (got == max);
+	if (total)
+		show_window(link->session);
 	return total;
 }
 

@@ -92,7 +92,7 @@ static void mend(struct weir_session *session, struct weir_link *link)
 		weir_mend_give_up(session, rc);
 		return;
 	}
-	session->counters.reconnects++;
+	session->counters->reconnects++;
 	if (!link->number)
 		weir_messages_flush(session);
 	weir_pump_pull(session);

@@ -307,7 +307,7 @@ static void take(struct weir_session *session, const struct ibv_wc *wc)
 		return;
 	}
 	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
-	session->counters.completions++;
+	session->counters->completions++;
 	rc = wc->opcode == IBV_WC_RECV /* a write with immediate fills no buffer */
 		     ? receive(session, arena_of(session)->recvs[index], wc->byte_len)
 		     : -EPROTO;

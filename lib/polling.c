@@ -26,8 +26,8 @@ void weir_polling_begin(const struct weir_session *session, struct weir_poll *po
 
 void weir_polling_count(struct weir_session *session, struct weir_poll *poll)
 {
-	session->counters.empty_polls += poll->empty_polls;
-	session->counters.arms += poll->arms;
-	session->counters.sleeps += poll->sleeps;
+	session->counters->empty_polls += poll->empty_polls;
+	session->counters->arms += poll->arms;
+	session->counters->sleeps += poll->sleeps;
 	poll->empty_polls = poll->arms = poll->sleeps = 0;
 }

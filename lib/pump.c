@@ -110,10 +110,14 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	return events;
 }
 
-static bool arm(struct ibv_cq *cq, bool *armed)
+static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
+		uint32_t in_flight)
 {
 	if (*armed)
 		return false;
+	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
+								.wrs = in_flight,
+								.channel = channel });
 	*armed = !ibv_req_notify_cq(cq, 0);
 	return *armed;
 }
@@ -127,10 +131,11 @@ static bool arm_all(struct weir_session *session, bool receive)
 		struct weir_link *link = &session->links[i];
 
 		if (link->in_flight)
-			any |= arm(link->cq, &link->armed);
+			any |= arm(session, link->cq, &link->armed, link->number,
+				   link->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)
-		any |= arm(session->recv_cq, &session->recv_armed);
+		any |= arm(session, session->recv_cq, &session->recv_armed, 0, 0);
 	return any;
 }
 
@@ -198,7 +203,7 @@ static void take_cq_events(struct weir_session *session)
 
 	while (!ibv_get_cq_event(session->comp, &cq, &context)) {
 		ibv_ack_cq_events(cq, 1);
-		session->counters.events++;
+		session->counters->events++;
 		if (cq == session->recv_cq)
 			session->recv_armed = false;
 		for (i = 0; i < session->nr_links; i++) {
@@ -221,21 +226,29 @@ static void take_event(struct weir_session *session, int fd)
 	}
 }
 
-/* Leaves with nic->lock held. */
-static void sleep_and_lock(struct weir_session *session, int timeout_ms)
+/* Leaves with nic->lock held. Returns how many completion events there were. */
+static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms)
 {
 	struct epoll_event events[4];
+	uint64_t before;
 	int i, ready;
 
 	ready = epoll_wait(session->epoll_fd, events, 4, timeout_ms);
 	weir_session_lock(session);
+	before = session->counters->events;
 	for (i = 0; i < ready; i++)
 		take_event(session, events[i].data.fd);
+	return (uint32_t)(session->counters->events - before);
 }
 
 void weir_pump_sleep(struct weir_session *session, int timeout_ms)
 {
-	sleep_and_lock(session, timeout_ms);
+	uint32_t events = sleep_and_lock(session, timeout_ms);
+
+	if (timeout_ms < 0)
+		weir_trace_note(&session->trace, weir_now_ns(),
+				&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE,
+							     .wrs = events });
 	weir_session_unlock(session);
 }
 

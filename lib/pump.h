@@ -50,7 +50,10 @@ void weir_pump_deliver(struct weir_session *session, struct weir_waiter *waiter)
  */
 int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive);
 
-/* Sleeps for an event, @timeout_ms at most (-1: for ever), and takes it. Without nic->lock. */
+/*
+ * Sleeps for an event, @timeout_ms at most (-1: for ever, which the trace tells), and takes it.
+ * Without nic->lock.
+ */
 void weir_pump_sleep(struct weir_session *session, int timeout_ms);
 
 /**

@@ -62,7 +62,7 @@ static void count_retries(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
-	session->counters.retries += session->options.retries - request->req.retries;
+	session->counters->retries += session->options.retries - request->req.retries;
 }
 
 static void tell_waiter(struct weir_request *request)
@@ -125,11 +125,17 @@ static void complete_by(struct weir_request *request, const struct weir_completi
 	request->req.deadline_ns = weir_after_ns(now_ns, timeout_ns);
 }
 
-static void count_stage(struct weir_session *session, enum weir_stage_way way)
+static void count_stage(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
 {
-	session->counters.requests++;
-	session->counters.pre += way == WEIR_STAGE_PRE;
-	session->counters.dyn += way == WEIR_STAGE_DYN;
+	session->counters->requests++;
+	session->counters->pre += way == WEIR_STAGE_PRE;
+	session->counters->dyn += way == WEIR_STAGE_DYN;
+	if (way != WEIR_STAGE_USER)
+		weir_session_note(session, &(struct weir_trace_record){
+			.what = way == WEIR_STAGE_PRE ? WEIR_TRACE_COPY : WEIR_TRACE_REGISTER,
+			.reqs = 1,
+			.bytes = bytes,
+		});
 }
 
 /* With nic->lock held. @req and @stage are copied into a new request. */
@@ -158,7 +164,7 @@ static int submit_locked(struct weir_session *session, const struct weir_req *re
 		weir_request_recycle(request);
 		return rc;
 	}
-	count_stage(session, stage->way);
+	count_stage(session, stage->way, req->length);
 	if (out)
 		*out = request;
 	weir_pump_pull(session);

@@ -80,6 +80,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 		return NULL;
 	session->options = *options;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
+	session->ledger_fd = -1;
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
@@ -125,6 +126,7 @@ void weir_session_free(struct weir_session *session)
 	close_fd(session->kick_fd);
 	close_fd(session->lead_fd);
 	close_fd(session->timer_fd);
+	weir_ledger_close(session->ledger, session->ledger_fd);
 	pthread_cond_destroy(&session->idle);
 	pthread_cond_destroy(&session->lead);
 	pthread_cond_destroy(&session->mend);
@@ -141,6 +143,7 @@ static int engine_init(struct weir_session *session)
 	enum weir_batching batching = session->options.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
+	int rc;
 	struct weir_engine_config config = {
 		.fragment_bytes = session->options.fragment_bytes,
 		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
@@ -154,8 +157,21 @@ static int engine_init(struct weir_session *session)
 	session->wrs = calloc(nr_wrs, sizeof(*session->wrs));
 	if (!session->wrs)
 		return -ENOMEM;
-	return weir_engine_init(&session->engine, &config, &session->nic->window, session->wrs,
-				nr_wrs);
+	rc = weir_engine_init(&session->engine, &config, &session->nic->window, session->wrs,
+			      nr_wrs);
+	if (!rc)
+		weir_engine_trace(&session->engine, &session->trace);
+	return rc;
+}
+
+static int ledger_open(struct weir_session *session)
+{
+	int rc = weir_ledger_open(&session->ledger, &session->ledger_fd);
+
+	if (rc)
+		return rc;
+	session->counters = &session->ledger->counters;
+	return weir_trace_init(&session->trace, session->ledger->trace, WEIR_LEDGER_SLOTS);
 }
 
 static int session_prepare(struct weir_session *session, struct weir_error *error)
@@ -167,6 +183,10 @@ static int session_prepare(struct weir_session *session, struct weir_error *erro
 	rc = open_fds(session);
 	if (rc)
 		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
+	rc = ledger_open(session);
+	if (rc)
+		return weir_fail(error, rc, "no memory to be shown to 'weir stat': %s",
+				 weir_strerror(rc));
 	session->cm = rdma_create_event_channel();
 	if (!session->cm)
 		return weir_fail(error, -ENODEV,
@@ -246,6 +266,8 @@ static int session_open(const struct weir_session_options *options,
 		weir_session_free(session);
 		return rc;
 	}
+	weir_ledger_show(session->ledger, ibv_get_device_name(session->nic->context->device),
+			 session->peer, weir_now_ns());
 	*out = session;
 	return 0;
 }
@@ -292,6 +314,13 @@ int weir_session_process(struct weir_session *session)
 	return handled;
 }
 
+static void copy_counters(struct weir_session_info *info, const struct weir_counters *counters)
+{
+#define COPY_COUNTER(name, help) info->name = counters->name;
+	WEIR_COUNTERS(COPY_COUNTER)
+#undef COPY_COUNTER
+}
+
 void weir_session_info(const struct weir_session *session, struct weir_session_info *info)
 {
 	struct weir_session *s = (struct weir_session *)session; /* for its lock */
@@ -306,23 +335,9 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;
-	info->requests = s->counters.requests;
-	info->work_requests = s->counters.work_requests;
-	info->doorbells = s->counters.doorbells;
-	info->completions = s->counters.completions;
-	info->events = s->counters.events;
 	info->mr_dyn_bytes = s->options.mr_dyn_bytes;
-	info->pre = s->counters.pre;
-	info->dyn = s->counters.dyn;
-	info->inlined = s->counters.inlined;
-	info->empty_polls = s->counters.empty_polls;
-	info->arms = s->counters.arms;
-	info->sleeps = s->counters.sleeps;
-	info->bytes_read = s->counters.bytes_read;
-	info->bytes_written = s->counters.bytes_written;
-	info->retries = s->counters.retries;
-	info->errors = s->counters.errors;
-	info->reconnects = s->counters.reconnects;
+	copy_counters(info, s->counters);
+	info->window_waits = s->engine.waits;
 	weir_session_unlock(s);
 }
 

@@ -23,6 +23,7 @@
 #include "core/poll.h"
 #include "lib/address.h"
 #include "lib/call.h"
+#include "lib/ledger.h"
 #include "lib/link.h"
 #include "lib/message.h"
 #include "lib/nic.h"
@@ -72,7 +73,7 @@
  * @calls: which of those wait for an answer
  * @stage, @stage_lock: buffers for memory that nobody registered, made when first wanted
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
- * @counters: what weir_session_info() tells
+ * @ledger, @ledger_fd: what others see of it: @counters and what @trace wrote
  */
 struct weir_session {
 	struct weir_session_options options;
@@ -134,11 +135,10 @@ struct weir_session {
 	struct weir_list memories;
 	struct weir_list pools;
 
-	struct {
-		uint64_t requests, work_requests, doorbells, completions, events;
-		uint64_t bytes_read, bytes_written, retries, errors, inlined, pre, dyn, reconnects;
-		uint64_t empty_polls, arms, sleeps;
-	} counters;
+	struct weir_ledger *ledger;
+	int ledger_fd;
+	struct weir_counters *counters;
+	struct weir_trace trace;
 };
 
 /**
@@ -188,6 +188,13 @@ static inline void weir_session_release(struct weir_session *session, struct wei
 	pthread_mutex_lock(&session->hold_lock);
 	weir_list_del(link);
 	pthread_mutex_unlock(&session->hold_lock);
+}
+
+/* Notes a decision of the host's, at the time that the engine was told last. With nic->lock held. */
+static inline void weir_session_note(struct weir_session *session,
+				     const struct weir_trace_record *record)
+{
+	weir_trace_note(&session->trace, session->nic->window.now_ns, record);
 }
 
 static inline void weir_session_lock(struct weir_session *session)

@@ -66,6 +66,9 @@ static enum look look(struct weir_session *session, struct weir_poll *poll, uint
 			       ? LOOK_SLEEP
 			       : LOOK_AGAIN;
 		session->watched = next == LOOK_AGAIN && !weir_poll_is_armed(poll);
+		if (next == LOOK_SLEEP)
+			weir_session_note(session,
+					  &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
 	}
 	weir_polling_count(session, poll);
 	weir_deliver(session);

@@ -102,6 +102,8 @@ static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session
 	weir_pump_leave(session, true);
 	if (weir_poll_is_armed(poll))
 		weir_poll_polled(poll, 0, weir_now_ns());
+	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP,
+								.reqs = 1 });
 	weir_deliver(session);
 }
 
@@ -156,10 +158,14 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 static void wake_up(struct weir_waiter *waiter, struct weir_session *session,
 		    struct weir_poll *poll)
 {
+	uint64_t now_ns = weir_now_ns();
+
 	weir_session_lock(session);
 	session->sleepers--;
 	if (poll->slept && weir_waiter_is_done(waiter))
-		weir_poll_polled(poll, 1, weir_now_ns());
+		weir_poll_polled(poll, 1, now_ns);
+	weir_trace_note(&session->trace, now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE, .reqs = 1 });
 	weir_polling_count(session, poll);
 	weir_session_unlock(session);
 }

@@ -157,6 +157,9 @@ struct weir_session_info {
 	uint64_t incarnation; /* of the donor: changes when it starts anew */
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
+	uint64_t merged; /* requests that shared a work request with others */
+	uint64_t chains; /* doorbells for more than one work request */
+	uint64_t window_waits; /* times the window was full */
 	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied */
 	uint64_t pre, dyn; /* requests whose memory was copied, and those whose was registered */
 	uint64_t inlined; /* work requests posted with their data */
