@@ -101,6 +101,42 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 	return b->count ? 0 : rc;
 }
 
+static struct weir_wr *wr_of_lone(struct weir_engine *e)
+{
+	struct weir_list *ready = &e->backlog.ready;
+	struct weir_req *req = weir_backlog_first(ready);
+	struct weir_wr *wr = e->free_wrs;
+	uint16_t channel;
+
+	if (ready->next != ready->prev || weir_list_is_empty(ready) || req->posted ||
+	    req->length > e->fragment_bytes || !wr)
+		return NULL;
+	channel = weir_channels_pick(&e->channels);
+	if (channel == WEIR_CHANNEL_NONE || !weir_window_try(e->window, (uint32_t)req->length))
+		return NULL;
+	e->free_wrs = wr->next;
+	e->channels.channel[channel].in_flight++;
+	wr->channel = channel;
+	wr->posted_ns = e->window->now_ns;
+	weir_cut_whole(wr, req);
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+	return wr;
+}
+
+bool weir_batch_lone(struct weir_engine *e, struct weir_action *out)
+{
+	struct weir_wr *wr = wr_of_lone(e);
+
+	if (!wr)
+		return false;
+	out->type = WEIR_ACTION_POST;
+	out->wr = wr;
+	out->channel = wr->channel;
+	out->count = 1;
+	return true;
+}
+
 bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 {
 	struct batch b = { .tail = &b.first };

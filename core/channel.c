@@ -63,24 +63,3 @@ uint16_t weir_channels_pop_failed(struct weir_channels *c)
 	c->failed &= ~(1u << number);
 	return number;
 }
-
-uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
-{
-	const struct weir_channel *channel = &c->channel[number];
-
-	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
-}
-
-uint16_t weir_channels_pick(const struct weir_channels *c)
-{
-	uint16_t number, best = WEIR_CHANNEL_NONE;
-
-	for (number = 0; c->up >> number; number++) {
-		if (!weir_channels_room(c, number))
-			continue;
-		if (best == WEIR_CHANNEL_NONE ||
-		    c->channel[number].in_flight < c->channel[best].in_flight)
-			best = number;
-	}
-	return best;
-}

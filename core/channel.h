@@ -82,6 +82,12 @@ void weir_channels_fail(struct weir_channels *c, uint16_t number);
  */
 uint16_t weir_channels_pop_failed(struct weir_channels *c);
 
+/* Whether there is one. */
+static inline bool weir_channels_any_failed(const struct weir_channels *c)
+{
+	return c->failed;
+}
+
 /* Whether a channel can be posted to. */
 static inline bool weir_channels_is_up(const struct weir_channels *c, uint16_t number)
 {
@@ -107,7 +113,12 @@ static inline bool weir_channels_any_left(const struct weir_channels *c)
  *
  * Return: WRs; 0 when it is full or down.
  */
-uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number);
+static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
+{
+	const struct weir_channel *channel = &c->channel[number];
+
+	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
+}
 
 /**
  * weir_channels_pick() - where to post next
@@ -115,6 +126,21 @@ uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number);
  *
  * Return: the one with room and the fewest WRs in flight, or WEIR_CHANNEL_NONE.
  */
-uint16_t weir_channels_pick(const struct weir_channels *c);
+static inline uint16_t weir_channels_pick(const struct weir_channels *c)
+{
+	uint16_t number, best = WEIR_CHANNEL_NONE;
+	uint32_t fewest = UINT32_MAX, left;
+
+	for (number = 0, left = c->up; left && fewest; number++, left >>= 1) {
+		const struct weir_channel *channel = &c->channel[number];
+
+		if (!(left & 1) || channel->in_flight >= channel->depth ||
+		    channel->in_flight >= fewest)
+			continue;
+		fewest = channel->in_flight;
+		best = number;
+	}
+	return best;
+}
 
 #endif

@@ -7,13 +7,10 @@ static struct weir_req *req_of(struct weir_list *link)
 	return weir_list_entry(link, struct weir_req, deadline_link);
 }
 
-void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req)
+void weir_deadline_sort_in(struct weir_list *deadlines, struct weir_req *req)
 {
 	struct weir_list *before = deadlines->prev;
 
-	weir_list_init(&req->deadline_link);
-	if (req->deadline_ns == WEIR_NEVER)
-		return;
 	while (before != deadlines && req_of(before)->deadline_ns > req->deadline_ns)
 		before = before->prev;
 	weir_list_add(before, &req->deadline_link);

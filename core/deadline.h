@@ -10,12 +10,24 @@
 
 #include "core/request.h"
 
+/* Puts one that has a deadline before those that are later. */
+void weir_deadline_sort_in(struct weir_list *deadlines, struct weir_req *req);
+
 /**
  * weir_deadline_add() - remember a request's deadline
  * @deadlines: the list
  * @req: *kept until* weir_deadline_drop(); one without a deadline is not remembered
  */
-void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req);
+static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_req *req)
+{
+	weir_list_init(&req->deadline_link);
+	if (req->deadline_ns == WEIR_NEVER)
+		return;
+	if (weir_list_is_empty(deadlines))
+		weir_list_add(deadlines, &req->deadline_link);
+	else
+		weir_deadline_sort_in(deadlines, req);
+}
 
 /**
  * weir_deadline_drop() - forget it, if it is remembered

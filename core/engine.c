@@ -89,7 +89,7 @@ static bool req_has_channel(const struct weir_engine *e, const struct weir_req *
 
 int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
 {
-	int rc = weir_req_check(req, e->fragment_bytes);
+	int rc = weir_req_is_plain(req) ? 0 : weir_req_check(req, e->fragment_bytes);
 
 	weir_window_tick(e->window, now_ns);
 	if (rc)
@@ -265,12 +265,10 @@ static void strand(struct weir_engine *e)
 
 static bool next_failed(struct weir_engine *e, struct weir_action *out)
 {
-	uint16_t channel = weir_channels_pop_failed(&e->channels);
-
-	if (channel == WEIR_CHANNEL_NONE)
+	if (!weir_channels_any_failed(&e->channels))
 		return false;
 	out->type = WEIR_ACTION_FAIL;
-	out->channel = channel;
+	out->channel = weir_channels_pop_failed(&e->channels);
 	return true;
 }
 
@@ -296,11 +294,16 @@ static bool next_wake(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
-bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
+static bool next_of_many(struct weir_engine *e, struct weir_action *out)
 {
 	strand(e);
 	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
 	       next_wake(e, out);
+}
+
+bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
+{
+	return weir_batch_lone(e, out) || next_of_many(e, out);
 }
 
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e)

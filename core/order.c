@@ -18,13 +18,11 @@ void weir_order_init(struct weir_order *o, uint64_t seed)
 	o->seed = seed;
 }
 
-/* The finaliser of SplitMix64: a bijection in which each bit of @x moves half of all. */
-static uint64_t mix(uint64_t x)
+/* Knuth's linear congruential generator (MMIX): the upper bits of what it runs through. */
+static uint32_t next_weight(struct weir_order *o)
 {
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
+	o->seed = o->seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(o->seed >> 32);
 }
 
 static void update_reach(struct weir_order_node *n)
@@ -65,23 +63,6 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 		middle->parent = p;
 	update_reach(p);
 	update_reach(n);
-}
-
-static void insert(struct weir_order *o, struct weir_order_node *n)
-{
-	struct weir_order_node **place = &o->root;
-
-	n->parent = n->left = n->right = NULL;
-	n->reach = n->last;
-	while (*place) {
-		n->parent = *place;
-		if (n->parent->reach < n->last)
-			n->parent->reach = n->last;
-		place = n->first < n->parent->first ? &n->parent->left : &n->parent->right;
-	}
-	*place = n;
-	while (n->parent && n->parent->weight < n->weight)
-		rotate_up(o, n);
 }
 
 static void extract(struct weir_order *o, struct weir_order_node *n)
@@ -139,21 +120,40 @@ static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t
 	}
 }
 
+/* Counts its blockers, and puts it among the others. */
+static void insert(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *other, **place = &o->root;
+
+	for (other = overlap_within(o->root, n->first, n->last); other;
+	     other = overlap_after(other, n->first, n->last))
+		n->blockers += n->modifies || other->modifies;
+	while (*place) {
+		n->parent = *place;
+		if (n->parent->reach < n->last)
+			n->parent->reach = n->last;
+		place = n->first < n->parent->first ? &n->parent->left : &n->parent->right;
+	}
+	*place = n;
+	while (n->parent && n->parent->weight < n->weight)
+		rotate_up(o, n);
+}
+
 void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
 		    uint64_t length, bool modifies)
 {
-	struct weir_order_node *other;
-
 	node->first = first;
 	node->last = first + length - 1;
 	node->turn = o->turns++;
-	node->weight = (uint32_t)mix(o->seed ^ node->turn);
+	node->weight = next_weight(o);
 	node->modifies = modifies;
 	node->blockers = 0;
-	for (other = overlap_within(o->root, node->first, node->last); other;
-	     other = overlap_after(other, node->first, node->last))
-		node->blockers += modifies || other->modifies;
-	insert(o, node);
+	node->reach = node->last;
+	node->parent = node->left = node->right = NULL;
+	if (o->root)
+		insert(o, node);
+	else
+		o->root = node;
 }
 
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node)

@@ -44,7 +44,7 @@ struct weir_order_node {
  * struct weir_order - the requests of one session that are not done
  * @root: of the tree, or NULL
  * @turns: requests that have come so far
- * @seed: of the weights
+ * @seed: of the next weight
  *
  * Serialised by the engine's host.
  */

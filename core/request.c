@@ -4,14 +4,14 @@
 
 static bool sges_sum_up(const struct weir_req *req)
 {
-	uint64_t sum = 0;
-	int i;
+	uint64_t left = req->length;
+	uint8_t i;
 
 	if (req->nr_sge > WEIR_SGE_MAX)
 		return false;
 	for (i = 0; i < req->nr_sge; i++)
-		sum += req->sge[i].length;
-	return sum == req->length;
+		left -= req->sge[i].length;
+	return !left;
 }
 
 static bool range_wraps(const struct weir_req *req)

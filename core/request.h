@@ -163,6 +163,13 @@ struct weir_wc {
  */
 int weir_req_check(const struct weir_req *req, uint32_t send_max);
 
+/* A read or write of one piece of memory that weir_req_check() accepts: what most are. */
+static inline bool weir_req_is_plain(const struct weir_req *req)
+{
+	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length &&
+	       req->length == req->sge[0].length && req->remote + (req->length - 1) >= req->remote;
+}
+
 /**
  * weir_req_modifies() - whether it changes the remote memory that it names
  * @req: the request

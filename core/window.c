@@ -28,12 +28,6 @@ int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, 
 	return 0;
 }
 
-void weir_window_tick(struct weir_window *w, uint64_t now_ns)
-{
-	if (w->now_ns < now_ns)
-		w->now_ns = now_ns;
-}
-
 void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
 	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
@@ -60,11 +54,6 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter)
 	waiter->called = false;
 }
 
-static bool window_fits(const struct weir_window *w, uint32_t bytes)
-{
-	return w->wrs < w->wrs_max && w->bytes + bytes <= w->bytes_max;
-}
-
 static bool turn_is_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
 {
 	return weir_list_is_empty(&w->line) || w->line.next == &waiter->link;
@@ -74,9 +63,8 @@ int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, u
 {
 	if (bytes > w->bytes_min)
 		return -EMSGSIZE;
-	if (turn_is_of(w, waiter) && window_fits(w, bytes)) {
-		w->bytes += bytes;
-		w->wrs++;
+	if (turn_is_of(w, waiter) && weir_window_fits(w, bytes)) {
+		weir_window_claim(w, bytes);
 		return 0;
 	}
 	waiter->bytes = bytes;
@@ -104,7 +92,7 @@ bool weir_window_must_wait(const struct weir_window *w, const struct weir_window
 {
 	if (weir_list_is_empty(&waiter->link))
 		return false;
-	return !turn_is_of(w, waiter) || !window_fits(w, waiter->bytes);
+	return !turn_is_of(w, waiter) || !weir_window_fits(w, waiter->bytes);
 }
 
 struct weir_window_waiter *weir_window_call(struct weir_window *w)
@@ -114,7 +102,7 @@ struct weir_window_waiter *weir_window_call(struct weir_window *w)
 	if (weir_list_is_empty(&w->line))
 		return NULL;
 	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
-	if (first->called || !window_fits(w, first->bytes))
+	if (first->called || !weir_window_fits(w, first->bytes))
 		return NULL;
 	first->called = true;
 	return first;

@@ -112,7 +112,11 @@ int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy,
  *
  * Context: Any; never sleeps. Externally serialised.
  */
-void weir_window_tick(struct weir_window *w, uint64_t now_ns);
+static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
+{
+	if (w->now_ns < now_ns)
+		w->now_ns = now_ns;
+}
 
 /**
  * weir_window_completed() - one work request has succeeded
@@ -162,6 +166,36 @@ void weir_window_waiter_init(struct weir_window_waiter *waiter);
  *	-EMSGSIZE @bytes can never fit: trying again is useless.
  */
 int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes);
+
+/* Whether there is room for one work request of @bytes. Whose turn it is says the line. */
+static inline bool weir_window_fits(const struct weir_window *w, uint32_t bytes)
+{
+	return w->wrs < w->wrs_max && w->bytes + bytes <= w->bytes_max;
+}
+
+static inline void weir_window_claim(struct weir_window *w, uint32_t bytes)
+{
+	w->bytes += bytes;
+	w->wrs++;
+}
+
+/**
+ * weir_window_try() - claim room, or let it be
+ * @w: an initialised window
+ * @bytes: at most its @bytes_min
+ *
+ * As weir_window_take(), for one who does not wait, and stands in no line.
+ *
+ * Context: Any; never sleeps. Externally serialised.
+ * Return: whether room was claimed.
+ */
+static inline bool weir_window_try(struct weir_window *w, uint32_t bytes)
+{
+	if (!weir_list_is_empty(&w->line) || !weir_window_fits(w, bytes))
+		return false;
+	weir_window_claim(w, bytes);
+	return true;
+}
 
 /**
  * weir_window_give() - return the room of one work request

@@ -149,6 +149,19 @@ static void says_what_was_merged_and_chained(void **state)
 	bench_free(t.b);
 }
 
+static void says_nothing_of_who_comes_alone(void **state)
+{
+	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 8);
+	struct traced t;
+
+	(void)state;
+	traced_init(&t, 64 * KIB, 2);
+	bench_submit(t.b, &req);
+	bench_finish(t.b, 0);
+	assert_int_equal(t.trace.number, 0);
+	bench_free(t.b);
+}
+
 static void says_what_failed_and_is_repeated(void **state)
 {
 	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
@@ -159,9 +172,8 @@ static void says_what_failed_and_is_repeated(void **state)
 	req.retries = 1;
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, -ECONNRESET);
-	NOTED(&t, 2, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
-	NOTED(&t, 3, .what = WEIR_TRACE_REPEAT, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
-	NOTED(&t, 4, .what = WEIR_TRACE_POST, .channel = 1, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 1, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 2, .what = WEIR_TRACE_REPEAT, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
 	bench_finish(t.b, 1);
 	bench_free(t.b);
 }
@@ -177,11 +189,11 @@ static void says_who_waits_for_the_window(void **state)
 	traced_init(&t, 4 * KIB, 1);
 	bench_submit(t.b, &req[0]);
 	bench_submit(t.b, &req[1]);
-	NOTED(&t, 2, .what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 1, .what = WEIR_TRACE_WAIT, .wrs = 1, .reqs = 1, .bytes = 8);
 	assert_int_equal(t.b->engine.waits, 1);
 	for (i = 0; i < 3; i++)
 		bench_pull(t.b);
-	assert_int_equal(t.trace.number, 2);
+	assert_int_equal(t.trace.number, 1);
 	bench_finish(t.b, 0);
 	bench_free(t.b);
 }
@@ -195,16 +207,16 @@ static void says_what_channels_do_and_what_is_astray(void **state)
 	traced_init(&t, 64 * KIB, 1);
 	bench_submit(t.b, &req);
 	weir_engine_channel_broken(&t.b->engine, 0);
-	NOTED(&t, 2, .what = WEIR_TRACE_BREAK);
+	NOTED(&t, 1, .what = WEIR_TRACE_BREAK);
 	bench_complete(t.b, 0, -ECONNRESET);
-	NOTED(&t, 3, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
-	NOTED(&t, 4, .what = WEIR_TRACE_STRAY, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
+	NOTED(&t, 2, .what = WEIR_TRACE_FAIL, .why = -ECONNRESET, .wrs = 1, .reqs = 1, .bytes = 8);
+	NOTED(&t, 3, .what = WEIR_TRACE_STRAY, .why = -ECONNRESET, .reqs = 1, .bytes = 8);
 	assert_int_equal(weir_engine_channel_up(&t.b->engine, 0, 64), 0);
-	NOTED(&t, 5, .what = WEIR_TRACE_UP);
+	NOTED(&t, 4, .what = WEIR_TRACE_UP);
 	bench_pull(t.b);
 	assert_int_equal(t.b->nr_done, 1);
 	weir_engine_channel_down(&t.b->engine, 0);
-	NOTED(&t, 6, .what = WEIR_TRACE_DOWN);
+	NOTED(&t, 5, .what = WEIR_TRACE_DOWN);
 	bench_free(t.b);
 }
 
@@ -218,7 +230,7 @@ static void says_what_came_too_late(void **state)
 	req.deadline_ns = 10;
 	bench_submit(t.b, &req);
 	weir_engine_expired(&t.b->engine, 12);
-	NOTED(&t, 2, .at_ns = 12, .what = WEIR_TRACE_LATE, .why = -ETIMEDOUT, .wrs = 1, .reqs = 1,
+	NOTED(&t, 1, .at_ns = 12, .what = WEIR_TRACE_LATE, .why = -ETIMEDOUT, .wrs = 1, .reqs = 1,
 	      .bytes = 8);
 	bench_complete(t.b, 0, -ECONNRESET);
 	bench_free(t.b);
@@ -243,7 +255,7 @@ static void says_where_the_limit_went(void **state)
 	assert_int_equal(weir_window_learn(&t.b->window, &policy, 16 * KIB), 0);
 	bench_submit(t.b, &req);
 	bench_complete(t.b, 0, 0);
-	NOTED(&t, 2, .what = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);
+	NOTED(&t, 1, .what = WEIR_TRACE_LIMIT, .bytes = 32 * KIB);
 	bench_free(t.b);
 }
 
@@ -256,6 +268,8 @@ int main(void)
 		SAYS("what is read while it is written belongs together",
 		     what_is_read_belongs_together),
 		SAYS("it says what was merged and chained", says_what_was_merged_and_chained),
+		SAYS("it says nothing of a request that goes out alone, at once",
+		     says_nothing_of_who_comes_alone),
 		SAYS("it says what failed and is repeated", says_what_failed_and_is_repeated),
 		SAYS("it says once who waits for the window", says_who_waits_for_the_window),
 		SAYS("it says what channels do, and what is astray",
