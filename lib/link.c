@@ -28,16 +28,16 @@ static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 	}
 }
 
+/* All that its opcode has a meaning for, and no more: this is done for each WR. */
 static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
-	*out = (struct ibv_send_wr){
-		.wr_id = (uintptr_t)wr,
-		.next = wr->next ? out + 1 : NULL,
-		.sg_list = (struct ibv_sge *)wr->sge,
-		.num_sge = wr->nr_sge,
-	};
+	out->wr_id = (uintptr_t)wr;
+	out->next = wr->next ? out + 1 : NULL;
+	out->sg_list = (struct ibv_sge *)wr->sge;
+	out->num_sge = wr->nr_sge;
+	out->send_flags = 0;
 	switch (req->op) {
 	case WEIR_OP_READ:
 	case WEIR_OP_WRITE:
@@ -71,10 +71,15 @@ static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct w
 	}
 }
 
-/* @first to @last have been posted. */
-static void remember(struct weir_link *link, struct weir_wr *first, struct weir_wr *last,
-		     uint32_t count)
+/* The first @count of a chain have been posted. Returns the others. */
+static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, uint32_t count)
 {
+	struct weir_wr *last = first, *rest;
+	uint32_t i;
+
+	for (i = 1; i < count; i++)
+		last = last->next;
+	rest = last->next;
 	last->next = NULL;
 	if (link->in_flight)
 		link->newest->next = first;
@@ -82,6 +87,7 @@ static void remember(struct weir_link *link, struct weir_wr *first, struct weir_
 		link->oldest = first;
 	link->newest = last;
 	link->in_flight += count;
+	return rest;
 }
 
 /* As it is now, to those who look from outside. */
@@ -98,34 +104,41 @@ static void show_window(struct weir_session *session)
 	session->counters->window_waits = session->engine.waits;
 }
 
-void weir_link_post(struct weir_link *link, struct weir_wr *wr)
+static void count_chain(struct weir_link *link, const struct weir_wr *wr)
 {
-	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = NULL;
-	struct weir_session *session = link->session;
-	struct weir_wr *wrs[WEIR_BATCH_MAX];
-	unsigned int count = 0, posted;
+	struct weir_counters *counters = link->session->counters;
 
-	for (; wr; wr = wr->next) {
+	counters->doorbells++;
+	counters->chains += wr->next != NULL;
+	for (; wr; wr = wr->next)
+		counters->merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
+}
+
+void weir_link_post(struct weir_link *link, struct weir_wr *first)
+{
+	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
+	struct weir_session *session = link->session;
+	uint32_t count = 0, posted;
+	struct weir_wr *wr;
+
+	for (wr = first; wr; wr = wr->next) {
 		fill(&chain[count], wr);
-		flag(link, &chain[count], wr);
-		session->counters->merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
-		wrs[count++] = wr;
+		flag(link, &chain[count++], wr);
 	}
-	posted = count;
-	if (link->state != WEIR_LINK_UP)
-		posted = 0;
-	else if (ibv_post_send(link->id->qp, chain, &bad))
-		posted = (unsigned int)(bad - chain);
-	if (posted)
-		remember(link, wrs[0], wrs[posted - 1], posted);
-	session->counters->doorbells++;
-	session->counters->chains += count > 1;
+	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
+		posted = count;
+	else
+		posted = (uint32_t)(bad - chain);
+	count_chain(link, first);
 	session->counters->work_requests += posted;
+	if (posted)
+		first = remember(link, first, posted);
 	show_window(session);
 
 	for (; posted < count; posted++) {
-		struct weir_wc wc = { wrs[posted], -ENOTCONN };
+		struct weir_wc wc = { first, -ENOTCONN };
 
+		first = first->next;
 		weir_engine_completed(&session->engine, &wc, 0);
 	}
 }

@@ -65,7 +65,7 @@ struct weir_link {
 };
 
 /* Posts a batch; what cannot be posted is given back to the engine. */
-void weir_link_post(struct weir_link *link, struct weir_wr *wr);
+void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
 /* Takes completions of what was posted to the engine. Return: WRs completed. */
 int weir_link_poll(struct weir_link *link, uint64_t now_ns);
