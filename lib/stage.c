@@ -129,26 +129,33 @@ static bool is_to_be_copied(const struct weir_session *session, const struct wei
 	return session->options.mr == WEIR_MR_PRE || req->length < session->options.mr_dyn_bytes;
 }
 
-/* Checks the pieces. Returns how many nobody registered, or -EINVAL. */
-static int check(const struct weir_session *session, struct weir_req *req,
-		 const struct weir_iov *iov, unsigned int iovcnt)
+/* Describes the pieces that are registered. Returns how many are not, or -EINVAL. */
+static int describe(const struct weir_session *session, struct weir_req *req,
+		    const struct weir_iov *iov, unsigned int iovcnt)
 {
-	unsigned int i;
+	const struct weir_nic *nic = session->nic;
 	int unregistered = 0;
+	unsigned int i;
 
 	if (!iov || iovcnt < 1 || iovcnt > WEIR_SGE_MAX)
 		return -EINVAL;
+	req->nr_sge = (uint8_t)iovcnt;
 	req->length = 0;
 	for (i = 0; i < iovcnt; i++) {
 		const struct weir_memory *memory = iov[i].memory;
+		size_t length = iov[i].length;
 
-		if (!iov[i].addr || !iov[i].length || iov[i].length > UINT32_MAX)
+		if (!iov[i].addr || !length || length > UINT32_MAX)
 			return -EINVAL;
-		if (memory && (memory->session->nic != session->nic ||
-			       !weir_memory_covers(memory, iov[i].addr, iov[i].length)))
+		req->length += length;
+		if (!memory) {
+			unregistered++;
+			continue;
+		}
+		if (memory->session->nic != nic || !weir_memory_covers(memory, iov[i].addr, length))
 			return -EINVAL;
-		unregistered += !memory;
-		req->length += iov[i].length;
+		req->sge[i] = (struct weir_sge){ (uintptr_t)iov[i].addr, (uint32_t)length,
+						 memory->mr->lkey };
 	}
 	return unregistered;
 }
@@ -156,20 +163,11 @@ static int check(const struct weir_session *session, struct weir_req *req,
 int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		  unsigned int iovcnt, struct weir_stage *stage)
 {
-	int unregistered = check(session, req, iov, iovcnt);
-	unsigned int i;
+	int unregistered = describe(session, req, iov, iovcnt);
 
-	if (unregistered < 0)
-		return unregistered;
 	stage->way = WEIR_STAGE_USER;
-	if (!unregistered) {
-		req->nr_sge = (uint8_t)iovcnt;
-		for (i = 0; i < iovcnt; i++)
-			req->sge[i] = (struct weir_sge){ (uintptr_t)iov[i].addr,
-							 (uint32_t)iov[i].length,
-							 iov[i].memory->mr->lkey };
-		return 0;
-	}
+	if (unregistered <= 0)
+		return unregistered;
 	stage->iovcnt = iovcnt;
 	memcpy(stage->iov, iov, iovcnt * sizeof(*iov));
 	if (is_to_be_copied(session, req) && pre_in(session, req, stage))
