@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/attempt.h"
+#include "lib/clock.h"
 #include "lib/error.h"
 
 static int check_device(const struct weir_attempt *a)
@@ -134,6 +135,7 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 		return rc;
 	if (rdma_migrate_id(a->id, session->cm))
 		return weir_fail(a->error, -errno, "no connection manager");
+	weir_window_tick(session->engine.window, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number, session->options.depth);
 	if (rc)
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,

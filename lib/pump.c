@@ -96,6 +96,7 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	unsigned int i;
 	int events = 0;
 
+	weir_window_tick(session->engine.window, now_ns);
 	for (i = 0; i < session->nr_links; i++) {
 		if (session->links[i].in_flight)
 			events += weir_link_poll(&session->links[i], now_ns);
