@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir fault: has softnic fail in a running program. */
 #include "apps/cmd.h"
+#include "apps/pid.h"
 #include "softnic/control.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,17 +36,6 @@ static int explain(const char *cmd, const char *pid, int err)
 	}
 }
 
-static bool parse_pid(const char *text, pid_t *pid)
-{
-	char *end;
-	long n;
-
-	errno = 0;
-	n = strtol(text, &end, 10);
-	*pid = (pid_t)n;
-	return !errno && end != text && !*end && n > 0 && n <= INT_MAX;
-}
-
 int cmd_fault(int argc, char **argv)
 {
 	static const struct option long_options[] = {
@@ -67,7 +55,7 @@ int cmd_fault(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return usage_error(argv[0], "which process, and which faults?");
-	if (!parse_pid(argv[optind], &pid))
+	if (!pid_parse(argv[optind], &pid))
 		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
 	option_defaults(&options);
 	if (option_parse(argv[optind + 1], OPTION_FIRST_FAULT, &options, why, sizeof(why)))

@@ -17,13 +17,14 @@ static void put_quoted(FILE *out, const char *text)
 
 static void new_line(struct json *json)
 {
-	fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
+	if (!json->line)
+		fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
 }
 
 static void begin_member(struct json *json, const char *key)
 {
 	if (json->filled)
-		fputc(',', json->out);
+		fputs(json->line ? ", " : ",", json->out);
 	json->filled = true;
 	new_line(json);
 	if (key) {
@@ -51,6 +52,12 @@ static void close_container(struct json *json, char bracket)
 void json_begin(struct json *json, FILE *out)
 {
 	*json = (struct json){ .out = out };
+	open_container(json, '{');
+}
+
+void json_begin_line(struct json *json, FILE *out)
+{
+	*json = (struct json){ .out = out, .line = true };
 	open_container(json, '{');
 }
 
@@ -93,6 +100,12 @@ void json_uint(struct json *json, const char *key, uint64_t value)
 {
 	begin_member(json, key);
 	fprintf(json->out, "%llu", (unsigned long long)value);
+}
+
+void json_int(struct json *json, const char *key, int64_t value)
+{
+	begin_member(json, key);
+	fprintf(json->out, "%lld", (long long)value);
 }
 
 void json_double(struct json *json, const char *key, double value)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir stat: the counters of softnic's processes on this host, or what a donor says of itself. */
+/* weir stat: the counters of softnic and of sessions on this host, or what a donor says of itself. */
 #include "apps/client.h"
 #include "apps/cmd.h"
 #include "apps/device.h"
 #include "apps/json.h"
+#include "apps/pid.h"
+#include "apps/show.h"
 #include "apps/size.h"
 #include "apps/stop.h"
 #include "apps/table.h"
@@ -22,7 +24,9 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char help[] =
-	"Usage: weir stat [OPTION...]          what softnic counted, for each process of yours\n"
+	"Usage: weir stat [OPTION...]          what softnic and sessions of weir counted, for each\n"
+	"                                      process of yours\n"
+	"       weir stat [OPTION...] PID      all that the sessions of one process counted\n"
 	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n\n"
 	"  -j, --json             for programs\n"
 	"  -w, --watch[=SECONDS]  again and again; default every second\n"
@@ -32,6 +36,7 @@ static const char help[] =
 
 struct stat_options {
 	const char *cmd, *donor, *device, *key;
+	pid_t pid; /* or 0 */
 	bool json;
 	double watch_s; /* 0: once */
 };
@@ -43,10 +48,8 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 					     "read", "sent" };
 	struct table table;
 
-	if (!count) {
-		puts("no process of yours has softnic open");
+	if (!count)
 		return;
-	}
 	table_init(&table, LENGTH(heads));
 	for (size_t i = 0; i < LENGTH(heads); i++)
 		table_add(&table, "%s", heads[i]);
@@ -67,7 +70,19 @@ static void print_processes(const struct softnic_process *processes, size_t coun
 	table_fini(&table);
 }
 
-static void print_processes_json(const struct softnic_process *processes, size_t count)
+static void print_all(const struct softnic_process *processes, size_t count,
+		      const struct find *find)
+{
+	if (!count && !find->count)
+		puts("no process of yours has softnic or a session open");
+	print_processes(processes, count);
+	if (count && find->count)
+		putchar('\n');
+	show_table(find);
+}
+
+static void print_all_json(const struct softnic_process *processes, size_t count,
+			   const struct find *find)
 {
 	struct json json;
 
@@ -84,28 +99,55 @@ static void print_processes_json(const struct softnic_process *processes, size_t
 		json_close_object(&json);
 	}
 	json_close_array(&json);
+	show_json(find, &json);
 	json_end(&json);
 }
 
-static int stat_softnic(const struct stat_options *options)
+static int stat_host(const struct stat_options *options)
 {
 	struct softnic_process *processes = calloc(PROCESSES_MAX, sizeof(*processes));
+	struct find find = { 0 };
 	size_t count;
 	int err;
 
 	if (!processes)
 		return failure(options->cmd, "out of memory");
 	err = softnic_stat(processes, PROCESSES_MAX, &count);
-	if (err) {
-		free(processes);
-		return failure(options->cmd, "can't ask softnic's processes: %s", strerror(-err));
-	}
-	if (options->json)
-		print_processes_json(processes, count);
-	else
-		print_processes(processes, count);
+	if (!err)
+		err = find_all(&find);
+	if (!err)
+		(options->json ? print_all_json : print_all)(processes, count, &find);
 	free(processes);
+	find_free(&find);
+	return err ? failure(options->cmd, "can't ask the processes here: %s", strerror(-err)) :
+		     EXIT_OK;
+}
+
+static int print_sessions(const struct stat_options *options, const struct find *find)
+{
+	struct json json;
+
+	if (!find->count)
+		return find_nothing(find, options->cmd, options->pid);
+	if (!options->json) {
+		show_detail(find);
+		return EXIT_OK;
+	}
+	json_begin(&json, stdout);
+	show_json(find, &json);
+	json_end(&json);
 	return EXIT_OK;
+}
+
+static int stat_process(const struct stat_options *options)
+{
+	struct find find = { 0 };
+	int status, err = find_in(&find, options->pid);
+
+	status = err ? find_failure(options->cmd, options->pid, err) :
+		       print_sessions(options, &find);
+	find_free(&find);
+	return status;
 }
 
 static void print_donor(const struct weir_session_info *session, const struct weir_donor_state *state)
@@ -162,7 +204,9 @@ static int repeat(const struct stat_options *options, struct client *client)
 	do {
 		if (clear)
 			fputs("\033[H\033[2J", stdout);
-		status = client ? stat_donor(options, client->session) : stat_softnic(options);
+		status = client	? stat_donor(options, client->session) :
+			 options->pid ? stat_process(options) :
+					stat_host(options);
 		fflush(stdout);
 		if (status || options->watch_s <= 0)
 			return status;
@@ -234,7 +278,7 @@ int cmd_stat(int argc, char **argv)
 	if (argc - optind > 1)
 		return usage_error(argv[0], "one DONOR at most");
 	options.donor = argv[optind];
-	if (options.donor)
+	if (options.donor && !pid_parse(options.donor, &options.pid))
 		return visit_donor(&options);
 	if (options.watch_s > 0)
 		stop_on_signals();

@@ -42,10 +42,30 @@ static void containers_nest_and_text_is_escaped(void **state)
 	free(text);
 }
 
+static void a_line_is_one(void **state)
+{
+	char *text;
+	size_t length;
+	struct json json;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	json_begin_line(&json, out);
+	json_uint(&json, "one", 1);
+	json_open_array(&json, "two");
+	json_string(&json, NULL, "\n");
+	json_close_array(&json);
+	json_end(&json);
+	fclose(out);
+	assert_string_equal(text, "{\"one\": 1, \"two\": [\"\\u000a\"]}\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(containers_nest_and_text_is_escaped),
+		cmocka_unit_test(a_line_is_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

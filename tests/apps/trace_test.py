@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir trace and weir stat beside a client, on softnic: what it decided, told from outside.
+
+Called with the path of the weir command.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv.pop(1))
+SECONDS = 60
+NOBODY = 65534
+
+
+def environment():
+    return {name: value for name, value in os.environ.items()
+            if name not in ("WEIR_DEVICE", "LD_PRELOAD")}
+
+
+def start(*args, **more):
+    return subprocess.Popen([WEIR, *args], env=environment(), text=True,
+                            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+                               "stderr": subprocess.PIPE, **more})
+
+
+def weir(*args):
+    process = start(*args)
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+def sessions(pid=None):
+    """What weir stat tells of the sessions of @pid, or of all."""
+    _, out, _ = weir("stat", "--json")
+    return [each for each in json.loads(out)["sessions"] if pid in (None, each["pid"])]
+
+
+class Trace(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.donor = start("serve", "--device", "softnic", "--memory", "64M", "--listen",
+                          "127.0.0.1:0", stderr=subprocess.DEVNULL)
+        cls.address = cls.donor.stdout.readline().split()[-1]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.donor.terminate()
+        cls.donor.communicate(timeout=SECONDS)
+
+    def client(self, *before):
+        """One that goes on and on; it waits for a line first if it is started by a shell."""
+        ping = ["ping", "--device", "softnic", "-c", "1000000", "-i", "0.2", self.address]
+        if before:
+            process = subprocess.Popen([*before, WEIR, *ping], env=environment(), text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            self.addCleanup(process.stdin.close)
+        else:
+            process = start(*ping, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def busy_client(self):
+        """One that has a session, and has done something."""
+        process = self.client()
+        deadline = time.monotonic() + SECONDS
+        while not any(each["requests"] for each in sessions(process.pid)):
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(process.poll())
+        return process
+
+    def follower(self, *args):
+        process = start("trace", "--follow", *args)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_what_was_decided_is_told_in_words(self):
+        client = self.busy_client()
+        status, out, err = weir("trace", str(client.pid))
+        self.assertEqual((status, err), (0, ""))
+        head, *lines = out.splitlines()
+        self.assertEqual(head.split(", since")[0], f"session 1: with {self.address} over softnic0")
+        self.assertTrue(any(" up  " in line and "channel 1 is up" in line for line in lines), out)
+        for line in lines:
+            self.assertRegex(line, r"^1 \d\d:\d\d:\d\d\.\d{6} (\w+) +\S.*$")
+        told = [line.split(None, 3) for line in lines]
+        posts = [words for _, _, kind, words in told if kind == "post"]
+        self.assertIn("1 work request posted on channel 0, ", posts[0])
+        self.assertIn("copy", [kind for _, _, kind, _ in told])
+
+    def test_for_programs_each_line_is_an_object(self):
+        client = self.busy_client()
+        status, out, _ = weir("trace", "--json", str(client.pid))
+        self.assertEqual(status, 0)
+        records = [json.loads(line) for line in out.splitlines()]
+        for record in records:
+            self.assertEqual((record["session"], record["donor"]), (1, self.address))
+        post = next(record for record in records if record["what"] == "post")
+        self.assertEqual((post["work_requests"], post["requests"], post["status"]), (1, 1, 0))
+        times = [record["at_ns"] for record in records if record["what"] == "post"]
+        self.assertEqual(times, sorted(times))
+
+    def test_following_goes_on_until_the_program_ends(self):
+        client = self.busy_client()
+        process = self.follower(str(client.pid))
+        while " post " not in process.stdout.readline():
+            pass
+        client.kill()
+        client.wait()
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual((process.returncode, err), (0, f"weir trace: {client.pid} has ended\n"))
+        self.assertEqual(sessions(client.pid), [])
+
+    def test_following_ends_at_an_interrupt(self):
+        client = self.busy_client()
+        process = self.follower(str(client.pid))
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertIsNone(client.poll())
+
+    def test_following_waits_for_the_first_session(self):
+        client = self.client("sh", "-c", 'read -r _; exec "$@"', "sh")
+        process = self.follower("--json", str(client.pid))
+        self.assertIn("no session yet", process.stderr.readline())
+        client.stdin.write("\n")
+        client.stdin.flush()
+        self.assertEqual(json.loads(process.stdout.readline())["what"], "up")
+
+    def test_nobody_to_look_at_is_said(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        for args in (("trace",), ("trace", "--follow"), ("stat",)):
+            status, out, err = weir(*args, str(ended.pid))
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn(f"{ended.pid}: no such process", err)
+        for command in ("trace", "stat"):
+            status, out, err = weir(command, str(os.getpid()))
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn(f"{os.getpid()}: it has no session open", err)
+
+    def test_another_users_process_stays_closed(self):
+        if os.geteuid():
+            self.skipTest("only root can become another user")
+        client = self.busy_client()
+        try:
+            looks = [start(command, str(client.pid), user=NOBODY, group=NOBODY, extra_groups=[])
+                     for command in ("trace", "stat")]
+        except PermissionError:
+            self.skipTest("another user cannot execute what was built here")
+        for look in looks:
+            out, err = look.communicate(timeout=SECONDS)
+            self.assertEqual((look.returncode, out), (1, ""), err)
+            self.assertIn(f"{client.pid}: another user's process", err)
+
+    def test_stat_knows_all_of_one_process(self):
+        client = self.busy_client()
+        status, out, _ = weir("stat", "--json", str(client.pid))
+        self.assertEqual(status, 0)
+        [session] = json.loads(out)["sessions"]
+        self.assertEqual((session["pid"], session["process"]), (client.pid, "weir-ping"))
+        self.assertEqual(session["donor"], self.address)
+        self.assertGreaterEqual(session["work_requests"], session["requests"])
+        self.assertGreater(session["bytes_read"], 0)
+        self.assertEqual((session["errors"], session["merged"]), (0, 0))
+        self.assertLessEqual(session["window_bytes"], session["window_limit"])
+        _, out, _ = weir("stat", str(client.pid))
+        self.assertRegex(out, f"(?m)^session of weir-ping, process {client.pid}, with ")
+        self.assertRegex(out, r"(?m)^requests +\d+  reads, writes and atomics submitted$")
+        _, out, _ = weir("stat")
+        self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Whatever bytes another process shows as its ledger: looking at them ends, stays within, and what
+ * is told of them are lines of text.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/tell.h"
+#include "apps/view.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct weir_ledger ledger;
+static struct view_trace look;
+
+static void assert_is_a_line(const char *text)
+{
+	for (; *text; text++)
+		assert(*text >= ' ' && *text <= '~');
+}
+
+static void tell_all(void)
+{
+	char *text = NULL;
+	size_t length;
+	uint32_t i;
+	FILE *out;
+
+	assert(look.count <= WEIR_LEDGER_SLOTS);
+	out = open_memstream(&text, &length);
+	for (i = 0; i < look.count; i++)
+		tell_record(out, &look.record[i]);
+	fclose(out);
+	assert_is_a_line(text);
+	free(text);
+}
+
+/* The first byte says what of the head is right; slots may come right, too. */
+static void fill(const uint8_t *data, size_t size)
+{
+	uint8_t right = *data;
+	size_t i;
+
+	memset(&ledger, 0, sizeof(ledger));
+	memcpy(&ledger, data, size < sizeof(ledger) ? size : sizeof(ledger));
+	if (right & 1)
+		ledger.magic = WEIR_LEDGER_MAGIC;
+	if (right & 2)
+		ledger.version = WEIR_LEDGER_VERSION;
+	if (right & 4)
+		ledger.slots = WEIR_LEDGER_SLOTS;
+	for (i = 0; right & 8 && i < WEIR_LEDGER_SLOTS; i++)
+		ledger.trace[i].number -= ledger.trace[i].number % WEIR_LEDGER_SLOTS - i;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct weir_ledger_window window;
+	struct weir_counters counters;
+	struct view view;
+	uint64_t after;
+
+	if (size < 9)
+		return 0;
+	fill(data, size);
+	memcpy(&after, data + 1, sizeof(after));
+	if (view_check(&view, &ledger))
+		return 0;
+	assert_is_a_line(view.device);
+	assert_is_a_line(view.peer);
+	view_counters(&view, &counters, &window);
+	view_trace(&view, 0, &look);
+	tell_all();
+	view_trace(&view, after, &look);
+	assert(look.newest >= after);
+	tell_all();
+	return 0;
+}
