@@ -180,6 +180,8 @@ static int ask(struct weir_session *session, enum wire_kind kind, const void *da
 		return rc;
 	}
 	ask->answer = answer;
+	if (answer)
+		weir_waiter_begin(session);
 	ask->callback = callback;
 	weir_pump_pull(session);
 	weir_pump_poll(session, now_ns);
@@ -198,7 +200,8 @@ static int call(struct weir_session *session, enum wire_kind kind, const void *d
 		weir_deliver(session);
 		return rc;
 	}
-	weir_pump_deliver(session, &answer->waiter);
+	weir_pump_part(session);
+	weir_deliver(session);
 	/* The deadline is the ask's: after this nobody may write to @answer. */
 	weir_waiter_wait(&answer->waiter, session, &session->call_gaps, UINT64_MAX);
 	return answer->waiter.status;

@@ -92,7 +92,8 @@ void weir_session_close(struct weir_session *session)
 
 	weir_session_lock(session);
 	while (session->delivering)
-		pthread_cond_wait(&session->idle, &session->nic->lock);
+		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
+	weir_list_del(&session->fed);
 	weir_session_unlock(session);
 	weir_session_free(session);
 }

@@ -16,6 +16,11 @@ bool weir_deliver_is_inside(void)
 	return inside;
 }
 
+const struct weir_nic *weir_deliver_nic(void)
+{
+	return inside ? inside->nic : NULL;
+}
+
 static bool may_handle_message(const struct weir_session *session)
 {
 	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
@@ -74,35 +79,46 @@ static void round_run(struct weir_session *session, struct round *round)
 				    round->parcel->head.length);
 }
 
-static void round_return(struct weir_session *session, struct round *round)
+/* Returns whether nobody looked for messages while there was no room for them. */
+static bool round_return(struct weir_session *session, struct round *round)
 {
 	struct weir_messages *m = &session->messages;
 
 	while (!weir_list_is_empty(&round->requests))
-		weir_request_recycle(
+		weir_request_delivered(
 			weir_list_entry(round->requests.next, struct weir_request, link));
 	while (!weir_list_is_empty(&round->callbacks))
 		weir_callback_free(
 			weir_list_entry(round->callbacks.next, struct weir_callback, link));
 	if (!round->parcel)
-		return;
+		return false;
 	free(round->parcel);
 	m->handling = false;
-	if (m->inbox_count-- < WEIR_INBOX_MAX)
-		return;
-	weir_pump_poll(session, weir_now_ns()); /* nobody looked while the inbox was full */
-	weir_pump_leave(session, false);
+	return m->inbox_count-- == WEIR_INBOX_MAX;
 }
 
-void weir_deliver(struct weir_session *session)
+void weir_deliver_later(struct weir_session *session)
+{
+	if (has_work(session) && !session->delivering)
+		weir_pump_kick(session);
+}
+
+/* After a round: posts what the callbacks have submitted, and looks what became of it. */
+static void go_on(struct weir_session *session, bool look)
+{
+	if (look || !weir_list_is_empty(&session->fed))
+		weir_pump_poll(session, weir_now_ns());
+	weir_pump_part(session);
+}
+
+void weir_deliver_locked(struct weir_session *session)
 {
 	struct round round;
 	int rounds;
 
 	if (inside) {
-		if (inside != session && has_work(session))
-			weir_pump_kick(session);
-		weir_session_unlock(session);
+		if (inside != session)
+			weir_deliver_later(session);
 		return;
 	}
 	for (rounds = 0; has_work(session); rounds++) {
@@ -112,16 +128,23 @@ void weir_deliver(struct weir_session *session)
 		}
 		round_take(session, &round);
 		session->delivering++;
+		inside = session;
 		weir_session_unlock(session);
 
-		inside = session;
 		round_run(session, &round);
-		inside = NULL;
 
 		weir_session_lock(session);
-		round_return(session, &round);
+		inside = NULL;
+		go_on(session, round_return(session, &round));
 		if (!--session->delivering)
-			pthread_cond_broadcast(&session->idle);
+			weir_bell_ring(&session->idle);
 	}
-	weir_session_unlock(session);
+}
+
+void weir_deliver(struct weir_session *session)
+{
+	struct weir_nic *nic = session->nic;
+
+	weir_deliver_locked(session);
+	weir_nic_unlock(nic);
 }

@@ -56,12 +56,9 @@ static void pause_for(struct weir_session *session, uint64_t pause_ns)
 {
 	uint64_t until_ns = weir_now_ns() + pause_ns / 2 +
 			    randombytes_uniform((uint32_t)(pause_ns / 2));
-	struct timespec at = weir_timespec(until_ns);
-	int rc = 0;
 
-	while (!session->stopping && rc != ETIMEDOUT)
-		rc = pthread_cond_clockwait(&session->mend, &session->nic->lock, CLOCK_MONOTONIC,
-					    &at);
+	while (!session->stopping && weir_now_ns() < until_ns)
+		weir_bell_wait(&session->mend, session->nic, until_ns);
 }
 
 static int attempt(struct weir_session *session, uint16_t number, uint64_t deadline_ns)
@@ -110,7 +107,7 @@ static void *mend_run(void *arg)
 		if (link && weir_mend_is_allowed(session))
 			mend(session, link);
 		else
-			pthread_cond_wait(&session->mend, &session->nic->lock);
+			weir_bell_wait(&session->mend, session->nic, UINT64_MAX);
 	}
 	weir_session_unlock(session);
 	return NULL;
@@ -126,7 +123,7 @@ void weir_mend_wake(struct weir_session *session)
 			weir_mend_give_up(session, rc);
 		session->has_mender = !rc;
 	}
-	pthread_cond_signal(&session->mend);
+	weir_bell_ring(&session->mend);
 }
 
 void weir_mend_stop(struct weir_session *session)
@@ -134,7 +131,7 @@ void weir_mend_stop(struct weir_session *session)
 	if (!session->has_mender)
 		return;
 	weir_session_lock(session);
-	pthread_cond_signal(&session->mend);
+	weir_bell_ring(&session->mend);
 	weir_session_unlock(session);
 	pthread_join(session->mender, NULL);
 	session->has_mender = false;

@@ -400,6 +400,7 @@ static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
 	struct weir_sender sender = { .waiter = WEIR_WAITER_INIT };
 
 	weir_list_add_tail(&session->messages.waiting, &sender.link);
+	weir_waiter_begin(session);
 	weir_session_unlock(session);
 	if (weir_waiter_wait(&sender.waiter, session, &session->call_gaps, deadline_ns))
 		return 0;

@@ -12,6 +12,7 @@
 
 static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_nic *nics;
+static struct weir_nic *unused; /* nobody uses them; each locked now and then by who comes late */
 
 static uint8_t rd_atomic_of(struct ibv_context *context)
 {
@@ -78,10 +79,34 @@ static void window_init(struct weir_nic *nic, const struct weir_session_options 
 	}
 }
 
+/* Memory for one, with all in it that late comers touch. NULL: there is none. */
+static struct weir_nic *nic_alloc(void)
+{
+	struct weir_nic *n = unused;
+
+	if (n) {
+		unused = n->next;
+		return n;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	lock_init(&n->lock);
+	weir_inbox_init(&n->inbox);
+	weir_list_init(&n->fed);
+	return n;
+}
+
+static void nic_free(struct weir_nic *n)
+{
+	n->next = unused;
+	unused = n;
+}
+
 static int nic_make(struct ibv_context *context, const struct weir_session_options *options,
 		    struct weir_nic **nic, struct weir_error *error)
 {
-	struct weir_nic *n = calloc(1, sizeof(*n));
+	struct weir_nic *n = nic_alloc();
 
 	if (!n)
 		return weir_fail(error, -ENOMEM, "out of memory");
@@ -89,7 +114,7 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 	if (!n->pd) {
 		int rc = -errno;
 
-		free(n);
+		nic_free(n);
 		return weir_fail(error, rc, "%s gives no protection domain: %s",
 				 ibv_get_device_name(context->device), weir_strerror(rc));
 	}
@@ -99,7 +124,6 @@ static int nic_make(struct ibv_context *context, const struct weir_session_optio
 	n->rd_atomic = rd_atomic_of(context);
 	n->sge_max = sge_max_of(context);
 	window_init(n, options);
-	lock_init(&n->lock);
 	*nic = n;
 	return 0;
 }
@@ -138,8 +162,7 @@ void weir_nic_put(struct weir_nic *nic)
 		place = &(*place)->next;
 	*place = nic->next;
 	ibv_dealloc_pd(nic->pd);
-	pthread_mutex_destroy(&nic->lock);
-	free(nic);
+	nic_free(nic);
 unlock:
 	pthread_mutex_unlock(&nics_lock);
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include <weir/session.h>
+#include "core/inbox.h"
+#include "core/list.h"
 #include "core/window_delay.h"
 #include "core/window_knee.h"
 
@@ -18,7 +20,10 @@
 /**
  * struct weir_nic - one device, as this process uses it
  * @lock: guards @window, the engines that take from it, and all else in their sessions that
- *	says so. Innermost but for the locks of queues and pools; callbacks run without it.
+ *	says so. Innermost but for the locks of queues and pools; callbacks run without it. Taken
+ *	and given back by serve.h
+ * @inbox: requests that nobody has taken yet
+ * @fed: sessions that may have something to post
  * @context: the connection manager's, which lives while a session has a connection
  * @pd: of all sessions, so that they may share memory
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
@@ -27,9 +32,14 @@
  * @sge_max: entries of local memory that a WR can have
  * @window: what may be in flight; @delay or @knee moves its limit, or neither
  * @users, @next: the list of NICs'
+ *
+ * Its memory stays a NIC's for ever: a thread that has left a request may come for the lock when
+ * that is done, and its session closed.
  */
 struct weir_nic {
 	pthread_mutex_t lock;
+	struct weir_inbox inbox;
+	struct weir_list fed;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	uint8_t rd_atomic;

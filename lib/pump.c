@@ -16,26 +16,42 @@ static struct weir_session *session_of(struct weir_engine *engine)
 	return container_of(engine, struct weir_session, engine);
 }
 
-void weir_pump_pull(struct weir_session *session)
+static void act(struct weir_session *session, const struct weir_action *action)
+{
+	switch (action->type) {
+	case WEIR_ACTION_POST:
+		weir_link_post(&session->links[action->channel], action->wr);
+		break;
+	case WEIR_ACTION_DONE:
+		weir_request_finish(container_of(action->req, struct weir_request, req));
+		break;
+	case WEIR_ACTION_WAKE:
+		weir_pump_kick(session_of(action->engine));
+		break;
+	case WEIR_ACTION_FAIL:
+		weir_link_fail(&session->links[action->channel]);
+		break;
+	}
+}
+
+bool weir_pump_chain(struct weir_session *session)
 {
 	struct weir_action action;
 
 	while (weir_engine_next(&session->engine, &action)) {
-		switch (action.type) {
-		case WEIR_ACTION_POST:
-			weir_link_post(&session->links[action.channel], action.wr);
-			break;
-		case WEIR_ACTION_DONE:
-			weir_request_finish(container_of(action.req, struct weir_request, req));
-			break;
-		case WEIR_ACTION_WAKE:
-			weir_pump_kick(session_of(action.engine));
-			break;
-		case WEIR_ACTION_FAIL:
-			weir_link_fail(&session->links[action.channel]);
-			break;
-		}
+		act(session, &action);
+		if (action.type == WEIR_ACTION_POST &&
+		    !weir_list_is_empty(&session->engine.backlog.ready))
+			return true;
 	}
+	return false;
+}
+
+void weir_pump_pull(struct weir_session *session)
+{
+	while (weir_pump_chain(session))
+		;
+	weir_list_del(&session->fed);
 }
 
 static uint64_t deadline_ns(const struct weir_session *session)
@@ -58,7 +74,7 @@ static bool expire(struct weir_session *session, uint64_t now_ns)
 
 static void last_link_is_down(struct weir_session *session)
 {
-	session->down = true;
+	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
 	session->down_due = session->options.on_down && !session->stopping;
 	weir_messages_down(session);
 	weir_calls_down(session, -ECONNRESET);
@@ -157,6 +173,7 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 
 	if (session->watched)
 		return 0;
+	session->owed = false;
 	/* What completed between the last poll and the arming raised no event. What the poll
 	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */
 	while (arm_all(session, receive))
@@ -165,19 +182,10 @@ int weir_pump_leave(struct weir_session *session, bool receive)
 	return events;
 }
 
-/* What wanted to be copied or deregistered first is done only when it is delivered. */
-void weir_pump_deliver(struct weir_session *session, struct weir_waiter *waiter)
+void weir_pump_part(struct weir_session *session)
 {
-	bool stays = waiter && !weir_waiter_is_done(waiter);
-
-	if (!stays)
+	if (session->owed || !session->stayers)
 		weir_pump_leave(session, false);
-	weir_deliver(session);
-	if (!stays || !weir_waiter_is_done(waiter))
-		return;
-	weir_session_lock(session);
-	weir_pump_leave(session, false);
-	weir_deliver(session);
 }
 
 void weir_pump_kick(struct weir_session *session)
@@ -274,7 +282,8 @@ enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_
 
 	weir_session_lock(session);
 	weir_pump_poll(session, now_ns);
-	weir_pump_deliver(session, waiter);
+	weir_pump_part(session);
+	weir_deliver(session);
 
 	weir_session_lock(session);
 	verdict = weir_poll_polled(poll, weir_waiter_is_done(waiter), now_ns);

@@ -3,8 +3,8 @@
  * The pump: does what the engine decides, and tells it what happened.
  *
  * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with nic->lock held.
- * Whoever polls or pulls leaves in the end, by weir_pump_leave(): what it posted must not
- * complete unseen.
+ * Whoever polls or pulls leaves in the end, by weir_pump_leave() or weir_pump_part(): what it
+ * posted must not complete unseen.
  */
 #ifndef WEIR_LIB_PUMP_H
 #define WEIR_LIB_PUMP_H
@@ -16,6 +16,9 @@
 
 struct weir_session;
 struct weir_waiter;
+
+/* Does what the engine wants done, up to one chain. Return: whether there may be another. */
+bool weir_pump_chain(struct weir_session *session);
 
 /* Does all that the engine wants done now. */
 void weir_pump_pull(struct weir_session *session);
@@ -33,13 +36,11 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
  */
 int weir_pump_leave(struct weir_session *session, bool receive);
 
-/**
- * weir_pump_deliver() - deliver, and leave unless somebody stays
- * @waiter: its thread stays until it is done; NULL: nobody stays
- *
- * Context: with nic->lock held, which it gives up.
+/*
+ * Leaves, unless a waiter stays to poll, and nothing is on its way but what waiters wait for: for
+ * the rest nobody is to depend on when that waiter's thread runs.
  */
-void weir_pump_deliver(struct weir_session *session, struct weir_waiter *waiter);
+void weir_pump_part(struct weir_session *session);
 
 /**
  * weir_pump_step() - one round: take events, poll, deliver
@@ -60,7 +61,7 @@ void weir_pump_sleep(struct weir_session *session, int timeout_ms);
  * weir_pump_spin() - one round of a waiter that will come again soon
  * @poll: is told
  *
- * Arms nothing until @waiter is done. Context: without nic->lock. Return: what to do next.
+ * Context: without nic->lock. Return: what to do next.
  */
 enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter,
 				      struct weir_poll *poll);

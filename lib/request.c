@@ -12,41 +12,38 @@
 #include "lib/session.h"
 #include "lib/waiter.h"
 
-/* With nic->lock held. */
 static struct weir_request *request_get(struct weir_session *session)
 {
+	struct weir_inbox_node *node = weir_spare_get(&session->spares);
 	struct weir_request *request;
 
-	if (weir_list_is_empty(&session->free_requests)) {
-		request = malloc(sizeof(*request));
-		if (!request)
-			return NULL;
-		request->session = session;
-	} else {
-		request = weir_list_entry(session->free_requests.next, struct weir_request, link);
-		weir_list_del(&request->link);
-	}
-	weir_list_add_tail(&session->live_requests, &request->link);
+	if (node)
+		return container_of(node, struct weir_request, node);
+	request = malloc(sizeof(*request));
+	if (!request)
+		return NULL;
+	request->session = session;
+	weir_list_init(&request->link);
 	return request;
 }
 
-void weir_request_recycle(struct weir_request *request)
+static void request_put(struct weir_request *request)
+{
+	weir_spare_put(&request->session->spares, &request->node);
+}
+
+static void request_recycle(struct weir_request *request)
 {
 	weir_list_del(&request->link);
-	weir_list_add(&request->session->free_requests, &request->link);
+	request_put(request);
 }
 
 void weir_requests_fini(struct weir_session *session)
 {
-	struct weir_list *list = &session->free_requests;
+	struct weir_inbox_node *node;
 
-	while (!weir_list_is_empty(list)) {
-		struct weir_request *request =
-			weir_list_entry(list->next, struct weir_request, link);
-
-		weir_list_del(&request->link);
-		free(request);
-	}
+	while ((node = weir_spare_get(&session->spares)))
+		free(container_of(node, struct weir_request, node));
 }
 
 /* A close turns whatever a request would have ended with for want of a channel into one word. */
@@ -90,42 +87,24 @@ static void finish(struct weir_request *request)
 		return;
 	}
 	request->tell(request);
-	weir_request_recycle(request);
+	request_recycle(request);
 }
 
 void weir_request_deliver(struct weir_request *request)
 {
-	struct weir_session *session = request->session;
-
-	weir_stage_out(session, &request->req, &request->stage);
-	if (request->tell != tell_waiter) {
+	weir_stage_out(request->session, &request->req, &request->stage);
+	if (request->tell != tell_waiter)
 		request->tell(request);
-		return;
-	}
-	weir_session_lock(session);
-	request->tell(request);
-	weir_session_unlock(session);
 }
 
-/* Who is told, and how long it may take. */
-static void complete_by(struct weir_request *request, const struct weir_completion *completion,
-			struct weir_waiter *waiter, uint64_t now_ns)
+void weir_request_delivered(struct weir_request *request)
 {
-	uint64_t timeout_ns = request->session->options.timeout_ns;
-
-	if (waiter) {
-		request->waiter = waiter;
-		request->tell = tell_waiter;
-	} else {
-		request->completion = *completion;
-		request->tell = completion->done ? tell_callback : tell_queue;
-		if (completion->timeout_ns)
-			timeout_ns = completion->timeout_ns;
-	}
-	request->req.deadline_ns = weir_after_ns(now_ns, timeout_ns);
+	if (request->tell == tell_waiter)
+		request->tell(request);
+	request_recycle(request);
 }
 
-static void count_stage(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
+static void count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
 {
 	session->counters->requests++;
 	session->counters->pre += way == WEIR_STAGE_PRE;
@@ -138,61 +117,70 @@ static void count_stage(struct weir_session *session, enum weir_stage_way way, u
 		});
 }
 
-/* With nic->lock held. @req and @stage are copied into a new request. */
-static int submit_locked(struct weir_session *session, const struct weir_req *req,
-			 const struct weir_stage *stage, const struct weir_completion *completion, struct weir_waiter *waiter,
-			 struct weir_request **out)
+/* Its call has returned, perhaps: what is refused now ends by its completion. */
+void weir_request_admit(struct weir_request *request)
 {
-	uint64_t now_ns = weir_now_ns();
-	struct weir_request *request;
-	int rc;
+	struct weir_session *session = request->session;
+	int rc = -ENOTCONN;
 
-	if (session->stopping || session->down)
-		return -ENOTCONN;
-	request = request_get(session);
-	if (!request)
-		return -ENOMEM;
-	request->req = *req;
-	request->req.retries = (uint8_t)session->options.retries;
-	request->finish = finish;
-	request->stage.way = stage->way;
-	if (stage->way != WEIR_STAGE_USER)
-		request->stage = *stage;
-	complete_by(request, completion, waiter, now_ns);
-	rc = weir_engine_submit(&session->engine, &request->req, now_ns);
+	weir_list_add_tail(&session->live_requests, &request->link);
+	if (request->tell == tell_waiter)
+		weir_waiter_begin(session);
+	else
+		session->owed = true;
+	if (!session->stopping && !session->down)
+		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
 	if (rc) {
-		weir_request_recycle(request);
-		return rc;
+		request->req.status = rc;
+		finish(request);
+		return;
 	}
-	count_stage(session, stage->way, req->length);
-	if (out)
-		*out = request;
-	weir_pump_pull(session);
-	weir_pump_poll(session, now_ns);
-	return 0;
+	count(session, request->stage.way, request->req.length);
 }
 
-/*
- * Whoever waits comes back to poll; everybody else leaves the CQs armed.
- */
-static int submit(struct weir_session *session, const struct weir_req *req,
-		  const struct weir_stage *stage, const struct weir_completion *completion, struct weir_waiter *waiter,
-		  struct weir_request **out)
+/* Who is told, and how long it may take. */
+static void complete_by(struct weir_request *request, const struct weir_completion *completion,
+			struct weir_waiter *waiter)
+{
+	uint64_t timeout_ns = request->session->options.timeout_ns;
+
+	if (waiter) {
+		request->waiter = waiter;
+		request->tell = tell_waiter;
+	} else {
+		request->completion = *completion;
+		request->tell = completion->done ? tell_callback : tell_queue;
+		if (completion->timeout_ns)
+			timeout_ns = completion->timeout_ns;
+	}
+	request->submitted_ns = weir_now_ns();
+	request->req.deadline_ns = weir_after_ns(request->submitted_ns, timeout_ns);
+}
+
+static bool is_over(const struct weir_session *session)
+{
+	return __atomic_load_n(&session->stopping, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&session->down, __ATOMIC_RELAXED);
+}
+
+/* @request is filled in but for its end; on failure it stays the caller's. */
+static int submit(struct weir_request *request, const struct weir_completion *completion,
+		  struct weir_waiter *waiter, struct weir_request **out)
 {
 	struct weir_queue *queue = completion && !completion->done ? completion->queue : NULL;
-	int rc;
+	struct weir_session *session = request->session;
 
+	if (is_over(session))
+		return -ENOTCONN;
 	if (queue && weir_queue_reserve(queue))
 		return -ENOMEM;
-	weir_session_lock(session);
-	rc = submit_locked(session, req, stage, completion, waiter, out);
-	if (rc)
-		weir_deliver(session);
-	else
-		weir_pump_deliver(session, waiter);
-	if (rc && queue)
-		weir_queue_unreserve(queue);
-	return rc;
+	request->req.retries = (uint8_t)session->options.retries;
+	request->finish = finish;
+	complete_by(request, completion, waiter);
+	if (out)
+		*out = request;
+	weir_serve(session->nic, request, session);
+	return 0;
 }
 
 /* A handle is good until @done returns; nobody could tell when one with a queue no longer is. */
@@ -214,28 +202,47 @@ static int fill_remote(struct weir_req *req, const struct weir_region *region, u
 	return 0;
 }
 
-/* @req: its op is set, and the operands of an atomic. */
-static int transfer(struct weir_region *region, struct weir_req *req, uint64_t offset,
+/* @request: its op is set, and the operands of an atomic. On failure it stays the caller's. */
+static int transfer(struct weir_region *region, struct weir_request *request, uint64_t offset,
 		    const struct weir_iov *iov, unsigned int iovcnt,
 		    const struct weir_completion *completion, struct weir_waiter *waiter,
-		    struct weir_request **request)
+		    struct weir_request **out)
 {
 	struct weir_session *session = region->session;
-	struct weir_stage stage;
+	struct weir_req *req = &request->req;
 	int rc;
 
-	if (!waiter && !completion_is_valid(completion, request))
+	if (!waiter && !completion_is_valid(completion, out))
 		return -EINVAL;
-	rc = weir_stage_in(session, req, iov, iovcnt, &stage);
+	rc = weir_stage_in(session, req, iov, iovcnt, &request->stage);
 	if (rc)
 		return rc;
 	rc = fill_remote(req, region, offset);
 	if (!rc)
-		rc = submit(session, req, &stage, completion, waiter, request);
+		rc = submit(request, completion, waiter, out);
 	if (rc) {
 		req->status = rc;
-		weir_stage_out(session, req, &stage);
+		weir_stage_out(session, req, &request->stage);
 	}
+	return rc;
+}
+
+static int transfer_new(struct weir_region *region, enum weir_op op, uint64_t offset,
+			const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
+			uint64_t operand, const struct weir_completion *completion,
+			struct weir_waiter *waiter, struct weir_request **out)
+{
+	struct weir_request *request = request_get(region->session);
+	int rc;
+
+	if (!request)
+		return -ENOMEM;
+	request->req.op = op;
+	request->req.compare = compare;
+	request->req.operand = operand;
+	rc = transfer(region, request, offset, iov, iovcnt, completion, waiter, out);
+	if (rc)
+		request_put(request);
 	return rc;
 }
 
@@ -243,78 +250,80 @@ int weir_read_async(struct weir_region *region, uint64_t offset, const struct we
 		    unsigned int iovcnt, const struct weir_completion *completion,
 		    struct weir_request **request)
 {
-	struct weir_req req;
-
-	req.op = WEIR_OP_READ;
-	return transfer(region, &req, offset, iov, iovcnt, completion, NULL, request);
+	return transfer_new(region, WEIR_OP_READ, offset, iov, iovcnt, 0, 0, completion, NULL,
+			    request);
 }
 
 int weir_write_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		     unsigned int iovcnt, const struct weir_completion *completion,
 		     struct weir_request **request)
 {
-	struct weir_req req;
-
-	req.op = WEIR_OP_WRITE;
-	return transfer(region, &req, offset, iov, iovcnt, completion, NULL, request);
+	return transfer_new(region, WEIR_OP_WRITE, offset, iov, iovcnt, 0, 0, completion, NULL,
+			    request);
 }
 
-static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
-		  uint64_t operand, uint64_t *old, struct weir_memory *memory,
-		  const struct weir_completion *completion, struct weir_request **request)
+/* The engine would say so, too, but only when the call has returned. */
+static bool is_aligned(const struct weir_region *region, uint64_t offset)
 {
-	struct weir_iov iov = { old, sizeof(*old), memory };
-	struct weir_req req;
-
-	req.op = op;
-	req.compare = compare;
-	req.operand = operand;
-	return transfer(region, &req, offset, &iov, 1, completion, NULL, request);
+	return !((region->addr + offset) % sizeof(uint64_t));
 }
 
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
 			    uint64_t desired, uint64_t *old, struct weir_memory *memory,
 			    const struct weir_completion *completion, struct weir_request **request)
 {
-	return atomic(region, WEIR_OP_CAS, offset, expected, desired, old, memory, completion,
-		      request);
+	struct weir_iov iov = { old, sizeof(*old), memory };
+
+	if (!is_aligned(region, offset))
+		return -EINVAL;
+	return transfer_new(region, WEIR_OP_CAS, offset, &iov, 1, expected, desired, completion,
+			    NULL, request);
 }
 
 int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old,
 			 struct weir_memory *memory, const struct weir_completion *completion,
 			 struct weir_request **request)
 {
-	return atomic(region, WEIR_OP_FADD, offset, 0, add, old, memory, completion, request);
+	struct weir_iov iov = { old, sizeof(*old), memory };
+
+	if (!is_aligned(region, offset))
+		return -EINVAL;
+	return transfer_new(region, WEIR_OP_FADD, offset, &iov, 1, 0, add, completion, NULL,
+			    request);
 }
 
-static const struct weir_stage nothing_staged = { .way = WEIR_STAGE_USER };
+static int barrier(struct weir_session *session, const struct weir_completion *completion,
+		   struct weir_waiter *waiter)
+{
+	struct weir_request *request = request_get(session);
+	int rc;
+
+	if (!request)
+		return -ENOMEM;
+	request->req.op = WEIR_OP_BARRIER;
+	request->stage.way = WEIR_STAGE_USER;
+	rc = submit(request, completion, waiter, NULL);
+	if (rc)
+		request_put(request);
+	return rc;
+}
 
 int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion)
 {
-	struct weir_req req = { .op = WEIR_OP_BARRIER };
-
-	if (!completion_is_valid(completion, NULL))
-		return -EINVAL;
-	return submit(session, &req, &nothing_staged, completion, NULL, NULL);
+	return completion_is_valid(completion, NULL) ? barrier(session, completion, NULL) :
+						       -EINVAL;
 }
 
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter)
 {
-	struct weir_req req = { .op = WEIR_OP_BARRIER };
-
-	return submit(session, &req, &nothing_staged, NULL, waiter, NULL);
+	return barrier(session, NULL, waiter);
 }
 
 int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
 			       const struct weir_iov *iov, uint64_t compare, uint64_t operand,
 			       struct weir_waiter *waiter)
 {
-	struct weir_req req;
-
-	req.op = op;
-	req.compare = compare;
-	req.operand = operand;
-	return transfer(region, &req, offset, iov, 1, NULL, waiter, NULL);
+	return transfer_new(region, op, offset, iov, 1, compare, operand, NULL, waiter, NULL);
 }
 
 int weir_cancel(struct weir_request *request)

@@ -4,6 +4,7 @@
 #define WEIR_LIB_REQUEST_H
 
 #include <weir/request.h>
+#include "core/inbox.h"
 #include "core/request.h"
 #include "lib/stage.h"
 
@@ -12,9 +13,11 @@ struct weir_waiter;
 
 /**
  * struct weir_request - one in flight
+ * @node: in the NIC's inbox, until it is admitted; or among the spares
  * @req: for the engine
  * @session: whose
- * @link: among the live, the free, or those done that want more than a word to be said
+ * @submitted_ns: when
+ * @link: among the live, or those done that want more than a word to be said
  * @finish: takes it back from the engine, with nic->lock held
  * @tell: says that it is done, to whom it concerns; a message has none
  * @stage: what it borrowed to reach its memory
@@ -22,8 +25,10 @@ struct weir_waiter;
  * @waiter: a blocking helper's instead
  */
 struct weir_request {
+	struct weir_inbox_node node;
 	struct weir_req req;
 	struct weir_session *session;
+	uint64_t submitted_ns;
 	struct weir_list link;
 	void (*finish)(struct weir_request *request);
 	void (*tell)(struct weir_request *request);
@@ -34,6 +39,9 @@ struct weir_request {
 	struct weir_stage stage;
 };
 
+/* Hands @request, which came through the inbox, to its engine. With nic->lock held. */
+void weir_request_admit(struct weir_request *request);
+
 /* The engine is done with @request. With nic->lock held. */
 static inline void weir_request_finish(struct weir_request *request)
 {
@@ -43,8 +51,8 @@ static inline void weir_request_finish(struct weir_request *request)
 /* Ends a request from session->done: copies, callbacks. Without the lock. */
 void weir_request_deliver(struct weir_request *request);
 
-/* Makes it free to be used again. With nic->lock held. */
-void weir_request_recycle(struct weir_request *request);
+/* The rest of it: wakes who waits, and makes it free to be used again. With nic->lock held. */
+void weir_request_delivered(struct weir_request *request);
 
 /* Frees the memory of all. Nothing may be submitted any more. */
 void weir_requests_fini(struct weir_session *session);
@@ -53,8 +61,7 @@ void weir_requests_fini(struct weir_session *session);
  * weir_request_barrier_wait(), weir_request_transfer_wait() - submit, with a thread that waits
  * @waiter: initialised; told when it is done
  *
- * Unlike the public calls they leave the CQs unarmed, unless @waiter is done: its thread polls.
- * Return: as the public calls.
+ * Owes a weir_waiter_wait(). Return: as the public calls.
  */
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter);
 int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,

@@ -58,7 +58,7 @@ static void init_lists(struct weir_session *session)
 	struct weir_messages *m = &session->messages;
 
 	weir_list_init(&session->done);
-	weir_list_init(&session->free_requests);
+	weir_list_init(&session->fed);
 	weir_list_init(&session->live_requests);
 	weir_list_init(&session->regions);
 	weir_list_init(&session->memories);
@@ -89,9 +89,6 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	weir_gaps_init(&session->gaps, WEIR_WAKE_NS);
 	weir_gaps_init(&session->op_gaps, WEIR_WAKE_NS);
 	weir_gaps_init(&session->call_gaps, WEIR_WAKE_NS);
-	pthread_cond_init(&session->idle, NULL);
-	pthread_cond_init(&session->lead, NULL);
-	pthread_cond_init(&session->mend, NULL);
 	pthread_mutex_init(&session->stage_lock, NULL);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
@@ -127,9 +124,6 @@ void weir_session_free(struct weir_session *session)
 	close_fd(session->lead_fd);
 	close_fd(session->timer_fd);
 	weir_ledger_close(session->ledger, session->ledger_fd);
-	pthread_cond_destroy(&session->idle);
-	pthread_cond_destroy(&session->lead);
-	pthread_cond_destroy(&session->mend);
 	pthread_mutex_destroy(&session->stage_lock);
 	pthread_mutex_destroy(&session->hold_lock);
 	free(session->wrs);

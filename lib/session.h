@@ -22,11 +22,14 @@
 #include "core/engine.h"
 #include "core/poll.h"
 #include "lib/address.h"
+#include "lib/bell.h"
 #include "lib/call.h"
 #include "lib/ledger.h"
 #include "lib/link.h"
 #include "lib/message.h"
 #include "lib/nic.h"
+#include "lib/serve.h"
+#include "lib/spare.h"
 
 #define WEIR_CHANNELS_DEFAULT 2
 #define WEIR_DEPTH_DEFAULT 128
@@ -57,7 +60,7 @@
  * @mender, @mend: the thread that mends, once there is one, and what it waits for
  * @stopping: no more submits; the threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
- * @down, @down_status: no channel is left
+ * @down, @down_status: no channel is left; written with the lock, atomic to read
  * @down_due: options.on_down has yet to be told
  * @watched: the thread polls now: nobody has to arm anything
  * @gaps, @op_gaps, @call_gaps: how long the thread, who waits for a request, and who waits for a
@@ -65,10 +68,13 @@
  * @spinners: waiters that poll now; atomic. @spun: something was waited for since the
  *	thread looked last; atomic
  * @sleepers: waiters that sleep
+ * @stayers: waiters that do not, and so will poll. @owed: something was submitted since the CQs
+ *	were armed by one that will not
  * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
  * @delivering: threads that run callbacks; @idle: when there are none
  * @done: requests whose callbacks wait to be run
- * @free_requests, @live_requests: those not in use, and those submitted
+ * @fed: in the NIC's list, when it may have something to post
+ * @spares, @live_requests: requests not in use, and those submitted
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
  * @stage, @stage_lock: buffers for memory that nobody registered, made when first wanted
@@ -103,7 +109,7 @@ struct weir_session {
 	bool has_thread;
 	pthread_t mender;
 	bool has_mender;
-	pthread_cond_t mend;
+	struct weir_bell mend;
 	bool stopping;
 	bool lost;
 	bool down;
@@ -115,13 +121,16 @@ struct weir_session {
 	unsigned int spinners;
 	bool spun;
 	unsigned int sleepers;
+	unsigned int stayers;
+	bool owed;
 	bool leading;
-	pthread_cond_t lead;
+	struct weir_bell lead;
 
 	unsigned int delivering;
-	pthread_cond_t idle;
+	struct weir_bell idle;
 	struct weir_list done;
-	struct weir_list free_requests;
+	struct weir_list fed;
+	struct weir_spares spares;
 	struct weir_list live_requests;
 
 	struct weir_messages messages;
@@ -199,12 +208,12 @@ static inline void weir_session_note(struct weir_session *session,
 
 static inline void weir_session_lock(struct weir_session *session)
 {
-	pthread_mutex_lock(&session->nic->lock);
+	weir_nic_lock(session->nic);
 }
 
 static inline void weir_session_unlock(struct weir_session *session)
 {
-	pthread_mutex_unlock(&session->nic->lock);
+	weir_nic_unlock(session->nic);
 }
 
 #endif

@@ -5,14 +5,12 @@
  * wait until they are done or the leader leaves.
  */
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/futex.h"
 #include "lib/polling.h"
 #include "lib/pump.h"
 #include "lib/session.h"
@@ -26,17 +24,9 @@ bool weir_waiter_is_done(struct weir_waiter *waiter)
 	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == DONE;
 }
 
-static void futex_wake(uint32_t *word)
+void weir_waiter_begin(struct weir_session *session)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static void futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-	struct timespec at = weir_timespec(deadline_ns);
-
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
-		deadline_ns == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+	session->stayers++;
 }
 
 /* The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts. */
@@ -45,13 +35,15 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 	uint64_t one = 1;
 
 	waiter->status = status;
-	if (__atomic_exchange_n(&waiter->state, DONE, __ATOMIC_ACQ_REL) != ASLEEP)
-		return;
-	if (session->has_thread) {
-		futex_wake(&waiter->state);
+	if (__atomic_exchange_n(&waiter->state, DONE, __ATOMIC_ACQ_REL) != ASLEEP) {
+		session->stayers--;
 		return;
 	}
-	pthread_cond_broadcast(&session->lead);
+	if (session->has_thread) {
+		weir_futex_wake(&waiter->state);
+		return;
+	}
+	weir_bell_ring(&session->lead);
 	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
 		return; /* full, and so readable */
 }
@@ -97,8 +89,9 @@ static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session
 
 	weir_session_lock(session);
 	session->sleepers++;
-	__atomic_compare_exchange_n(&waiter->state, &waiting, ASLEEP, false, __ATOMIC_ACQ_REL,
-				    __ATOMIC_ACQUIRE);
+	if (__atomic_compare_exchange_n(&waiter->state, &waiting, ASLEEP, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		session->stayers--;
 	weir_pump_leave(session, true);
 	if (weir_poll_is_armed(poll))
 		weir_poll_polled(poll, 0, weir_now_ns());
@@ -110,10 +103,10 @@ static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session
 static void sleep_on_futex(struct weir_waiter *waiter, uint64_t deadline_ns)
 {
 	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns)
-		futex_wait(&waiter->state, ASLEEP, deadline_ns);
+		weir_futex_wait(&waiter->state, ASLEEP, deadline_ns);
 }
 
-/* Both with nic->lock held; they give it up while they sleep. */
+/* With nic->lock held, which it gives up while it sleeps. */
 static void lead(struct weir_session *session, uint64_t deadline_ns)
 {
 	struct pollfd fds[2] = { { .fd = session->epoll_fd, .events = POLLIN },
@@ -128,17 +121,7 @@ static void lead(struct weir_session *session, uint64_t deadline_ns)
 	weir_pump_step(session, 0, true);
 	weir_session_lock(session);
 	session->leading = false;
-	pthread_cond_broadcast(&session->lead);
-}
-
-static void follow(struct weir_session *session, uint64_t deadline_ns)
-{
-	struct timespec at = weir_timespec(deadline_ns);
-
-	if (deadline_ns == UINT64_MAX)
-		pthread_cond_wait(&session->lead, &session->nic->lock);
-	else
-		pthread_cond_clockwait(&session->lead, &session->nic->lock, CLOCK_MONOTONIC, &at);
+	weir_bell_ring(&session->lead);
 }
 
 static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session *session,
@@ -147,7 +130,7 @@ static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session
 	weir_session_lock(session);
 	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns) {
 		if (session->leading)
-			follow(session, deadline_ns);
+			weir_bell_wait(&session->lead, session->nic, deadline_ns);
 		else
 			lead(session, deadline_ns);
 	}

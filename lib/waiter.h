@@ -25,7 +25,13 @@ struct weir_waiter {
 
 #define WEIR_WAITER_INIT { 0, 0 }
 
-/* The thing has happened. @waiter may be gone when this returns. Context: any thread. */
+/* The thing may happen from now on, and its thread comes to wait. Context: with nic->lock held. */
+void weir_waiter_begin(struct weir_session *session);
+
+/*
+ * The thing, which may happen, has happened. @waiter may be gone when this returns. Context: with
+ * nic->lock held, and who has it does a weir_pump_part() before it goes.
+ */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status);
 
 bool weir_waiter_is_done(struct weir_waiter *waiter);

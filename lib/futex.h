@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sleeping on a word of this process's memory, see futex(2). The caller looks again: it may wake early. */
+#ifndef WEIR_LIB_FUTEX_H
+#define WEIR_LIB_FUTEX_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+
+static inline void weir_futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Sleeps while @word is @value, until @deadline_ns; UINT64_MAX: for ever. */
+static inline void weir_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+	struct timespec at = weir_timespec(deadline_ns);
+
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+		deadline_ns == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+#endif
