@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Threads that write side by side: what their requests become, counted where they are posted. The
+ * device is slow to begin (softnic is told to be), and the window smaller than what is under way,
+ * so that there is something to be gathered.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "verbs/count.h"
+
+#define THREADS 8
+#define DEPTH 32
+#define PAGE 4096
+#define PAGES 4096
+#define WINDOW_BYTES (256u << 10) /* a quarter of what the threads have under way */
+#define FEWER 8 /* times */
+
+/* All threads together walk one range: each takes the page behind the one taken last. */
+struct walk {
+	struct weir_region *region;
+	struct weir_memory *memory;
+	pthread_barrier_t begin;
+	char *pages;
+	int next; /* atomic */
+	int failed; /* atomic */
+};
+
+static void submit(struct walk *walk, struct weir_queue *queue, int page)
+{
+	struct weir_completion completion = { .queue = queue };
+	struct weir_iov iov = { walk->pages + page * PAGE, PAGE, walk->memory };
+
+	if (weir_write_async(walk->region, (uint64_t)page * PAGE, &iov, 1, &completion, NULL))
+		__atomic_fetch_add(&walk->failed, 1, __ATOMIC_RELAXED);
+}
+
+static int wait_some(struct walk *walk, struct weir_queue *queue)
+{
+	struct weir_event events[DEPTH];
+	int i, got = weir_queue_wait(queue, events, DEPTH, 10000);
+
+	if (!got)
+		__atomic_fetch_add(&walk->failed, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < got; i++)
+		__atomic_fetch_add(&walk->failed, events[i].status != 0, __ATOMIC_RELAXED);
+	return got;
+}
+
+static void *write_pages(void *arg)
+{
+	struct walk *walk = arg;
+	struct weir_queue *queue;
+	int page, under_way = 0, got = 1;
+
+	pthread_barrier_wait(&walk->begin);
+	if (weir_queue_create(&queue))
+		return NULL;
+	while (got && (page = __atomic_fetch_add(&walk->next, 1, __ATOMIC_RELAXED)) < PAGES) {
+		submit(walk, queue, page);
+		if (++under_way == DEPTH)
+			under_way -= got = wait_some(walk, queue);
+	}
+	while (got && under_way)
+		under_way -= got = wait_some(walk, queue);
+	weir_queue_destroy(queue);
+	return NULL;
+}
+
+static void run_threads(struct walk *walk)
+{
+	pthread_t threads[THREADS];
+	int i;
+
+	pthread_barrier_init(&walk->begin, NULL, THREADS);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, write_pages, walk), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&walk->begin);
+}
+
+static void check_pages(struct walk *walk)
+{
+	char *found = malloc(PAGES * PAGE);
+
+	assert_non_null(found);
+	assert_int_equal(weir_read(walk->region, 0, found, PAGES * PAGE), 0);
+	assert_memory_equal(found, walk->pages, PAGES * PAGE);
+	free(found);
+}
+
+/* Returns how many work requests the device was given. */
+static uint64_t walk_with(const struct donor *donor, enum weir_batching batching)
+{
+	const struct weir_session_options options = {
+		.batching = batching,
+		.window_bytes = WINDOW_BYTES,
+	};
+	struct weir_session *session = session_to(donor, &options);
+	struct walk walk = { .region = region_of(session, PAGES * PAGE) };
+	struct verbs_counters before, after;
+	uint64_t seed = batching;
+	size_t i;
+
+	walk.pages = malloc(PAGES * PAGE);
+	assert_non_null(walk.pages);
+	for (i = 0; i < PAGES * PAGE; i += sizeof(seed))
+		*(uint64_t *)(walk.pages + i) = random_next(&seed);
+	assert_int_equal(weir_memory_register(session, walk.pages, PAGES * PAGE, &walk.memory,
+					      NULL), 0);
+	verbs_count_read(&before);
+	run_threads(&walk);
+	verbs_count_read(&after);
+	assert_int_equal(walk.failed, 0);
+	assert_int_equal(after.posted_write_bytes - before.posted_write_bytes, PAGES * PAGE);
+	check_pages(&walk);
+	weir_session_close(session);
+	free(walk.pages);
+	return after.posted_writes - before.posted_writes;
+}
+
+static void neighbours_of_many_threads_become_few_work_requests(void **in)
+{
+	uint64_t single = walk_with(*in, WEIR_BATCHING_SINGLE);
+	uint64_t hybrid = walk_with(*in, WEIR_BATCHING_HYBRID);
+
+	assert_int_equal(single, PAGES);
+	if (hybrid * FEWER > single)
+		fail_msg("%llu work requests for %d neighbours", (unsigned long long)hybrid, PAGES);
+	print_message("single %llu, hybrid %llu work requests\n", (unsigned long long)single,
+		      (unsigned long long)hybrid);
+}
+
+static int start(void **in)
+{
+	static struct donor donor;
+
+	donor_start(&donor, "67108864", NULL);
+	*in = &donor;
+	return 0;
+}
+
+static int stop(void **in)
+{
+	donor_stop(*in);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neighbours_of_many_threads_become_few_work_requests),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
