@@ -131,7 +131,7 @@ uint64_t sim_clock_due_ps(const struct sim_clock *clock, const struct sim_event 
 
 bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps)
 {
-	if (clock->count && clock->heap[0].at_ps <= until_ps)
+	if (until_ps > clock->until_ps || (clock->count && clock->heap[0].at_ps <= until_ps))
 		return false;
 	clock->now_ps = until_ps;
 	clock->happened++;
@@ -140,6 +140,7 @@ bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps)
 
 void sim_clock_run(struct sim_clock *clock, uint64_t until_ps)
 {
+	clock->until_ps = until_ps;
 	while (clock->count && clock->heap[0].at_ps <= until_ps) {
 		struct sim_event *event = clock->heap[0].event;
 

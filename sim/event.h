@@ -34,6 +34,7 @@ struct sim_due;
 /**
  * struct sim_clock - the time, and what is scheduled
  * @now_ps: the time; never goes back
+ * @until_ps: how far it runs
  * @scheduled: how often anything was
  * @happened: how many events have happened, those skipped to included
  * @heap: what is to come
@@ -42,6 +43,7 @@ struct sim_due;
  */
 struct sim_clock {
 	uint64_t now_ps;
+	uint64_t until_ps;
 	uint64_t scheduled;
 	uint64_t happened;
 	struct sim_due *heap;
@@ -90,7 +92,8 @@ uint64_t sim_clock_due_ps(const struct sim_clock *clock, const struct sim_event 
  * @until_ps: not before now
  *
  * For straight code that would schedule an event and wait for just that.
- * Return: true when nothing is due until then, and the time is now @until_ps.
+ * Return: true when nothing is due until then, the clock is to run so far, and the time is now
+ *	@until_ps.
  */
 bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps);
 

@@ -107,6 +107,8 @@ static void time_is_skipped_only_when_nothing_is_due(void **state)
 	struct thing thing = { { note, 0 }, 10, 0 };
 
 	(void)state;
+	assert_false(sim_clock_skip(&clock_, 1)); /* it does not run */
+	clock_.until_ps = 1000;
 	sim_clock_at(&clock_, &thing.event, 10);
 	assert_true(sim_clock_skip(&clock_, 9));
 	assert_int_equal(clock_.now_ps, 9);
@@ -114,6 +116,8 @@ static void time_is_skipped_only_when_nothing_is_due(void **state)
 	assert_int_equal(clock_.now_ps, 9);
 	sim_clock_run(&clock_, 10);
 	assert_int_equal(nr_seen, 1);
+	clock_.until_ps = 1000;
+	assert_false(sim_clock_skip(&clock_, 1001));
 	assert_true(sim_clock_skip(&clock_, 1000));
 }
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What weir-sim is asked to run, "name=value" each. Names that are none of these are numbers of
+ * the profile (profile.h) and change it; a name that begins with "bg_" is of the load in the
+ * background, which is off while its threads are 0. sim/README.md tells what each means.
+ */
+#ifndef WEIR_SIM_SETTINGS_H
+#define WEIR_SIM_SETTINGS_H
+
+#include "sim/profile.h"
+
+enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR };
+enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
+enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
+enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
+
+/**
+ * struct sim_load_settings - one load: what each client's threads do
+ * @driver: an enum sim_driver
+ * @threads: of each client
+ * @depth: requests that each thread has under way at most
+ * @batch: requests that it submits at a time; verbs: chained
+ * @op: an enum sim_op
+ * @size: bytes of each
+ * @qps: of each thread; weir: channels of each session
+ * @share: verbs: so many QPs for all threads of a client instead, with locks
+ * @lock, @hold: of those: an enum sim_lock_kind, and while what is done it is held
+ * @poll, @poll_wcs, @poll_retries: as struct weir_poll_config
+ * @pattern: where to: an enum sim_pattern_kind
+ * @mrs, @region_bytes: how many regions a server has, how large each
+ * @class: traffic class
+ * @think_ps: CPU between two batches
+ * @handle_ps: CPU for each completion
+ * @chain: weir: as struct weir_engine_config
+ * @merge, @sge_max, @fragment: the same
+ * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
+ */
+struct sim_load_settings {
+	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
+	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
+	uint64_t think_ps, handle_ps;
+	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
+};
+
+/**
+ * struct sim_settings - all of a run
+ * @profile: with what was changed of it
+ * @profile_path: where it came from
+ * @seed: any
+ * @clients, @servers: hosts; each client's QPs go round the servers
+ * @both: clients are servers too: @servers is 0 and each has the others for peers
+ * @warmup_ps, @run_ps: how long before, and while, is counted
+ * @load, @background: what the clients do
+ */
+struct sim_settings {
+	struct sim_profile profile;
+	char profile_path[256];
+	uint64_t seed, clients, servers, both;
+	uint64_t warmup_ps, run_ps;
+	struct sim_load_settings load, background;
+};
+
+#define SIM_SETTINGS_WHY_BYTES 512
+
+/**
+ * sim_settings_parse() - read the command line
+ * @settings: receives them
+ * @profiles: folder of the profiles that are called by name
+ * @argc, @argv: "name=value" each; "profile" is read first wherever it stands
+ * @why: receives what is wrong
+ *
+ * Return: 0, or -EINVAL.
+ */
+int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,
+		       char *const argv[], char why[SIM_SETTINGS_WHY_BYTES]);
+
+#endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir-sim as a program: the same run is the same bytes, and bad settings are named.
+
+  run_test.py WEIR_SIM PROFILES
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR_SIM, PROFILES = sys.argv[1], pathlib.Path(sys.argv[2])
+
+RUNS = [
+    "threads=8 depth=4 op=read pattern=random region_bytes=16777216",
+    "threads=6 share=1 size=4096 poll=busy depth=4 lock=mutex",
+    "threads=40 cores=4 quantum_ns=20000 poll=adaptive depth=2 clients=2 both=1",
+    "profile=connectx-5 threads=3 op=send poll=event bg_threads=1 bg_size=1048576 bg_depth=4",
+    "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
+]
+
+REFUSED = [
+    ("thread=1", "there is no setting 'thread'"),
+    ("threads", "'threads' is not of the form name=value"),
+    ("threads=many", "threads=many: a whole number from 0 to 1024"),
+    ("op=wirte", "op=wirte: one of write read send write_imm cas fadd"),
+    ("pcie_ns=-1", "pcie_ns=-1: no such value"),
+    ("pus=0", "pus is out of its range"),
+    ("profile=connectx-1", "connectx-1: No such file"),
+    ("op=cas", "an atomic is of 8 bytes: say size=8"),
+    ("both=1", "both=1 wants clients=2 at least"),
+]
+
+# What is wrong in a profile, after a good one.
+BAD_LINES = [
+    ("cores 4", "not of the form 'name = value'"),
+    ("colour = 4", "there is no 'colour'"),
+    ("cores = 4.5", "'4.5' is no value for cores"),
+    ("cores = 4", "cores is given twice"),
+    ("pcie_ns = 1.2345", "'1.2345' is no value for pcie_ns"),
+]
+
+
+def call(*args):
+    return subprocess.run([WEIR_SIM, *args], capture_output=True, text=True,
+                          env=dict(os.environ, WEIR_SIM_PROFILES=str(PROFILES)))
+
+
+def run(settings):
+    done = call(*settings.split(), "run_us=300", "warmup_us=50")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Run(unittest.TestCase):
+    def test_the_same_run_is_the_same_bytes(self):
+        for settings in RUNS:
+            with self.subTest(settings):
+                self.assertEqual(run(settings), run(settings))
+
+    def test_each_run_does_something_and_says_it_in_json(self):
+        for settings in RUNS:
+            with self.subTest(settings):
+                out = json.loads(run(settings))
+                self.assertGreater(out["load"]["ops"], 20)
+                self.assertGreater(out["load"]["latency_us"]["p50"], 0.5)
+
+    def test_another_seed_is_another_run(self):
+        self.assertNotEqual(run(RUNS[0] + " seed=1"), run(RUNS[0] + " seed=2"))
+
+    def test_what_is_refused_is_named(self):
+        for settings, why in REFUSED:
+            with self.subTest(settings):
+                done = call(*settings.split())
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(why, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+
+class Profile(unittest.TestCase):
+    def load(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".profile") as file:
+            file.write(text)
+            file.flush()
+            return call(f"profile={file.name}", "run_us=10"), file.name
+
+    def test_a_bad_line_is_named(self):
+        good = (PROFILES / "connectx-3").read_text()
+        for line, why in BAD_LINES:
+            with self.subTest(line):
+                done, name = self.load(good + line + "\n")
+                number = good.count("\n") + 1
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"{name}:{number}: {why}", done.stderr)
+
+    def test_a_missing_number_is_named(self):
+        good = (PROFILES / "connectx-3").read_text()
+        done, _ = self.load(good.replace("\nmtu = ", "\n# mtu = "))
+        self.assertIn("mtu is missing", done.stderr)
+
+    def test_each_number_says_where_it_comes_from(self):
+        for profile in PROFILES.iterdir():
+            for line in profile.read_text().splitlines():
+                name, _, source = line.partition("#")
+                if "_ns" in name or "_gbps" in name or "entries" in name:
+                    self.assertTrue(source.strip(), f"{profile.name}: {line}")
+
+
+if __name__ == "__main__":
+    del sys.argv[1:]
+    unittest.main()
