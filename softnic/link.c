@@ -5,6 +5,7 @@
  * sends wait for it; nobody else does.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "nic.h"
 #include "qp.h"
 #include "req.h"
+#include "serve.h"
 
 static struct remote **find(struct qp *qp, uint32_t qpn)
 {
@@ -48,39 +50,6 @@ static void drop(struct remote *r)
 	*r = (struct remote){ .qpn = r->qpn, .next = r->next, .channel_fd = -1 };
 }
 
-static bool is_gone(const struct remote *r)
-{
-	return r->shared && load_acquire(&r->shared->state) == SHARED_QP_GONE;
-}
-
-void qp_link(struct qp *qp)
-{
-	struct remote *r = qp->to;
-	struct message ask = {
-		.type = MSG_ASK_QP,
-		.from = qp->ibv.qp_num,
-		.addr = qp->links,
-	};
-
-	if (!r || !qp_is_connected(qp))
-		return;
-	if (!qp_is_reliable(qp) && is_gone(r))
-		drop(r);
-	if (r->shared)
-		return;
-	if (r->peer && load_acquire(&r->peer->state) == PEER_DEAD) {
-		peer_put(r->peer);
-		r->peer = NULL;
-	}
-	ask.qpn = r->qpn;
-	if (!r->peer && peer_get(ask.qpn >> SOFTNIC_QP_INDEX_BITS, &r->peer)) {
-		r->peer = NULL;
-		r->is_refused = true;
-	}
-	if (r->peer)
-		peer_tell(r->peer, &ask);
-}
-
 static void unlink_remotes(struct qp *qp)
 {
 	struct remote *r;
@@ -95,17 +64,28 @@ static void unlink_remotes(struct qp *qp)
 	}
 }
 
-void qp_unlink_peer(struct qp *qp, struct peer *peer)
+static bool forsake(struct remote *r)
 {
+	bool was_awaited = !r->shared && !r->is_mute;
+
+	drop(r);
+	r->is_refused = was_awaited;
+	return was_awaited;
+}
+
+bool qp_unlink_peer(struct qp *qp, struct peer *peer)
+{
+	bool was_awaited = false;
 	struct remote *r;
 	uint32_t i;
 
 	if (qp->remote.peer == peer)
-		drop(&qp->remote);
+		was_awaited = forsake(&qp->remote);
 	for (i = 0; qp->remotes && i < REMOTE_HASHES; i++)
 		for (r = qp->remotes[i]; r; r = r->next)
 			if (r->peer == peer)
-				drop(r);
+				was_awaited |= forsake(r);
+	return was_awaited;
 }
 
 void qp_unlink(struct qp *qp)
@@ -199,6 +179,67 @@ static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *
 		*channel_fd = -1;
 	}
 	return 0;
+}
+
+/* Nobody needs asking for one of this process: what a program sends itself is sent at once. */
+static int link_here(struct qp *qp, struct remote *r)
+{
+	struct message answer = { .type = MSG_QP };
+	struct qp *there = nic_qp(r->qpn);
+	int fds[MESSAGE_FDS_MAX], err;
+
+	if (!there || !qp_is_datagram(there) || !qp_is_connected(there))
+		return -ENOTCONN;
+	serve_descriptors(there, fds, &answer.has);
+	if (!(answer.has & HAS_CHANNEL))
+		return adopt(qp, r, &answer, fds);
+	fds[1] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	if (fds[1] < 0)
+		return -errno;
+	err = adopt(qp, r, &answer, fds);
+	if (fds[1] >= 0)
+		close(fds[1]);
+	return err;
+}
+
+static bool is_here(const struct remote *r)
+{
+	return r->peer->slot == nic.slot && load_acquire(&r->peer->state) == PEER_READY;
+}
+
+static void find_out(struct qp *qp, struct remote *r)
+{
+	const struct message ask = {
+		.type = MSG_ASK_QP,
+		.qpn = r->qpn,
+		.from = qp->ibv.qp_num,
+		.addr = qp->links,
+	};
+
+	if (r->peer && load_acquire(&r->peer->state) == PEER_DEAD) {
+		peer_put(r->peer);
+		r->peer = NULL;
+	}
+	if (!r->peer && peer_get(r->qpn >> SOFTNIC_QP_INDEX_BITS, &r->peer)) {
+		r->peer = NULL;
+		r->is_refused = true;
+	} else if (qp_is_datagram(qp) && is_here(r)) {
+		r->is_refused = link_here(qp, r);
+	} else {
+		peer_tell(r->peer, &ask);
+	}
+}
+
+void qp_link(struct qp *qp)
+{
+	struct remote *r = qp->to;
+
+	if (!r || !qp_is_connected(qp))
+		return;
+	if (!qp_is_reliable(qp) && remote_is_gone(r))
+		drop(r);
+	if (!r->shared)
+		find_out(qp, r);
 }
 
 void qp_linked(struct peer *peer, const struct message *m, int *fds)

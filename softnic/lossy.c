@@ -9,12 +9,6 @@
 #include "req.h"
 #include "resp.h"
 
-/* Then there may be another by its number. */
-static bool is_gone(const struct remote *r)
-{
-	return load_acquire(&r->shared->state) == SHARED_QP_GONE;
-}
-
 int lossy_status(struct qp *qp, int status)
 {
 	struct remote *r = qp->to;
@@ -32,7 +26,7 @@ int lossy_status(struct qp *qp, int status)
 	case IBV_WC_LOC_QP_OP_ERR:
 		return status;
 	case RESP_SILENT:
-		if (r->shared ? is_gone(r) : !r->is_refused && !r->is_mute)
+		if (r->shared ? remote_is_gone(r) : !r->is_refused && !r->is_mute)
 			return RESP_SILENT;
 		r->is_refused = false;
 		break;
@@ -84,9 +78,7 @@ void lossy_guest_ended(struct qp *qp, const struct guest *guest, uint32_t slot)
 void lossy_peer_ended(struct qp *qp, struct peer *peer)
 {
 	pthread_mutex_lock(&qp->lock);
-	qp_unlink_peer(qp, peer);
-	if (qp->to && !qp->to->shared)
-		qp->to->is_refused = true;
-	req_resume(qp);
+	if (qp_unlink_peer(qp, peer))
+		req_resume(qp);
 	pthread_mutex_unlock(&qp->lock);
 }

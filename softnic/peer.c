@@ -62,7 +62,8 @@ void peer_put(struct peer *p)
 		close(p->atomic_fd);
 	while (p->first)
 		forget_first(p);
-	close(p->fd);
+	if (p->fd >= 0)
+		close(p->fd);
 	free(p);
 }
 
@@ -94,7 +95,7 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 	int err;
 
 	if (p->state != PEER_ASKED)
-		return -EPROTO;
+		return p->slot == nic.slot ? 0 : -EPROTO;
 	err = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
 	if (err)
 		return err;
@@ -135,6 +136,20 @@ static void explain(const struct peer *p, int err)
 		why = strerror(-err);
 	}
 	fprintf(stderr, "softnic: no connection to process %d: %s\n", (int)p->target.pid, why);
+}
+
+/* We need not wait to be told what is ours. */
+static int welcome_self(struct peer *p)
+{
+	const struct message m = { .value = nic.nonce, .addr = (uintptr_t)&nic.nonce };
+	int fds[] = { nic.pub_fd, nic.bell_fd, fcntl(nic.mem_fd, F_DUPFD_CLOEXEC, 0) };
+	int err = welcome(p, &m, fds);
+
+	if (fds[2] >= 0)
+		close(fds[2]);
+	if (err)
+		explain(p, err);
+	return err;
 }
 
 static void send_unsent(struct peer *p)
@@ -187,11 +202,9 @@ static int connect_to(struct peer *p)
 		err = -EPERM;
 	else
 		err = message_send(p->fd, &hello, NULL, 0);
-	if (!err)
-		err = softnic_loop_add(p->fd, EPOLLIN, handle, p);
-	if (err)
-		close(p->fd);
-	return err;
+	if (!err && p->slot == nic.slot)
+		err = welcome_self(p);
+	return err ? err : softnic_loop_add(p->fd, EPOLLIN, handle, p);
 }
 
 int peer_get(uint32_t slot, struct peer **out)
@@ -216,7 +229,8 @@ int peer_get(uint32_t slot, struct peer **out)
 	pthread_mutex_init(&p->atomic_lock, NULL);
 	err = connect_to(p);
 	if (err) {
-		free(p);
+		p->users = 1;
+		peer_put(p);
 		return err;
 	}
 	p->users = 2;

@@ -94,6 +94,7 @@ struct send_queue {
 	bool rnr_begun;
 	bool promised;			/* to whoever polls the send CQ */
 	bool waiting;			/* for the timer: leave it alone */
+	bool asks;			/* for the other end, as soon as qp->lock is free */
 	bool foreseen;			/* its faults were drawn */
 	bool invalidates;		/* until the peer has left */
 	struct guard_walk leaving;
@@ -183,6 +184,12 @@ static inline bool qp_is_datagram(const struct qp *qp)
 	return qp->ibv.qp_type == IBV_QPT_UD;
 }
 
+/* Then there may be another by its number. */
+static inline bool remote_is_gone(const struct remote *r)
+{
+	return r->shared && load_acquire(&r->shared->state) == SHARED_QP_GONE;
+}
+
 /* Does it know whom it is connected to, or may datagrams come? */
 static inline bool qp_is_connected(const struct qp *qp)
 {
@@ -240,8 +247,13 @@ void qp_peer_complains(struct qp *qp, uint64_t value);
 struct remote *qp_remote(struct qp *qp, uint32_t qpn);
 /** qp_link() - ask for the other end at qp->to, unless we know it. nic.lock, qp->lock held. */
 void qp_link(struct qp *qp);
-/** qp_unlink_peer() - forget those of a process. nic.lock and qp->lock held. */
-void qp_unlink_peer(struct qp *qp, struct peer *peer);
+/**
+ * qp_unlink_peer() - forget those of a process that has ended
+ *
+ * Context: nic.lock and qp->lock held.
+ * Return: true if any of them was still waited for; it is refused now.
+ */
+bool qp_unlink_peer(struct qp *qp, struct peer *peer);
 /** qp_unlink() - forget all, and tell the process. nic.lock and qp->lock held. */
 void qp_unlink(struct qp *qp);
 

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fault.h"
+#include "deliver.h"
 #include "lossy.h"
-#include "mw.h"
 #include "nic.h"
 #include "req.h"
 #include "resp.h"
@@ -68,6 +67,7 @@ static void forget_attempt(struct send_queue *sq)
 	sq->waiting = false;
 	sq->foreseen = false;
 	sq->invalidates = false;
+	sq->asks = false;
 }
 
 void req_reset(struct qp *qp)
@@ -240,7 +240,10 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 	return ns < ns_min ? ns_min : ns;
 }
 
-/* Waits longer each time: many who ask again and again would keep each other from answers. */
+/*
+ * Whoever is first to send a datagram there asks at once. Then it waits longer each time: many who
+ * ask again and again would keep each other from answers.
+ */
 static void nobody_answers(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 {
 	struct send_queue *sq = &qp->sq;
@@ -249,54 +252,30 @@ static void nobody_answers(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
 	if (!sq->give_up_ns) {
 		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
 		sq->again_ns = again_ns;
+		sq->asks = sq->waiting = !qp_is_reliable(qp);
+		if (sq->asks)
+			return;
 	}
 	if (now_ns >= sq->give_up_ns && qp_is_reliable(qp)) {
 		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
 	if (now_ns >= sq->give_up_ns) {
-		qp->to->is_mute = true;
+		deliver_give_up(qp);
 		complete(qp, IBV_WC_SUCCESS);
 		return;
 	}
-	/* The first to send a datagram there is the first to ask. */
-	wait_for(qp, qp->to->peer || qp_is_reliable(qp) ? sq->again_ns : 0);
+	wait_for(qp, sq->again_ns);
 	if (sq->again_ns < BACKOFF * again_ns)
 		sq->again_ns *= 2;
-}
-
-/* Finds where it goes. Returns 0 if that is known by now. */
-static int direct(struct qp *qp, const struct send_wqe *wqe)
-{
-	if (!qp_is_datagram(qp)) {
-		qp->to = &qp->remote;
-	} else {
-		if (wqe->length > SOFTNIC_DATAGRAM_MAX)
-			return IBV_WC_LOC_LEN_ERR;
-		qp->to = qp_remote(qp, wqe->ud.qpn);
-		if (!qp->to)
-			return IBV_WC_LOC_QP_OP_ERR;
-	}
-	return qp->to->shared ? 0 : RESP_SILENT;
 }
 
 /* Returns true if there may be more to do right now. */
 static bool step(struct qp *qp)
 {
 	struct send_queue *sq = &qp->sq;
-	uint32_t at = sq->done & (sq->size - 1);
-	struct send_wqe *wqe = &sq->wqes[at];
-	int status = direct(qp, wqe);
+	int status = deliver_step(qp);
 
-	if (wr_is_local(wqe->opcode))
-		status = mw_step(qp, wqe);
-	else if (!status)
-		status = fault_step(qp, wqe);
-	if (!status && !wr_is_local(wqe->opcode))
-		status = resp_step(qp, wqe, sq->sges + (size_t)at * sq->max_sge,
-				   sq->inlined + (size_t)at * sq->max_inline);
-	if (!qp_is_reliable(qp) && qp->to)
-		status = lossy_status(qp, status);
 	switch (status) {
 	case RESP_MORE:
 		return true;
@@ -336,6 +315,30 @@ static bool is_ready(struct qp *qp)
 	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && req_has_begun(qp));
 }
 
+/* For the other end: it may be known now, or known not to be there. */
+static void ask(struct qp *qp)
+{
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp->sq.waiting = false;
+	if (!is_empty(&qp->sq))
+		qp_link(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+/* Lets go of qp->lock. Returns true if the other end was asked for. */
+static bool unlock_and_ask(struct qp *qp)
+{
+	bool asks = qp->sq.asks;
+
+	qp->sq.asks = false;
+	pthread_mutex_unlock(&qp->lock);
+	if (asks)
+		ask(qp);
+	return asks;
+}
+
 bool req_run(struct softnic_work *work)
 {
 	struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, work));
@@ -343,8 +346,7 @@ bool req_run(struct softnic_work *work)
 
 	pthread_mutex_lock(&qp->lock);
 	more = is_ready(qp) && step(qp) && is_ready(qp);
-	pthread_mutex_unlock(&qp->lock);
-	return more;
+	return unlock_and_ask(qp) || more;
 }
 
 /*
@@ -353,25 +355,28 @@ bool req_run(struct softnic_work *work)
  */
 void req_execute_small(struct qp *qp, uint64_t bytes)
 {
-	bool left = true;
+	bool left = true, asked = true;
 
-	if (bytes <= SMALL_BYTES_MAX && !pthread_mutex_trylock(&qp->lock)) {
+	while (asked && bytes <= SMALL_BYTES_MAX && !pthread_mutex_trylock(&qp->lock)) {
 		uint32_t begin = qp->sq.done;
 
 		while (is_ready(qp) && qp->sq.done - begin < qp->sq.size &&
 		       current_wqe(&qp->sq)->length <= SMALL_BYTES_MAX && step(qp))
 			;
 		left = !is_empty(&qp->sq) && !qp->sq.waiting;
-		pthread_mutex_unlock(&qp->lock);
+		asked = unlock_and_ask(qp);
+		left |= asked;
 	}
 	if (left)
 		softnic_work_kick(&qp->work);
 }
 
+/* How long it waits in all for whom it sends datagrams to does not grow with who else answers. */
 void req_resume(struct qp *qp)
 {
 	qp->sq.waiting = false;
-	qp->sq.give_up_ns = 0;
+	if (!qp_is_datagram(qp))
+		qp->sq.give_up_ns = 0;
 	softnic_work_kick(&qp->work);
 }
 
@@ -380,13 +385,7 @@ static void timer_expired(struct softnic_timer *t)
 {
 	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, timer));
 
-	pthread_mutex_lock(&nic.lock);
-	pthread_mutex_lock(&qp->lock);
-	qp->sq.waiting = false;
-	if (!is_empty(&qp->sq))
-		qp_link(qp);
-	pthread_mutex_unlock(&qp->lock);
-	pthread_mutex_unlock(&nic.lock);
+	ask(qp);
 	softnic_work_kick(&qp->work);
 }
 

@@ -37,6 +37,23 @@ struct guest {
 
 static struct guest *guests;	/* nic.lock */
 
+int serve_descriptors(const struct qp *qp, int *fds, uint32_t *has)
+{
+	int n = 0;
+
+	*has = 0;
+	fds[n++] = qp->segment.fd;
+	if (qp->ibv.recv_cq->channel) {
+		fds[n++] = qp->ibv.recv_cq->channel->fd;
+		*has |= HAS_CHANNEL;
+	}
+	if (qp->ibv.srq) {
+		fds[n++] = to_srq(qp->ibv.srq)->fd;
+		*has |= HAS_SRQ;
+	}
+	return n;
+}
+
 static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
 {
 	struct message m = {
@@ -48,17 +65,8 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 	};
 	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1 }, num_fds = 0;
 
-	if (!err) {
-		fds[num_fds++] = qp->segment.fd;
-		if (qp->ibv.recv_cq->channel) {
-			fds[num_fds++] = qp->ibv.recv_cq->channel->fd;
-			m.has |= HAS_CHANNEL;
-		}
-		if (qp->ibv.srq) {
-			fds[num_fds++] = to_srq(qp->ibv.srq)->fd;
-			m.has |= HAS_SRQ;
-		}
-	}
+	if (!err)
+		num_fds = serve_descriptors(qp, fds, &m.has);
 	if (!message_send(g->fd, &m, fds, num_fds) && !err && !qp_is_datagram(qp))
 		qp->guest = g;
 }

@@ -20,9 +20,6 @@ SUITE = "/usr/share/doc/rdma-core/tests"
 PATIENCE_S = 240
 
 KNOWN = {
-    "test_resize_cq":
-        "takes sends for done as soon as they are posted; here the first datagram to a queue pair"
-        " waits until that is found",
     "test_create_ah_roce":
         "wants an address without a GRH refused, as RoCE must; here the number leads there, and"
         " programs that know InfiniBand only, such as ibv_ud_pingpong, work without options",

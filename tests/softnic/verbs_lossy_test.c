@@ -6,8 +6,10 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "softnic/nic.h"
 #include "softnic/qp.h"
 #include "verbs_harness.h"
 
@@ -149,6 +151,24 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 	ah = ibv_create_ah_from_wc(t.base.pd, &wc, grh, 1);
 	assert_non_null(ah);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
+	two_down(&t);
+}
+
+/* The first one finds the other end, and does so before the post returns. */
+static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **state)
+{
+	struct ibv_wc wc;
+	struct two t;
+	struct wr w;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	assert_int_equal(post_recv(&t.b, 7, 8192, 200), 0);
+	assert_int_equal(post(&t.a, datagram(&w, &t, 32)), 0);
+	assert_int_equal(ibv_poll_cq(t.a.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(t.b.cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 7);
 	two_down(&t);
 }
 
@@ -330,6 +350,44 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 	two_down(&t);
 }
 
+/* Some slot that was free, and whose holder never answers. */
+static uint32_t take_slot(int *fd)
+{
+	struct sockaddr_un addr;
+	uint32_t slot = SOFTNIC_SLOTS;
+	socklen_t len;
+
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	do
+		len = shared_address(--slot, &addr);
+	while (slot && bind(*fd, (struct sockaddr *)&addr, len));
+	assert_int_not_equal(slot, 0);
+	assert_int_equal(listen(*fd, 1), 0);
+	return slot;
+}
+
+static void test_the_end_of_a_process_is_no_answer_from_another(void **state)
+{
+	struct peer stranger = { 0 };
+	uint64_t begin;
+	struct two t;
+	struct wr w;
+	int fd;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	datagram(&w, &t, 8)->wr.wr.ud.remote_qpn = take_slot(&fd) << SOFTNIC_QP_INDEX_BITS;
+	begin = now_ms();
+	assert_int_equal(post(&t.a, &w), 0);
+	pthread_mutex_lock(&nic.lock);
+	qp_peer_ended(&stranger);
+	pthread_mutex_unlock(&nic.lock);
+	assert_int_equal(wait_wc(&t.a).status, IBV_WC_SUCCESS);
+	assert_true(now_ms() - begin >= 1000);
+	close(fd);
+	two_down(&t);
+}
+
 static void send_for_ever(struct end *e, const uint32_t *qpn)
 {
 	struct two t;
@@ -410,6 +468,7 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_a_datagram_arrives_with_its_addresses),
+		cmocka_unit_test(test_what_a_process_sends_itself_is_done_when_it_is_posted),
 		cmocka_unit_test(test_a_queue_pair_may_send_to_itself),
 		cmocka_unit_test(test_what_is_not_wanted_is_dropped),
 		cmocka_unit_test(test_a_datagram_larger_than_the_mtu_stops_the_send_queue),
@@ -418,6 +477,7 @@ static int tests(void)
 		cmocka_unit_test(test_an_unreliable_connection_drops_and_goes_on),
 		cmocka_unit_test(test_a_receive_that_a_dead_process_had_is_received_into),
 		cmocka_unit_test(test_a_receive_that_was_given_back_is_received_into),
+		cmocka_unit_test(test_the_end_of_a_process_is_no_answer_from_another),
 		cmocka_unit_test(test_senders_that_are_killed_leave_every_receive_usable),
 	};
 
