@@ -24,7 +24,7 @@ static bool is_ipv4(const union ibv_gid *gid)
 
 bool ah_is_multicast(const union ibv_gid *gid)
 {
-	return is_ipv4(gid) ? IN_MULTICAST(gid->raw[12] << 24) : gid->raw[0] == 0xff;
+	return is_ipv4(gid) ? IN_MULTICAST((uint32_t)gid->raw[12] << 24) : gid->raw[0] == 0xff;
 }
 
 /* Of a header whose checksum field is 0. */

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "deliver.h"
 #include "nic.h"
 #include "qp.h"
 #include "req.h"
@@ -232,14 +233,15 @@ static void find_out(struct qp *qp, struct remote *r)
 
 void qp_link(struct qp *qp)
 {
-	struct remote *r = qp->to;
+	struct remote **ends;
+	uint32_t i, n = deliver_awaits(qp, &ends);
 
-	if (!r || !qp_is_connected(qp))
-		return;
-	if (!qp_is_reliable(qp) && remote_is_gone(r))
-		drop(r);
-	if (!r->shared)
-		find_out(qp, r);
+	for (i = 0; qp_is_connected(qp) && i < n; i++) {
+		if (!qp_is_reliable(qp) && remote_is_gone(ends[i]))
+			drop(ends[i]);
+		if (!ends[i]->shared)
+			find_out(qp, ends[i]);
+	}
 }
 
 void qp_linked(struct peer *peer, const struct message *m, int *fds)

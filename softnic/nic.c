@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "group.h"
 #include "loop.h"
 #include "nic.h"
 #include "peer.h"
@@ -146,6 +147,7 @@ static void parent_after_fork(void)
 /* The child has none of it: neither the memory nor, once the loop's handler ran, the sockets. */
 static void child_after_fork(void)
 {
+	group_forget_all();
 	nic.is_open = false;
 	nic.slot = 0;
 	peer_forget_all();
@@ -183,10 +185,10 @@ int nic_add_qp(struct qp *qp, uint32_t *qpn)
 
 	for (i = 0; i < NIC_QPS; i++) {
 		index = nic.next_qp++ % NIC_QPS;
-		if (nic.qps[index])
+		*qpn = nic.slot << SOFTNIC_QP_INDEX_BITS | index;
+		if (nic.qps[index] || *qpn == GROUP_QPN)
 			continue;
 		nic.qps[index] = qp;
-		*qpn = nic.slot << SOFTNIC_QP_INDEX_BITS | index;
 		return 0;
 	}
 	return -ENOMEM;

@@ -206,11 +206,38 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return &qp->ibv;
 }
 
+#define LINGER_NS 500000000ull
+
+/*
+ * A NIC has sent what was posted long before a program gets here, so one that sends datagrams and
+ * asks for no completion, as mckey does, does not wait for them.
+ */
+static void linger(struct qp *qp)
+{
+	uint64_t deadline_ns = softnic_now_ns() + LINGER_NS;
+
+	while (qp_is_datagram(qp) && req_is_sending(qp) && softnic_now_ns() < deadline_ns)
+		usleep(50);
+}
+
+static bool is_attached(const struct qp *qp)
+{
+	bool attached;
+
+	pthread_mutex_lock(&nic.lock);
+	attached = qp->groups;
+	pthread_mutex_unlock(&nic.lock);
+	return attached;
+}
+
 /* First nobody new can come in, then whoever is in leaves, then what they used goes. */
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = to_qp(ibv);
 
+	if (is_attached(qp))
+		return EBUSY;
+	linger(qp);
 	pthread_mutex_lock(&qp->lock);
 	store_release(&qp->state, IBV_QPS_RESET);
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);

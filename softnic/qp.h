@@ -23,7 +23,9 @@
 #include "recv.h"
 #include "shared.h"
 
+struct attachment;
 struct composer;
+struct fanout;
 struct guest;
 
 /* What IBV_WR_BIND_MW asks for; the new key is the work request's rkey. */
@@ -78,6 +80,7 @@ struct send_queue {
 	struct ibv_sge *sges;		/* max_sge each */
 	uint8_t *inlined;		/* max_inline each */
 	struct av *avs;			/* of datagrams */
+	struct fanout *fanout;		/* the same */
 	uint32_t size;			/* a power of two */
 	uint32_t max_sge, max_inline;
 	uint32_t tail;			/* posted */
@@ -155,6 +158,8 @@ struct qp {
 	struct remote remote;		/* of RC and UC */
 	struct remote **remotes;	/* of UD: REMOTE_HASHES lists */
 	struct remote *to;		/* where the work request being executed goes */
+	struct attachment *groups;	/* of UD; nic.lock */
+	bool blocks_own;		/* what it sends to a group that it is in */
 	struct qp_faults faults;
 	uint64_t links;			/* ended so far: late answers belong to them */
 	struct softnic_work work;	/* executes the send queue */
@@ -245,7 +250,7 @@ void qp_peer_complains(struct qp *qp, uint64_t value);
 
 /** qp_remote() - the other end of that number, NULL if out of memory. qp->lock held. */
 struct remote *qp_remote(struct qp *qp, uint32_t qpn);
-/** qp_link() - ask for the other end at qp->to, unless we know it. nic.lock, qp->lock held. */
+/** qp_link() - ask for the other ends that are awaited. nic.lock, qp->lock held. */
 void qp_link(struct qp *qp);
 /**
  * qp_unlink_peer() - forget those of a process that has ended

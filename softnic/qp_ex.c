@@ -259,19 +259,28 @@ static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
 	ex->wr_set_inline_data_list = set_inline_data_list;
 }
 
+/* Those that are there. */
+static uint32_t create_flags(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
+}
+
 struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	uint64_t ops = 0;
+	uint32_t flags = 0;
 	struct ibv_qp *ibv;
 	struct composer *c;
 
 	(void)context;
 	if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		ops = init->send_ops_flags;
-	if (((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags) ||
-	    (init->comp_mask & ~known) || (ops & ~supported(init->qp_type))) {
+	if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		flags = init->create_flags;
+	if ((flags & ~create_flags(init->qp_type)) || (init->comp_mask & ~known) ||
+	    (ops & ~supported(init->qp_type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -289,6 +298,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		return NULL;
 	}
 	to_qp(ibv)->composer = c;
+	to_qp(ibv)->blocks_own = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	init_operations(&to_qp(ibv)->ex, ops);
 	return ibv;
 }

@@ -9,6 +9,7 @@
 
 #include "fault.h"
 #include "gid.h"
+#include "group.h"
 #include "loop.h"
 #include "nic.h"
 #include "query.h"
@@ -51,6 +52,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_init_rd_atom = RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = 1,
+		.max_mcast_grp = GROUP_ATTACHMENTS_MAX,
+		.max_mcast_qp_attach = GROUP_QPS_MAX,
+		.max_total_mcast_qp_attach = GROUP_ATTACHMENTS_MAX,
 		.max_ah = INT32_MAX,
 		.max_srq = NIC_QPS,
 		.max_srq_wr = SHARED_WRS_MAX,

@@ -44,7 +44,8 @@ int req_init(struct qp *qp)
 	sq->inlined = calloc(sq->size, sq->max_inline ? sq->max_inline : 1);
 	if (qp_is_datagram(qp)) {
 		sq->avs = calloc(sq->size, sizeof(*sq->avs));
-		if (!sq->avs)
+		sq->fanout = calloc(1, sizeof(*sq->fanout));
+		if (!sq->avs || !sq->fanout)
 			return -ENOMEM;
 	}
 	return sq->wqes && (sq->sges || !sq->max_sge) && sq->inlined ? 0 : -ENOMEM;
@@ -56,6 +57,7 @@ void req_fini(struct qp *qp)
 	free(qp->sq.sges);
 	free(qp->sq.inlined);
 	free(qp->sq.avs);
+	free(qp->sq.fanout);
 }
 
 static void forget_attempt(struct send_queue *sq)
@@ -68,6 +70,8 @@ static void forget_attempt(struct send_queue *sq)
 	sq->foreseen = false;
 	sq->invalidates = false;
 	sq->asks = false;
+	if (sq->fanout)
+		sq->fanout->has_begun = false;
 }
 
 void req_reset(struct qp *qp)
@@ -78,6 +82,8 @@ void req_reset(struct qp *qp)
 	store_relaxed(&sq->done, 0);
 	store_release(&sq->polled, 0);
 	forget_attempt(sq);
+	if (sq->fanout)
+		sq->fanout->is_known = false;
 }
 
 static void count_done(const struct send_wqe *wqe)
@@ -148,6 +154,16 @@ bool req_has_begun(const struct qp *qp)
 static bool is_empty(const struct send_queue *sq)
 {
 	return sq->done == load_ordered(&sq->tail);
+}
+
+bool req_is_sending(struct qp *qp)
+{
+	bool is_sending;
+
+	pthread_mutex_lock(&qp->lock);
+	is_sending = qp->state == IBV_QPS_RTS && !is_empty(&qp->sq);
+	pthread_mutex_unlock(&qp->lock);
+	return is_sending;
 }
 
 void req_flush(struct qp *qp)

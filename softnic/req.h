@@ -23,6 +23,9 @@ bool req_run(struct softnic_work *work);
 /** req_has_begun() - is the first one in the queue under way? qp->lock held. */
 bool req_has_begun(const struct qp *qp);
 
+/** req_is_sending() - is there more that will be sent? */
+bool req_is_sending(struct qp *qp);
+
 /** req_resume() - what the send queue waited for may be there. qp->lock held. */
 void req_resume(struct qp *qp);
 

@@ -188,7 +188,8 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	};
 
 	qp->sq.has_receive = false;
-	cq_promise(to_cq(qp->ibv.send_cq));
+	if (!qp->sq.promised)
+		cq_promise(to_cq(qp->ibv.send_cq));
 	qp->sq.promised = true;
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
 		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */

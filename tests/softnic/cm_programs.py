@@ -5,6 +5,7 @@
 cm_programs.py LIBRARY: the library to preload. Each test is a server and its client; a program that
 is not installed skips its tests.
 """
+import ipaddress
 import os
 import random
 import shutil
@@ -32,6 +33,14 @@ def is_listening(port):
                     and fields[7].endswith(f"-{port}")):
                 return True
     return False
+
+
+def members(group):
+    """How many queue pairs are attached to a multicast group."""
+    address = ipaddress.ip_address(group)
+    gid = address.packed.hex() if address.version == 6 else "0" * 20 + "ffff" + address.packed.hex()
+    with open("/proc/net/unix") as sockets:
+        return sum(f"-group-{gid}-" in line for line in sockets)
 
 
 class Programs(unittest.TestCase):
@@ -147,6 +156,25 @@ class Programs(unittest.TestCase):
 
     def test_udaddy_over_ipv6(self):
         self.datagrams("::1")
+
+    def multicast(self, group, address, options=""):
+        """Two receive what one sends; all three are done when they have got or sent it all."""
+        receivers = [self.launch(f"mckey -m {group} -b {address}") for _ in range(2)]
+        deadline = time.monotonic() + PATIENCE_S
+        while members(group) < 2:
+            self.assertLess(time.monotonic(), deadline, "the receivers do not join")
+            time.sleep(0.02)
+        self.succeed(self.launch(f"mckey -m {group} -b {address} -s {options}"))
+        for receiver in receivers:
+            self.assertIn("data transfers complete", self.succeed(receiver))
+
+    def test_mckey(self):
+        self.multicast("239.{}.{}.{}".format(*(random.randrange(1, 255) for _ in range(3))),
+                       "127.0.0.1")
+
+    def test_mckey_over_ipv6_that_sends_only_and_without_loopback(self):
+        self.multicast("ff0e::{:x}:{:x}".format(*(random.randrange(1, 65536) for _ in range(2))),
+                       "::1", "-o -l")
 
     def test_rdma_client(self):
         self.pair("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}")
