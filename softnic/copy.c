@@ -89,6 +89,25 @@ int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num
 	return 0;
 }
 
+int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
+	      struct iovec *there, int num_there)
+{
+	size_t n;
+
+	if (shared_life_ended(t->life))
+		return -ESRCH;
+	advance(&here, &num_here, 0);
+	advance(&there, &num_there, 0);
+	while (num_here && num_there) {
+		n = here->iov_len < there->iov_len ? here->iov_len : there->iov_len;
+		memcpy(to ? there->iov_base : here->iov_base,
+		       to ? here->iov_base : there->iov_base, n);
+		advance(&here, &num_here, n);
+		advance(&there, &num_there, n);
+	}
+	return 0;
+}
+
 static int try_way(const struct copy_target *t, uint64_t addr, uint64_t nonce)
 {
 	uint64_t found = 0;
@@ -111,6 +130,7 @@ int copy_find_ways(struct copy_target *t, uint64_t addr, uint64_t nonce)
 	mem = try_way(t, addr, nonce);
 	t->by_cma = !cma && !(only && !strcmp(only, "mem"));
 	t->by_mem = !mem && !(only && !strcmp(only, "cma"));
+	t->by_mapping = !only;
 	if (t->by_cma || t->by_mem)
 		return 0;
 	return mem == -ESRCH ? mem : -EPERM;

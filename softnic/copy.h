@@ -13,10 +13,11 @@
 
 #include "shared.h"
 
-/* A process, and which of the two ways were proved to lead to it: at least one. */
+/* A process, and which of the first two ways were proved to lead to it: at least one. */
 struct copy_target {
 	bool by_cma;	/* process_vm_readv and process_vm_writev */
 	bool by_mem;	/* its /proc/self/mem, which it passed to us */
+	bool by_mapping;/* files of its memory may be mapped; near.h */
 	pid_t pid;
 	int mem_fd;
 	const struct shared_life *life;	/* of the process that @pid means */
@@ -47,5 +48,13 @@ int copy_find_ways(struct copy_target *t, uint64_t addr, uint64_t nonce);
  */
 int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 	       struct iovec *there, int num_there);
+
+/**
+ * copy_here() - the same, between lists of pieces that are all in this process
+ *
+ * Return: 0, or -ESRCH if the process that @t means has ended.
+ */
+int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
+	      struct iovec *there, int num_there);
 
 #endif

@@ -18,6 +18,7 @@
 #include "nic.h"
 #include "pd.h"
 #include "qp.h"
+#include "share.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -111,13 +112,15 @@ void mr_publish(uint32_t key, const struct shared_mr *mr)
 	at->addr = mr->addr;
 	at->length = mr->length;
 	at->qpn = mr->qpn;
+	at->file = mr->file;
+	at->offset = mr->offset;
 	store_release(&at->key, key);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	const struct shared_mr shared = {
+	struct shared_mr shared = {
 		.access = access,
 		.pd = pd->handle,
 		.kind = SHARED_REGION,
@@ -142,6 +145,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	if (mr_take_key(&key))
 		goto give;
 	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
+	shared.file = share_take(addr, length, &shared.offset);
 	mr_publish(key, &shared);
 	add_ordered(&to_pd(pd)->users, 1);
 	count(mrs, 1);
@@ -182,6 +186,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	if (err)
 		return err;
 	mr_wait_for_copies();
+	share_give(nic.pub->mrs[mr->handle].file);
 	mr_give_key(mr->lkey);
 	fault_mr_give(mr->length);
 	add_ordered(&to_pd(mr->pd)->users, -1);
@@ -224,6 +229,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 {
 	struct shared_mr to;
 	int err = plan_change(mr, flags, pd, addr, length, access, &to);
+	uint32_t old_file;
 
 	if (!err && !fault_mr_take(to.length))
 		err = ENOMEM;
@@ -233,7 +239,10 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	if (err)
 		goto give;
 	mr_wait_for_copies();
+	old_file = nic.pub->mrs[mr->handle].file;
+	to.file = share_take((void *)(uintptr_t)to.addr, to.length, &to.offset);
 	mr_publish(mr->lkey, &to);
+	share_give(old_file);
 	fault_mr_give(mr->length);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		add_ordered(&to_pd(pd)->users, 1);
@@ -276,13 +285,13 @@ bool mr_is_valid(const struct mr_view *v, uint32_t key)
 }
 
 bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64_t iova,
-		  uint64_t length, uint64_t *addr)
+		  uint64_t length, struct mr_place *place)
 {
 	const struct shared_mr *mr = &v->pub->mrs[key >> 16];
 	uint64_t offset;
 
 	if (!length) {
-		*addr = 0;
+		*place = (struct mr_place){ 0 };
 		return true;
 	}
 	if (!mr_is_valid(v, key))
@@ -291,6 +300,8 @@ bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64
 	if ((mr->access & access) != access || iova < mr->iova || offset > mr->length ||
 	    length > mr->length - offset)
 		return false;
-	*addr = mr->addr + offset;
+	*place = (struct mr_place){
+		mr->addr + offset, load_relaxed(&mr->offset) + offset, load_relaxed(&mr->file),
+	};
 	return true;
 }

@@ -15,6 +15,13 @@ struct mr_view {
 	uint32_t qpn;		/* 0 for local keys: no window is reached by one */
 };
 
+/* Where memory is: in its owner, and in a file of the owner's that peers may map. */
+struct mr_place {
+	uint64_t addr;
+	uint64_t offset;	/* in the file */
+	uint32_t file;		/* 0: it is in none */
+};
+
 /**
  * mr_translate() - may this range be accessed, and where is it?
  * @view: whose, and through what
@@ -22,14 +29,14 @@ struct mr_view {
  * @access: IBV_ACCESS_* that all must be granted
  * @iova: where the range starts, as the work request says
  * @length: 0 is always allowed and needs no key
- * @addr: written on success: where it starts in the owner
+ * @place: written on success: where it starts
  *
  * Context: under a guard that ibv_dereg_mr() waits for, or the answer may be out of date
  * before it is used.
  * Return: true if it may.
  */
 bool mr_translate(const struct mr_view *view, uint32_t key, uint32_t access, uint64_t iova,
-		  uint64_t length, uint64_t *addr);
+		  uint64_t length, struct mr_place *place);
 
 /** mr_is_valid() - may that key be used there at all? */
 bool mr_is_valid(const struct mr_view *view, uint32_t key);

@@ -189,6 +189,8 @@ static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct bind
 		.addr = region->addr + (b->addr - region->iova),
 		.length = b->length,
 		.qpn = one ? 0 : qp->ibv.qp_num,
+		.file = region->file,
+		.offset = region->offset + (b->addr - region->iova),
 	};
 	store_release(&nic.bell->invalidated[at], 0);
 	mr_publish(key, &window);

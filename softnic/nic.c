@@ -21,6 +21,7 @@
 #include "peer.h"
 #include "qp.h"
 #include "serve.h"
+#include "share.h"
 
 struct nic nic = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -152,6 +153,7 @@ static void child_after_fork(void)
 	nic.slot = 0;
 	peer_forget_all();
 	serve_forget_all();
+	share_forget_all();
 	pthread_mutex_unlock(&nic.lock);
 }
 

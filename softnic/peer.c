@@ -56,6 +56,7 @@ void peer_put(struct peer *p)
 		munmap((void *)p->pub, sizeof(*p->pub));
 	if (p->bell)
 		munmap(p->bell, sizeof(*p->bell));
+	near_fini(&p->near);
 	if (p->target.mem_fd >= 0)
 		close(p->target.mem_fd);
 	if (p->atomic_fd >= 0)
@@ -177,9 +178,15 @@ static void handle(void *arg, uint32_t events)
 		err = welcome(p, &m, fds);
 	else if (!err && m.type == MSG_QP && p->state == PEER_READY)
 		qp_linked(p, &m, fds);
+	else if (!err && m.type == MSG_FILE && p->state == PEER_READY)
+		near_add(p, m.value, fds[0]);
+	else if (!err && m.type == MSG_FILES && p->state == PEER_READY)
+		;	/* as after each */
 	else if (!err)
 		err = -EPROTO;
 	message_close_fds(fds);
+	if (p->state == PEER_READY)
+		near_sweep(p);
 	if (err) {
 		explain(p, err);
 		end(p);

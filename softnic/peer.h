@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "copy.h"
+#include "near.h"
 #include "shared.h"
 
 enum peer_state { PEER_ASKED, PEER_READY, PEER_DEAD };
@@ -26,6 +27,7 @@ struct peer {
 	struct copy_target target;
 	const struct shared_pub *pub;
 	struct shared_bell *bell;
+	struct near near;
 	pthread_mutex_t atomic_lock;	/* among our threads */
 	int atomic_fd;			/* among processes: an own description of its bell */
 	struct peer *next;

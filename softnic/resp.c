@@ -11,39 +11,8 @@
 
 #include "ah.h"
 #include "nic.h"
+#include "pieces.h"
 #include "resp.h"
-
-/* What a step works on: both ends' pieces of memory, [offset, offset + length) of the whole. */
-struct pieces {
-	struct iovec v[1 + SHARED_SGES_MAX];	/* and a datagram's addresses */
-	int num;
-};
-
-/* Returns false if a key, a bound or a right is not as it must be. */
-static bool gather(struct pieces *p, const struct mr_view *view, uint32_t access,
-		   const struct ibv_sge *sges, uint32_t num_sge, uint64_t offset, uint64_t length)
-{
-	uint64_t addr, n;
-	uint32_t i;
-
-	p->num = 0;
-	for (i = 0; i < num_sge && length; i++) {
-		struct ibv_sge sge = sges[i];
-
-		if (!mr_translate(view, sge.lkey, access, sge.addr, sge.length, &addr))
-			return false;
-		if (offset >= sge.length) {
-			offset -= sge.length;
-			continue;
-		}
-		n = sge.length - offset < length ? sge.length - offset : length;
-		p->v[p->num].iov_base = (void *)(uintptr_t)(addr + offset);
-		p->v[p->num++].iov_len = n;
-		length -= n;
-		offset = 0;
-	}
-	return !length;
-}
 
 static struct mr_view own_view(const struct qp *qp)
 {
@@ -67,12 +36,11 @@ static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe 
 	const struct mr_view own = own_view(qp);
 
 	if (wqe->flags & IBV_SEND_INLINE) {
-		p->v[0].iov_base = (char *)inlined + qp->sq.offset;
-		p->v[0].iov_len = length;
-		p->num = 1;
+		pieces_init(p);
+		pieces_add(p, (char *)inlined + qp->sq.offset, length);
 		return true;
 	}
-	return gather(p, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
+	return pieces_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
 }
 
 static int copy_status(int err)
@@ -144,16 +112,6 @@ static uint32_t flags_of(const struct send_wqe *wqe)
 static uint32_t header_length(const struct qp *qp)
 {
 	return qp_is_datagram(qp) ? sizeof(struct ibv_grh) : 0;
-}
-
-/* Puts a datagram's addresses in front of what is sent. */
-static void add_header(struct qp *qp, const struct send_wqe *wqe, struct ibv_grh *grh,
-		       struct pieces *here)
-{
-	ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, grh);
-	memmove(here->v + 1, here->v, here->num * sizeof(here->v[0]));
-	here->v[0] = (struct iovec){ grh, sizeof(*grh) };
-	here->num++;
 }
 
 void resp_give_back(struct qp *qp)
@@ -236,15 +194,16 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
-	if (!gather(&there, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges, recv->num_sge,
-		    qp->sq.offset, length + header)) {
+	if (!pieces_gather(&there, r->peer, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges,
+			   recv->num_sge, qp->sq.offset, length + header)) {
 		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return IBV_WC_REM_OP_ERR;
 	}
-	if (header)
-		add_header(qp, wqe, &grh, here);
-	status = copy_status(copy_bytes(&r->peer->target, true, here->v, here->num, there.v,
-					there.num));
+	if (header) {
+		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
+		pieces_add_first(here, &grh, header);
+	}
+	status = copy_status(pieces_copy(r->peer, true, here, &there));
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -262,22 +221,22 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	const struct mr_view view = target_view(qp);
 	struct remote *r = qp->to;
-	struct iovec there;
-	uint64_t addr;
+	struct pieces there;
+	struct mr_place place;
 	int status;
 
 	if (!(r->shared->access & access))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &addr))
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &place))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		status = take_receive(qp, 0);
 		if (status)
 			return status;
 	}
-	there.iov_base = (void *)(uintptr_t)(addr + qp->sq.offset);
-	there.iov_len = length;
-	status = copy_status(copy_bytes(&r->peer->target, write, here->v, here->num, &there, 1));
+	pieces_init(&there);
+	pieces_add_place(&there, r->peer, &place, qp->sq.offset, length);
+	status = copy_status(pieces_copy(r->peer, write, here, &there));
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -295,27 +254,31 @@ static uint64_t atomic_result(const struct send_wqe *wqe, uint64_t old)
 	return old == wqe->compare_add ? wqe->swap : old;
 }
 
-static int copy_u64(struct qp *qp, bool to, uint64_t *value, uint64_t addr)
+static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_place *place)
 {
-	struct iovec here = { value, sizeof(*value) };
-	struct iovec there = { (void *)(uintptr_t)addr, sizeof(*value) };
+	struct pieces here, there;
 
-	return copy_bytes(&qp->to->peer->target, to, &here, 1, &there, 1);
+	pieces_init(&here);
+	pieces_init(&there);
+	pieces_add(&here, value, sizeof(*value));
+	pieces_add_place(&there, qp->to->peer, place, 0, sizeof(*value));
+	return pieces_copy(qp->to->peer, to, &here, &there);
 }
 
 /* Atomic among all initiators, as the lock is one for the whole target process. */
-static int update(struct qp *qp, const struct send_wqe *wqe, uint64_t addr, uint64_t *old)
+static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
+		  uint64_t *old)
 {
 	uint64_t new;
 	int err;
 
 	if (!peer_atomic_lock(qp->to->peer))
 		return RESP_BUSY;
-	err = copy_u64(qp, false, old, addr);
+	err = copy_u64(qp, false, old, place);
 	if (!err) {
 		new = atomic_result(wqe, *old);
 		if (new != *old)
-			err = copy_u64(qp, true, &new, addr);
+			err = copy_u64(qp, true, &new, place);
 	}
 	peer_atomic_unlock(qp->to->peer);
 	return copy_status(err);
@@ -326,7 +289,8 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 	const struct mr_view own = own_view(qp), view = target_view(qp);
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC;
 	struct remote *r = qp->to;
-	uint64_t addr, result, old;
+	struct mr_place result, place;
+	uint64_t old;
 	int status;
 
 	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, sizeof(old),
@@ -334,11 +298,11 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 		return IBV_WC_LOC_PROT_ERR;
 	if (!(r->shared->access & access) || wqe->remote_addr % sizeof(old))
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, sizeof(old), &addr))
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, sizeof(old), &place))
 		return IBV_WC_REM_ACCESS_ERR;
-	status = update(qp, wqe, addr, &old);
+	status = update(qp, wqe, &place, &old);
 	if (!status)
-		memcpy((void *)(uintptr_t)result, &old, sizeof(old));
+		memcpy((void *)(uintptr_t)result.addr, &old, sizeof(old));
 	return status;
 }
 

@@ -17,6 +17,7 @@
 #include "nic.h"
 #include "qp.h"
 #include "serve.h"
+#include "share.h"
 #include "srq.h"
 
 enum { ASKS_MAX = NIC_QPS };
@@ -227,6 +228,9 @@ static void handle(void *arg, uint32_t events)
 	case MSG_ASK_QP:
 		handle_ask(g, &m);
 		break;
+	case MSG_ASK_FILE:
+		share_send(g->fd, m.value);
+		break;
 	case MSG_BYE_QP:
 	case MSG_CQ_OVERRUN:
 	case MSG_SRQ_LIMIT:
@@ -289,6 +293,18 @@ void serve_accept(void *arg, uint32_t events)
 	pthread_mutex_unlock(&nic.lock);
 	if (softnic_loop_add(fd, EPOLLIN, handle, g))
 		end(g);
+}
+
+void serve_tell_files(void)
+{
+	const struct message m = { .type = MSG_FILES };
+	struct guest *g;
+
+	pthread_mutex_lock(&nic.lock);
+	for (g = guests; g; g = g->next)
+		if (g->slot)
+			message_send(g->fd, &m, NULL, 0);
+	pthread_mutex_unlock(&nic.lock);
 }
 
 void serve_forget_all(void)

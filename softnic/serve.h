@@ -45,4 +45,7 @@ void serve_forget_all(void);
  */
 void serve_cut_off(struct guest *guest);
 
+/** serve_tell_files() - to all guests: look which files are still shared. No locks held. */
+void serve_tell_files(void);
+
 #endif

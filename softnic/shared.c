@@ -8,12 +8,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "shared.h"
@@ -46,14 +48,22 @@ close:
 	return -err;
 }
 
-int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
+/* Nor are huge pages: where one was cut out there may be none left to put in its place. */
+bool shared_is_safe(int fd, struct stat *st)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, st) && !fstatfs(fd, &fs) &&
+	       fs.f_type != HUGETLBFS_MAGIC;
+}
+
+int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
+{
 	struct stat st;
 	void *at;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
-	    (uint64_t)st.st_size < size_min)
+	if (!shared_is_safe(fd, &st) || (uint64_t)st.st_size < size_min)
 		return -EPROTO;
 	at = mmap(NULL, st.st_size, prot, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)

@@ -18,18 +18,20 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "device.h"
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 3,
+	SHARED_VERSION = 4,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
 	SHARED_WRS_MAX = 1 << 15,
 	SHARED_GUARDS_MAX = 1 << 10,
+	SHARED_FILES = 64,
 };
 
 #define SHARED_MAGIC 0x52494557u	/* "WEIR" */
@@ -57,9 +59,11 @@ struct shared_mr {
 	uint64_t addr;		/* where it is in the owner */
 	uint64_t length;
 	uint32_t qpn;		/* of type 2: the queue pair it is bound to */
-	uint32_t reserved;
+	uint32_t file;		/* that peers may map, and it lies in; 0: in none */
+	uint64_t offset;	/* in the file */
+	uint64_t reserved;
 };
-_Static_assert(sizeof(struct shared_mr) == 48, "shared between programs");
+_Static_assert(sizeof(struct shared_mr) == 64, "one cache line");
 
 /*
  * A robust mutex that the engine thread locks and never unlocks. The kernel marks it when
@@ -78,6 +82,7 @@ struct shared_pub {
 	uint32_t reserved[8];
 	struct shared_life life;		/* a line of its own: every copy looks at it */
 	struct softnic_counters counters;
+	uint32_t files[SHARED_FILES];		/* numbers of those that peers may map, or 0 */
 	struct shared_mr mrs[SHARED_MRS];	/* [0] stays unused: key 0 is no key */
 };
 
@@ -202,6 +207,9 @@ enum message_type {
 	MSG_QP_ERROR,	/* qpn refused a request: value is 0, or 1 + enum ibv_event_type */
 	MSG_SET_FAULT,	/* asks for FAULT_SET: qpn is the enum softnic_option, value its value */
 	MSG_FAULT_SET,	/* value is 0 or an errno */
+	MSG_ASK_FILE,	/* asks for FILE, if there still is one of that number: value */
+	MSG_FILE,	/* descriptor: the file of that number */
+	MSG_FILES,	/* a file is no longer shared: which, the answerer's pub says */
 };
 
 enum { HAS_CHANNEL = 1, HAS_SRQ = 2 };
@@ -231,7 +239,14 @@ enum { MESSAGE_FDS_MAX = 3 };
 int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map);
 
 /**
- * shared_map() - map a peer's memfd, if it cannot shrink under us
+ * shared_is_safe() - is it a file whose mapping can be touched, whatever others do to it?
+ * @fd: any descriptor
+ * @st: written: the file's
+ */
+bool shared_is_safe(int fd, struct stat *st);
+
+/**
+ * shared_map() - map a peer's memfd, if that is safe
  * @fd: stays the caller's
  * @size_min: smaller ones are refused
  * @prot: PROT_READ, PROT_WRITE

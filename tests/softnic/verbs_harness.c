@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -46,6 +47,32 @@ void end_open(struct end *e, int access)
 	end_open_on(e, access, 0);
 }
 
+int sealed_file(size_t size)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+/* TEST_MEMORY=shared: in a file that peers may map, whose descriptor nobody keeps. */
+static void open_region(struct end *e, int access)
+{
+	bool shared = getenv("TEST_MEMORY") && !strcmp(getenv("TEST_MEMORY"), "shared");
+	int fd = shared ? sealed_file(BUF_SIZE) : -1;
+
+	e->buf = mmap(NULL, BUF_SIZE, PROT_READ | PROT_WRITE,
+		      shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	assert_true(e->buf != MAP_FAILED);
+	e->access = access;
+	e->mr = ibv_reg_mr(e->pd, e->buf, BUF_SIZE, access);
+	assert_non_null(e->mr);
+	if (shared)
+		close(fd);
+}
+
 void end_open_on(struct end *e, int access, int device)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -57,11 +84,7 @@ void end_open_on(struct end *e, int access, int device)
 	assert_non_null(e->ctx);
 	e->pd = ibv_alloc_pd(e->ctx);
 	open_queues(e);
-	e->buf = mmap(NULL, BUF_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_true(e->buf != MAP_FAILED);
-	e->access = access;
-	e->mr = ibv_reg_mr(e->pd, e->buf, BUF_SIZE, access);
-	assert_non_null(e->mr);
+	open_region(e, access);
 }
 
 void end_open_sharing(struct end *e, const struct end *other)

@@ -226,15 +226,24 @@ static int count_litter(void)
 	       count_entries("/tmp", "softnic");
 }
 
+/* Every other world is one that the workers' peers may map. */
+static int make_world(uint64_t seed)
+{
+	int fd = memfd_create("world", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct world)) < 0 ||
+	    (seed % 2 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0))
+		abort();
+	return fd;
+}
+
 static bool run_seed(uint64_t seed, char *why, size_t why_size)
 {
 	struct run r = { .random = seed };
 	int before = count_litter();
 	bool well;
 
-	r.world_fd = memfd_create("world", MFD_CLOEXEC);
-	if (r.world_fd < 0 || ftruncate(r.world_fd, sizeof(*r.w)) < 0)
-		abort();
+	r.world_fd = make_world(seed);
 	r.w = mmap(NULL, sizeof(*r.w), PROT_READ | PROT_WRITE, MAP_SHARED, r.world_fd, 0);
 	if (r.w == MAP_FAILED)
 		abort();
