@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Ways to reach another process's memory over RDMA, so that one and the same file system can be
+ * measured on each. A lender and a borrower, in two processes, with a socket between them over which
+ * they tell each other what they need. Every lane is for one thread at a time and has a queue pair
+ * (an endpoint) of its own where the way has such a thing: as well as each can be used plainly.
+ *
+ * Nobody recovers here: what fails is told on standard error and ends the process.
+ */
+#ifndef WEIR_BENCH_FS_TRANSPORT_H
+#define WEIR_BENCH_FS_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LANES 4
+#define LANE_BYTES (1u << 20)
+
+/**
+ * struct transport - one way
+ * @name: of it
+ * @lend: in a process of its own: lend @bytes at @memory; returns once the socket has ended
+ * @borrow: connect; @buffers is LANES * LANE_BYTES, which lanes read into and write from
+ * @read, @write: between @lane's buffer and @offset of what is lent; returns when it is done
+ */
+struct transport {
+	const char *name;
+	void (*lend)(int socket, void *memory, size_t bytes);
+	void (*borrow)(int socket, void *buffers, size_t bytes);
+	void (*read)(int lane, size_t size, uint64_t offset);
+	void (*write)(int lane, size_t size, uint64_t offset);
+};
+
+extern const struct transport transport_weir;
+extern const struct transport transport_verbs;
+extern const struct transport transport_ucx;
+extern const struct transport transport_libfabric;
+
+/* Ends the process with @what and why unless @good. */
+void must(bool good, const char *what, const char *why);
+
+/* All of it, to or from the other process. */
+void tell(int socket, const void *data, size_t size);
+void hear(int socket, void *data, size_t size);
+
+/* Returns when the other process has ended; meanwhile does @turn, if any, again and again. */
+void until_over(int socket, void (*turn)(void));
+
+static inline void *lane_buffer(void *buffers, int lane)
+{
+	return (char *)buffers + (size_t)lane * LANE_BYTES;
+}
+
+#endif

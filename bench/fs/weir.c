@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A donor and a session, and the calls that block: what the library is for. */
+#include "bench/fs/transport.h"
+
+#include <string.h>
+#include <weir/weir.h>
+
+static struct weir_region *region;
+static void *all_buffers;
+
+/* The donor has its own memory. */
+static void weir_lend(int socket, void *memory, size_t bytes)
+{
+	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = bytes + (64u << 20) };
+	struct weir_donor_info info;
+	struct weir_donor *donor;
+	struct weir_error error;
+
+	(void)memory;
+	must(!weir_donor_open(&options, &donor, &error), "donor", error.text);
+	weir_donor_info(donor, &info);
+	tell(socket, info.address, sizeof(info.address));
+	until_over(socket, NULL);
+	weir_donor_close(donor);
+}
+
+static void weir_borrow(int socket, void *buffers, size_t bytes)
+{
+	struct weir_session *session;
+	char address[64], zeroes[4096] = "";
+	struct weir_error error;
+	uint64_t at;
+
+	hear(socket, address, sizeof(address));
+	must(!weir_session_open(address, NULL, &session, &error), "session", error.text);
+	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
+	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, like the others' */
+		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
+	all_buffers = buffers;
+}
+
+static void weir_transport_read(int lane, size_t size, uint64_t offset)
+{
+	int rc = weir_read(region, offset, lane_buffer(all_buffers, lane), size);
+
+	must(!rc, "read", weir_strerror(rc));
+}
+
+static void weir_transport_write(int lane, size_t size, uint64_t offset)
+{
+	int rc = weir_write(region, offset, lane_buffer(all_buffers, lane), size);
+
+	must(!rc, "write", weir_strerror(rc));
+}
+
+const struct transport transport_weir = {
+	.name = "weir",
+	.lend = weir_lend,
+	.borrow = weir_borrow,
+	.read = weir_transport_read,
+	.write = weir_transport_write,
+};
