@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm vm-shell bench build install clean
+.PHONY: help demo check check-vm vm-shell bench bench-fs build install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -14,6 +14,7 @@ help:
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make vm-shell a prompt in that machine'
 	@echo 'make bench    compare with a memory-backed file system without a network'
+	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make clean    remove $(BUILD)/'
@@ -43,6 +44,11 @@ bench:
 	@scripts/deps demo
 	@$(MAKE) --no-print-directory build
 	@bench/run $(BUILD)/weir
+
+bench-fs:
+	@scripts/deps bench
+	@$(MAKE) --no-print-directory build
+	@bench/fs/run $(BUILD)/weir
 
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
