@@ -111,6 +111,15 @@ void weir_backlog_repeat(struct weir_req *req)
 	stop_posting(req);
 }
 
+void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64_t offset)
+{
+	req->posted = offset;
+	if (req->state != WEIR_REQ_FLIGHT || req->again || req->status)
+		return;
+	req->state = WEIR_REQ_READY;
+	weir_list_add(&b->ready, &req->link);
+}
+
 void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
 {
 	req->astray |= 1u << channel;

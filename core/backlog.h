@@ -70,6 +70,16 @@ void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status);
 void weir_backlog_repeat(struct weir_req *req);
 
 /**
+ * weir_backlog_take_back() - the newest part of a request was not posted after all
+ * @b: the backlog
+ * @req: the request
+ * @offset: where that part begins; what was posted before it stays so
+ *
+ * It is ready again, before all others, unless it ends, or is to begin anew, anyway.
+ */
+void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64_t offset);
+
+/**
  * weir_backlog_settle() - one of a request's WRs is in flight no longer
  * @b: the backlog
  * @req: @req->wrs says how many still are

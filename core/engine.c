@@ -102,10 +102,10 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 	return 0;
 }
 
-static bool may_repeat(const struct weir_req *req)
+/* Done twice it is as done once. */
+static bool is_idempotent(const struct weir_req *req)
 {
-	return req->retries && (req->op == WEIR_OP_READ ||
-				(req->op == WEIR_OP_WRITE && req->exclusive));
+	return req->op == WEIR_OP_READ || (req->op == WEIR_OP_WRITE && req->exclusive);
 }
 
 /*
@@ -123,31 +123,52 @@ static bool may_be_astray(const struct weir_req *req, int status)
 	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
 }
 
-/*
- * One of @req's WRs failed on @channel. What was never posted is safe to post elsewhere, and so
- * is a read; a change may still arrive, and is waited for. A message is not moved: it has
- * the one channel, which is the one that failed.
- */
-static void req_fail(struct weir_engine *e, struct weir_req *req, uint16_t channel, int status,
-		     bool shared)
+static void note_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_what what,
+		     int status, uint16_t channel)
 {
-	bool unsent = status == -ENOTCONN && req->op != WEIR_OP_SEND;
-	bool lost = status == -ECONNRESET && may_repeat(req);
-	bool suspect = shared && is_suspect(status);
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = (uint16_t)what, .why = status,
+						     .reqs = 1, .bytes = req->length,
+						     .channel = channel });
+}
 
-	if (weir_channels_is_broken(&e->channels, channel) && may_be_astray(req, status)) {
-		weir_trace_note(e->trace, e->window->now_ns,
-				&(struct weir_trace_record){ .what = WEIR_TRACE_STRAY,
-							     .why = status, .reqs = 1,
-							     .bytes = req->length,
-							     .channel = channel });
-		weir_backlog_stray(&e->backlog, req, channel);
+/*
+ * @wr was never posted, which is safe to do elsewhere; but a change of which parts were posted
+ * after it is not begun anew. A message is not moved: it has the one channel, which failed.
+ */
+static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr)
+{
+	uint64_t length = wr->nr_reqs > 1 ? req->length : wr->length;
+
+	if (req->op == WEIR_OP_SEND) {
+		weir_backlog_end(&e->backlog, req, -ENOTCONN);
+	} else if (wr->offset + length == req->posted) {
+		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		weir_backlog_take_back(&e->backlog, req, wr->offset);
+	} else if (is_idempotent(req)) {
+		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		weir_backlog_repeat(req);
+	} else {
+		weir_backlog_end(&e->backlog, req, -ECONNRESET);
 	}
-	if (unsent || lost || suspect) {
-		weir_trace_note(e->trace, e->window->now_ns,
-				&(struct weir_trace_record){ .what = WEIR_TRACE_REPEAT,
-							     .why = status, .reqs = 1,
-							     .bytes = req->length });
+}
+
+/*
+ * One of @req's WRs failed, and may have taken effect. A read is safe to post again; a change
+ * may still arrive, and is waited for.
+ */
+static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
+		     int status)
+{
+	bool lost = status == -ECONNRESET && req->retries && is_idempotent(req);
+	bool suspect = wr->nr_reqs > 1 && is_suspect(status);
+
+	if (weir_channels_is_broken(&e->channels, wr->channel) && may_be_astray(req, status)) {
+		note_req(e, req, WEIR_TRACE_STRAY, status, wr->channel);
+		weir_backlog_stray(&e->backlog, req, wr->channel);
+	}
+	if (lost || suspect) {
+		note_req(e, req, WEIR_TRACE_REPEAT, status, 0);
 		req->lost |= lost;
 		req->alone |= suspect;
 		weir_backlog_repeat(req);
@@ -156,13 +177,15 @@ static void req_fail(struct weir_engine *e, struct weir_req *req, uint16_t chann
 	}
 }
 
-static void req_completed(struct weir_engine *e, struct weir_req *req, uint16_t channel, int status,
-			  bool shared)
+static void req_completed(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
+			  int status)
 {
 	req->wrs--;
 	req->sent |= status != -ENOTCONN;
-	if (status)
-		req_fail(e, req, channel, status, shared);
+	if (status == -ENOTCONN)
+		req_unsent(e, req, wr);
+	else if (status)
+		req_fail(e, req, wr, status);
 	weir_backlog_settle(&e->backlog, req);
 }
 
@@ -191,7 +214,6 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 {
 	struct weir_wr *wr = wc->wr;
 	struct weir_req *req = wr->req, *next;
-	bool shared = wr->nr_reqs > 1;
 
 	if (weir_bug(!req))
 		return;
@@ -207,7 +229,7 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	weir_window_give(e->window, wr->length);
 	for (; req; req = next) {
 		next = req->beside;
-		req_completed(e, req, wr->channel, wc->status, shared);
+		req_completed(e, req, wr, wc->status);
 	}
 }
 

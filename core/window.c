@@ -102,7 +102,11 @@ struct weir_window_waiter *weir_window_call(struct weir_window *w)
 	if (weir_list_is_empty(&w->line))
 		return NULL;
 	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
-	if (first->called || !weir_window_fits(w, first->bytes))
+	if (!weir_window_fits(w, first->bytes)) {
+		first->called = false; /* a policy may have taken back what it was called for */
+		return NULL;
+	}
+	if (first->called)
 		return NULL;
 	first->called = true;
 	return first;

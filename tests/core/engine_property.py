@@ -67,6 +67,8 @@ class Request:
         self.cells = range(first, first + cells)
         self.status = None
         self.seen = {}  # cell: the value that was there when it took effect
+        self.may_repeat = op == READ or (op == WRITE and exclusive)
+        self.is_suspect = False  # what it was merged with met a local fault
         self.is_unknown = False  # a part that changes memory was lost on its way
         self.is_abandoned = False  # so was a part on a channel that was given up
         self.is_guilty = False  # a part of it alone was refused, or all that it was merged with
@@ -135,6 +137,8 @@ class Engines(RuleBasedStateMachine):
             assert request.status is None, "nothing arrives of a request that has ended"
             begin = request.cells[0] + part.offset // CELL
             for cell in range(begin, begin + (part.length + CELL - 1) // CELL):
+                assert (request.may_repeat or request.is_suspect or cell not in request.seen), \
+                    "no change is made twice"
                 request.seen[cell] = memory[cell]
                 memory[cell] = request.effect(memory[cell])
 
@@ -193,9 +197,9 @@ class Engines(RuleBasedStateMachine):
                 part for part in parts if self.by_number[part.req].op != READ]))
         for part in parts:
             request = self.by_number[part.req]
-            may_repeat = request.op == WRITE and request.exclusive
-            request.is_unknown |= (request.op != READ and not may_repeat and
-                                   status == -errno.ECONNRESET)
+            request.is_unknown |= not request.may_repeat and status == -errno.ECONNRESET
+            # It is tried again, without those it was merged with.
+            request.is_suspect |= len(parts) > 1 and status == -errno.EFAULT
             request.is_guilty |= len(parts) == 1
             if (may_arrive and request.op != READ and
                     status not in (0, -errno.ENOTCONN, -errno.EACCES)):

@@ -10,9 +10,9 @@
 #define WAITERS 3
 #define NOBODY -1
 
-enum verb { END, TAKE, GIVE, LEAVE, CALL };
+enum verb { END, TAKE, GIVE, LEAVE, CALL, LIMIT };
 
-/* One step: @who does @verb with @bytes, and @expect is what comes of it. */
+/* One step: @who does @verb with @bytes, and @expect is what comes of it. LIMIT is a policy's. */
 struct step {
 	enum verb verb;
 	int who;
@@ -78,6 +78,17 @@ static const struct script scripts[] = {
 	    { CALL, 0, 0, NOBODY },
 	    { GIVE, 0, 50, 0 },
 	    { CALL, 0, 0, 1 } } },
+	{ "who was called, and found that the limit had fallen, is called when it rises again",
+	  100,
+	  9,
+	  { { TAKE, 0, 100, 0 },
+	    { TAKE, 1, 60, -EAGAIN },
+	    { GIVE, 0, 100, 0 },
+	    { CALL, 0, 0, 1 },
+	    { LIMIT, 0, 50, 0 },
+	    { CALL, 0, 0, NOBODY },
+	    { LIMIT, 0, 100, 0 },
+	    { CALL, 0, 0, 1 } } },
 	{ "a small one does not pass a large one that waits",
 	  100,
 	  9,
@@ -128,6 +139,9 @@ static int do_step(struct weir_window *w, struct weir_window_waiter *waiter, con
 		return 0;
 	case LEAVE:
 		weir_window_leave(&waiter[s->who]);
+		return 0;
+	case LIMIT:
+		w->bytes_max = s->bytes;
 		return 0;
 	default:
 		called = weir_window_call(w);
