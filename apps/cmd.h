@@ -23,6 +23,7 @@ int cmd_trace(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_key(int argc, char **argv);
+int cmd_lab(int argc, char **argv);
 
 /**
  * usage_error() - complain about the command line

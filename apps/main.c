@@ -20,6 +20,7 @@ static const struct cmd {
 	{ "trace", cmd_trace, "show what the sessions of a program decided, and why" },
 	{ "fault", cmd_fault, "have softnic fail in a running program" },
 	{ "doctor", cmd_doctor, "check this machine, say what to do, and prove the path" },
+	{ "lab", cmd_lab, "run the papers' experiments on a simulated NIC" },
 	{ "key", cmd_key, "make a key that donor and clients share" },
 };
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir lab: the papers' figures, on a simulated NIC. It is written in Python. */
+#include "apps/cmd.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LAB_FILE "/lab/__main__.py"
+
+/* What is in the folder that has lab/ and sim/ in it: this program's own if it was not installed. */
+static int find(char folder[PATH_MAX], char *program, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+
+	if (length > 0) {
+		folder[length] = '\0';
+		*strrchr(folder, '/') = '\0';
+		snprintf(program, size, "%s" LAB_FILE, folder);
+		if (!access(program, R_OK))
+			return 0;
+	}
+	snprintf(folder, PATH_MAX, "%s", WEIR_LIBEXECDIR);
+	snprintf(program, size, "%s" LAB_FILE, folder);
+	return access(program, R_OK) ? -ENOENT : 0;
+}
+
+int cmd_lab(int argc, char **argv)
+{
+	char folder[PATH_MAX], program[PATH_MAX + sizeof(LAB_FILE)], **args;
+
+	if (find(folder, program, sizeof(program)))
+		return failure(argv[0], "its files are neither beside this program nor in %s",
+			       WEIR_LIBEXECDIR);
+	args = calloc((size_t)argc + 2, sizeof(*args));
+	if (!args || setenv("PYTHONPATH", folder, 1))
+		return failure(argv[0], "out of memory");
+	args[0] = "python3";
+	args[1] = program;
+	memcpy(&args[2], &argv[1], (size_t)argc * sizeof(*args)); /* the NULL at the end, too */
+	execvp(args[0], args);
+	return failure(argv[0], "can't run python3: %s", strerror(errno));
+}

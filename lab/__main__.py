@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir lab: the papers' figures, on a simulated NIC."""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+from lab import experiment, hunt, report, simulate
+
+DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
+in virtual time. What comes out is modelled, never measured."""
+
+
+def _list(_options):
+    for name, module in experiment.experiments().items():
+        print(f"{name:16} {module.TITLE}")
+
+
+def _wanted(names):
+    known = experiment.experiments()
+    for name in names:
+        if name not in known:
+            sys.exit(f"weir lab: no figure '{name}'; 'weir lab list' names them")
+    return [known[name] for name in names or known]
+
+
+def _results(options, names):
+    """Each experiment and its result, as they come."""
+    for module in _wanted(names):
+        sim = simulate.Sim(options.profile or module.PROFILE, options.seeds, options.quiet)
+        yield module, module.run(sim)
+
+
+VERDICTS = {True: "met", False: "NOT MET", None: "-"}
+
+
+def _show(module, result):
+    print(f"\n{module.NAME}: {module.TITLE} (modelled)\n")
+    width = max(10, *(len(series.name) + 2 for series in result.series))
+    print(f"{result.x:>16}" + "".join(f"{series.name:>{width}}" for series in result.series)
+          + f"   {result.y}")
+    for x in result.series[0].x:
+        values = [dict(zip(series.x, series.y)).get(x) for series in result.series]
+        print(f"{x:>16}" + "".join(f"{'' if value is None else f'{value:.4g}':>{width}}"
+                                   for value in values))
+    for target in result.targets:
+        fitted = ", calibrated" if target.calibrated else ""
+        print(f"  {VERDICTS[target.met] + fitted:8} {target.what}: paper {target.paper},"
+              f" model {target.model}" + (f" ({target.why})" if target.why else ""))
+    for note in result.notes:
+        print(f"  note: {note}")
+
+
+def _run(options):
+    for module, result in _results(options, options.figures):
+        if options.json:
+            print(json.dumps(result.as_json(module.NAME)), flush=True)
+        else:
+            _show(module, result)
+
+
+def _report(options):
+    text = report.page(list(_results(options, [])))
+    pathlib.Path(options.output).write_text(text, encoding="utf-8")
+    print(options.output)
+
+
+def _hunt(options):
+    first, last = options.seeds
+    if options.trace:
+        if first != last:
+            sys.exit("weir lab hunt: --trace shows one seed: --seeds N-N")
+        sys.exit(hunt.trace(first))
+    broken, digest = hunt.hunt(first, last)
+    if broken:
+        seed, what = broken.split(" ", 1)
+        sys.exit(f"weir lab hunt: seed {seed}: {what}\n"
+                 f"See it again: weir lab hunt --seeds {seed}-{seed} --trace")
+    print(f"{last - first + 1} seeds kept all promises; digest {digest}")
+
+
+def _range(text):
+    numbers = re.fullmatch(r"(\d+)-(\d+)", text)
+    if not numbers or int(numbers[1]) > int(numbers[2]) or int(numbers[2]) >= 2**64 - 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a range of seeds such as 1-1000")
+    return int(numbers[1]), int(numbers[2])
+
+
+def _count(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+    return int(text)
+
+
+def _options():
+    parser = argparse.ArgumentParser(prog="weir lab", description=DESCRIPTION)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--seeds", type=_count, default=3, metavar="N",
+                        help="runs of each point, of which the median is shown (default 3)")
+    common.add_argument("--profile", metavar="cx3|cx5|FILE", help="another NIC than the paper's")
+    common.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+    listing = commands.add_parser("list", help="name the figures")
+    listing.set_defaults(do=_list)
+    run = commands.add_parser("run", parents=[common], help="run some, and print what came out")
+    run.add_argument("figures", nargs="+", metavar="FIGURE")
+    run.add_argument("--json", action="store_true", help="one JSON object a figure")
+    run.set_defaults(do=_run)
+    page = commands.add_parser("report", parents=[common],
+                               help="run all, and write a page of HTML")
+    page.add_argument("-o", "--output", metavar="FILE", default="weir-lab.html",
+                      help="default weir-lab.html")
+    page.set_defaults(do=_report)
+    hunting = commands.add_parser("hunt", help="look for bugs in the engine, seed by seed")
+    hunting.add_argument("--seeds", type=_range, default=(1, 10000), metavar="A-B",
+                         help="default 1-10000; the same seeds give the same runs to the byte")
+    hunting.add_argument("--trace", action="store_true",
+                         help="of one seed: print all that happens")
+    hunting.set_defaults(do=_hunt)
+    return parser.parse_args()
+
+
+def main():
+    options = _options()
+    try:
+        options.do(options)
+    except (hunt.Failure, simulate.Failure) as failure:
+        sys.exit(f"weir lab: {failure}")
+    except OSError as error:
+        sys.exit(f"weir lab: {error.filename}: {error.strerror}")
+    except BrokenPipeError:
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

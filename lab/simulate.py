@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Runs the simulator: one process a run, as many at once as there are CPUs.
+
+A run is a matter of its settings and its seed alone, so nothing is run twice, and the order in
+which runs end changes nothing.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = HERE.parent / "sim" / "weir-sim"
+
+
+class Failure(Exception):
+    """The simulator refused, or broke."""
+
+
+def _run(arguments):
+    try:
+        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Failure(f"cannot run {PROGRAM}: {error.strerror}") from error
+    if done.returncode:
+        raise Failure(f"weir-sim {' '.join(arguments)}: "
+                      f"{done.stderr.strip() or f'exit status {done.returncode}'}")
+    return json.loads(done.stdout)
+
+
+def _median(outcomes):
+    """Of each number in what several runs of the same settings printed."""
+    first = outcomes[0]
+    if isinstance(first, dict):
+        return {key: _median([outcome[key] for outcome in outcomes]) for key in first}
+    if isinstance(first, (int, float)) and not isinstance(first, bool):
+        return statistics.median(outcomes)
+    return first
+
+
+class Sim:
+    """What an experiment asks."""
+
+    def __init__(self, profile, seeds=3, quiet=False):
+        self.profile = profile
+        self.seeds = range(1, seeds + 1)
+        self.quiet = quiet or not sys.stderr.isatty()
+        self.runs = 0
+        self._known = {}
+
+    def all(self, settings, what=""):
+        """What came out for each of a list of settings: medians over the seeds."""
+        wanted = [[self._arguments(one, seed) for seed in self.seeds] for one in settings]
+        self._run_missing({tuple(a) for one in wanted for a in one} - self._known.keys(), what)
+        return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
+
+    def one(self, **settings):
+        """What came out for one setting."""
+        return self.all([settings])[0]
+
+    def _arguments(self, settings, seed):
+        all_of_them = {"profile": self.profile, **settings, "seed": seed}
+        return [f"{name}={value}" for name, value in sorted(all_of_them.items())]
+
+    def _run_missing(self, missing, what):
+        jobs = os.cpu_count() or 1
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            under_way = {pool.submit(_run, a): a for a in sorted(missing)}
+            try:
+                for done in concurrent.futures.as_completed(under_way):
+                    self._known[under_way[done]] = done.result()
+                    self.runs += 1
+                    self._progress(what, sum(f.done() for f in under_way), len(under_way))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _progress(self, what, done, of):
+        if not self.quiet:
+            print(f"\r\033[K{what} {done}/{of}", end="" if done < of else "\r\033[K",
+                  file=sys.stderr, flush=True)

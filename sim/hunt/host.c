@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The host: what threads push is gathered until somebody has the lock, which takes as long as it
+ * takes; then it is submitted and pulled. Deadlines are looked at when they pass.
+ */
+#include "sim/hunt/hunt.h"
+
+static void take_back(struct hunt_request *r, int status)
+{
+	hunt_note(r->session->hunt, "end", r->number, status, 0);
+	r->status = status;
+	hunt_watch_end(r);
+	r->has_ended = true;
+}
+
+static void post(struct hunt_session *s, const struct weir_action *a)
+{
+	struct hunt *h = s->hunt;
+	struct weir_wr *wr = a->wr;
+	uint32_t posted, i;
+
+	hunt_watch_post(s, a);
+	hunt_note(h, "post", s->number, a->channel, a->count);
+	posted = hunt_qp_post(&s->qps[a->channel], wr);
+	for (i = 0; i < a->count; i++) {
+		struct weir_wr *next = wr->next;
+		struct weir_wc wc = { wr, -ENOTCONN };
+
+		if (i >= posted)
+			weir_engine_completed(&s->engine, &wc, hunt_now_ns(h));
+		wr = next;
+	}
+}
+
+static void act(struct hunt_session *s, const struct weir_action *a)
+{
+	struct hunt_session *other;
+	struct hunt *h = s->hunt;
+
+	switch (a->type) {
+	case WEIR_ACTION_POST:
+		post(s, a);
+		break;
+	case WEIR_ACTION_DONE:
+		take_back(hunt_request_of(a->req), a->req->status);
+		break;
+	case WEIR_ACTION_WAKE:
+		other = container_of(a->engine, struct hunt_session, engine);
+		sim_clock_in(&h->clock, &other->serve, hunt_while(&h->host));
+		break;
+	case WEIR_ACTION_FAIL:
+		hunt_qp_fail(&s->qps[a->channel]);
+		break;
+	}
+}
+
+static void set_timer(struct hunt_session *s)
+{
+	uint64_t at_ns = weir_engine_deadline_ns(&s->engine), now_ns = hunt_now_ns(s->hunt);
+
+	if (at_ns == WEIR_NEVER)
+		sim_clock_cancel(&s->hunt->clock, &s->expire);
+	else
+		sim_clock_in(&s->hunt->clock, &s->expire,
+			     at_ns > now_ns ? (at_ns - now_ns) * SIM_PS_PER_NS : 0);
+}
+
+void hunt_host_pull(struct hunt_session *s)
+{
+	struct weir_action action;
+
+	while (!*s->hunt->why && weir_engine_next(&s->engine, &action))
+		act(s, &action);
+	set_timer(s);
+	hunt_watch_counts(s->hunt);
+}
+
+/* Whether there is nothing else that a request could have to wait for. */
+static bool is_free(const struct hunt_session *s)
+{
+	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.line) &&
+	       !s->engine.backlog.live && weir_list_is_empty(&s->engine.backlog.behind) &&
+	       weir_channels_is_up(&s->engine.channels, 0);
+}
+
+static void submit(struct hunt_session *s, struct hunt_request *r)
+{
+	int rc = weir_engine_submit(&s->engine, &r->req, hunt_now_ns(s->hunt));
+
+	r->is_in = !rc;
+	r->epoch = s->barriers;
+	s->barriers += !rc && r->asked.op == WEIR_OP_BARRIER;
+	if (rc)
+		take_back(r, rc);
+}
+
+static void serve(struct sim_event *event)
+{
+	struct hunt_session *s = container_of(event, struct hunt_session, serve);
+	struct weir_inbox_node *node = weir_inbox_take(&s->inbox), *next;
+	struct hunt_request *alone = NULL;
+
+	if (node && !node->next && is_free(s))
+		alone = container_of(node, struct hunt_request, node);
+	for (; node; node = next) {
+		next = node->next;
+		submit(s, container_of(node, struct hunt_request, node));
+	}
+	if (alone && alone->is_in && alone->asked.op != WEIR_OP_BARRIER) {
+		struct weir_action action;
+
+		hunt_expect(s->hunt, weir_engine_next(&s->engine, &action) &&
+				     action.type == WEIR_ACTION_POST && action.wr->req == &alone->req,
+			    "request %u comes alone, and is not posted at once", alone->number);
+		if (!*s->hunt->why)
+			act(s, &action);
+	}
+	hunt_host_pull(s);
+}
+
+static void expire(struct sim_event *event)
+{
+	struct hunt_session *s = container_of(event, struct hunt_session, expire);
+
+	hunt_note(s->hunt, "expire", s->number, 0, 0);
+	weir_engine_expired(&s->engine, hunt_now_ns(s->hunt));
+	hunt_host_pull(s);
+}
+
+/* A second one while the lock is held joins the first. */
+void hunt_host_wake(struct hunt_session *s)
+{
+	struct hunt *h = s->hunt;
+
+	if (!sim_event_is_scheduled(&s->serve))
+		sim_clock_in(&h->clock, &s->serve, hunt_dice(&h->host, 500) ? 0
+									    : hunt_while(&h->host));
+}
+
+static void window_begin(struct hunt *h)
+{
+	uint64_t bytes = h->config.fragment_bytes * (1 + sim_rng_below(&h->host, 16));
+
+	weir_window_init(&h->window, bytes, 1 + (uint32_t)sim_rng_below(&h->host, 40));
+	switch (sim_rng_below(&h->host, 4)) {
+	case 0:
+		weir_window_delay_init(&h->delay);
+		weir_window_learn(&h->window, &h->delay.policy, h->config.fragment_bytes);
+		break;
+	case 1:
+		weir_window_knee_init(&h->knee);
+		weir_window_learn(&h->window, &h->knee.policy, h->config.fragment_bytes);
+		break;
+	}
+}
+
+static void session_begin(struct hunt *h, int number)
+{
+	struct hunt_session *s = &h->sessions[number];
+	uint16_t i;
+
+	s->hunt = h;
+	s->number = number;
+	s->sent = -1;
+	s->serve.happen = serve;
+	s->expire.happen = expire;
+	weir_inbox_init(&s->inbox);
+	weir_engine_init(&s->engine, &h->config, &h->window, s->wrs, HUNT_WRS);
+	s->nr_qps = 1 + (int)sim_rng_below(&h->host, HUNT_CHANNELS);
+	for (i = 0; i < s->nr_qps; i++)
+		hunt_qp_init(&s->qps[i], s, i);
+}
+
+void hunt_host_begin(struct hunt *h)
+{
+	int i;
+
+	h->nr_sessions = 1 + (int)sim_rng_below(&h->host, HUNT_SESSIONS);
+	h->depth = 1 + (uint32_t)sim_rng_below(&h->host, 12);
+	h->config = (struct weir_engine_config){
+		.fragment_bytes = WEIR_FRAGMENT_BYTES_MIN << sim_rng_below(&h->host, 2),
+		.chain_max = 1 + (uint16_t)sim_rng_below(&h->host, WEIR_BATCH_MAX),
+		.sge_max = (uint8_t)(WEIR_SGE_MAX + sim_rng_below(&h->host, 25)),
+		.merge = hunt_dice(&h->host, 700),
+		.seed = sim_rng_next(&h->host),
+	};
+	window_begin(h);
+	for (i = 0; i < h->nr_sessions; i++)
+		session_begin(h, i);
+}

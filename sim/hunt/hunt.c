@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sim/hunt/hunt.h"
+
+/* Long after the last request; a hunt that is not over by then never is. */
+#define LONG_PS (10 * SIM_PS_PER_S)
+
+/* FNV-1a, over numbers. */
+static uint64_t digest_of(uint64_t digest, uint64_t number)
+{
+	return (digest ^ number) * 0x100000001b3ull;
+}
+
+void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c)
+{
+	h->digest = digest_of(digest_of(digest_of(h->digest, (uint64_t)a), (uint64_t)b),
+			      (uint64_t)c);
+	h->digest = digest_of(digest_of(h->digest, h->clock.now_ps), (uint64_t)what[0]);
+	if (h->trace)
+		printf("%12" PRIu64 " %-8s %" PRId64 " %" PRId64 " %" PRId64 "\n", h->clock.now_ps,
+		       what, a, b, c);
+}
+
+static void begin(struct hunt *h, uint64_t seed, bool trace)
+{
+	int i;
+
+	memset(h, 0, sizeof(*h));
+	h->trace = trace;
+	h->digest = 0xcbf29ce484222325ull;
+	sim_clock_init(&h->clock);
+	sim_rng_init(&h->load, seed, "load", 0);
+	sim_rng_init(&h->net, seed, "net", 0);
+	sim_rng_init(&h->host, seed, "host", 0);
+	h->peril = hunt_dice(&h->net, 300) ? 0 : 4 + (uint32_t)sim_rng_below(&h->net, 60);
+	hunt_host_begin(h);
+	for (i = 0; i < h->nr_sessions; i++)
+		hunt_load_begin(&h->sessions[i]);
+}
+
+bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
+{
+	begin(h, seed, trace);
+	while (!*h->why && h->clock.count && h->clock.now_ps < LONG_PS)
+		sim_clock_run(&h->clock, h->clock.now_ps + 100 * SIM_PS_PER_US);
+	hunt_expect(h, !h->clock.count, "it never comes to an end");
+	if (!*h->why)
+		hunt_watch_over(h);
+	sim_clock_fini(&h->clock);
+	return !*h->why;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A reliable connection, as verbs promise it and no better: the peer executes in the order posted;
+ * completions come in that order, later; queue pairs know nothing of each other. One that fails
+ * flushes the rest; of that some has arrived, and some may arrive for as long as the peer has the
+ * other end. When the peer has refused something it executes nothing more.
+ */
+#include "sim/hunt/hunt.h"
+
+static struct hunt_wqe *wqe_at(struct hunt_qp *qp, uint32_t i)
+{
+	return &qp->wqes[(qp->head + i) % HUNT_WRS];
+}
+
+static uint64_t effect(const struct hunt_request *r, uint64_t held)
+{
+	switch (r->asked.op) {
+	case WEIR_OP_WRITE:
+		return 1000 + r->number;
+	case WEIR_OP_FADD:
+		return held + 1;
+	case WEIR_OP_CAS:
+		return held == r->asked.compare ? 1000 + r->number : held;
+	default:
+		return held;
+	}
+}
+
+static void take_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe)
+{
+	struct hunt *h = qp->session->hunt;
+	int i;
+
+	hunt_watch_effect(qp, wqe);
+	for (i = 0; i < wqe->nr_reqs; i++) {
+		struct hunt_request *r = &h->requests[wqe->reqs[i]];
+		uint32_t length = wqe->nr_reqs > 1 ? (uint32_t)r->asked.length : wqe->length;
+		uint32_t cell = r->first + wqe->offset / HUNT_CELL_BYTES, end;
+
+		hunt_note(h, "effect", r->number, qp->number, cell);
+		if (!r->cells) {
+			r->did = 1;
+			continue;
+		}
+		end = cell + (length + HUNT_CELL_BYTES - 1) / HUNT_CELL_BYTES;
+		for (; cell < end; cell++) {
+			uint64_t *held = &qp->session->memory[cell];
+
+			r->seen[cell] = *held;
+			r->did |= 1ull << cell;
+			*held = effect(r, *held);
+		}
+	}
+}
+
+static bool any(const struct hunt_qp *qp, const struct hunt_wqe *wqe, bool bad)
+{
+	const struct hunt *h = qp->session->hunt;
+	int i;
+
+	for (i = 0; i < wqe->nr_reqs; i++) {
+		const struct hunt_request *r = &h->requests[wqe->reqs[i]];
+
+		if (bad ? r->is_bad : r->is_unregistered)
+			return true;
+	}
+	return false;
+}
+
+static void come_to_complete(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+
+	if (!sim_event_is_scheduled(&qp->complete))
+		sim_clock_in(&h->clock, &qp->complete, hunt_while(&h->net));
+}
+
+static void give_up(struct hunt_qp *qp, bool may_arrive)
+{
+	struct hunt *h = qp->session->hunt;
+	uint32_t i;
+
+	qp->is_failed = qp->session->has_failed = true;
+	sim_clock_cancel(&h->clock, &qp->execute);
+	for (i = qp->next; i < qp->count; i++) {
+		struct hunt_wqe *wqe = wqe_at(qp, i);
+
+		wqe->is_done = true;
+		wqe->status = -ECONNRESET;
+		may_arrive &= hunt_dice(&h->net, 700);
+		/* Of a late read the answer finds nobody. */
+		if (may_arrive && wqe->wr->req->op != WEIR_OP_READ && qp->nr_late < HUNT_WRS)
+			qp->late[qp->nr_late++] = *wqe;
+	}
+	qp->next = qp->count;
+	if (qp->nr_late && !sim_event_is_scheduled(&qp->arrive))
+		sim_clock_in(&h->clock, &qp->arrive, hunt_while(&h->net));
+	come_to_complete(qp);
+}
+
+void hunt_qp_fail(struct hunt_qp *qp)
+{
+	if (!qp->is_failed)
+		give_up(qp, true);
+}
+
+static void end(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
+{
+	wqe->is_done = true;
+	wqe->status = status;
+	qp->next++;
+	come_to_complete(qp);
+}
+
+/* The answer is lost, or the WR is, now or for good. */
+static void break_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
+{
+	if (hunt_dice(&qp->session->hunt->net, 500)) {
+		take_effect(qp, wqe);
+		end(qp, wqe, -ECONNRESET);
+	}
+	give_up(qp, true);
+}
+
+/*
+ * What the NIC cannot read, or write, it may find out before or after the peer was asked. The
+ * requests that a WR shares are then tried alone, and a write may be seen twice.
+ */
+static void fault_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
+{
+	struct hunt *h = qp->session->hunt;
+	int i;
+
+	if (hunt_dice(&h->net, 500))
+		take_effect(qp, wqe);
+	for (i = 0; i < wqe->nr_reqs && wqe->nr_reqs > 1; i++)
+		h->requests[wqe->reqs[i]].may_repeat = true;
+	end(qp, wqe, -EFAULT);
+	give_up(qp, true);
+}
+
+static void execute(struct sim_event *event)
+{
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, execute);
+	struct hunt *h = qp->session->hunt;
+	struct hunt_wqe *wqe = wqe_at(qp, qp->next);
+
+	if (any(qp, wqe, false)) {
+		fault_at(qp, wqe);
+	} else if (any(qp, wqe, true)) {
+		end(qp, wqe, -EACCES);
+		give_up(qp, false);
+	} else if (hunt_dice(&h->net, h->peril)) {
+		break_at(qp, wqe);
+	} else {
+		take_effect(qp, wqe);
+		end(qp, wqe, 0);
+		if (qp->next < qp->count)
+			sim_clock_in(&h->clock, event, hunt_while(&h->net));
+	}
+}
+
+static void arrive(struct sim_event *event)
+{
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, arrive);
+	struct hunt *h = qp->session->hunt;
+
+	take_effect(qp, &qp->late[0]);
+	memmove(&qp->late[0], &qp->late[1], --qp->nr_late * sizeof(qp->late[0]));
+	if (qp->nr_late)
+		sim_clock_in(&h->clock, event, hunt_while(&h->net));
+}
+
+/* The peer has destroyed its end: nothing more arrives. Mostly there is a new one. */
+static void mend(struct sim_event *event)
+{
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, mend);
+	struct weir_engine *engine = &qp->session->engine;
+	struct hunt *h = qp->session->hunt;
+	int rc = 0;
+
+	sim_clock_cancel(&h->clock, &qp->arrive);
+	qp->nr_late = 0;
+	qp->is_gone = hunt_dice(&h->net, 200);
+	if (qp->is_gone) {
+		weir_engine_channel_down(engine, qp->number);
+	} else {
+		qp->is_failed = false;
+		rc = weir_engine_channel_up(engine, qp->number, h->depth);
+	}
+	hunt_note(h, qp->is_gone ? "gone" : "mended", qp->session->number, qp->number, rc);
+	hunt_expect(h, !rc, "channel %u does not come up again", qp->number);
+	hunt_host_pull(qp->session);
+}
+
+static void complete_one(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+	struct weir_wc wc = { wqe_at(qp, 0)->wr, wqe_at(qp, 0)->status };
+
+	hunt_note(h, "complete", qp->number, wc.wr->req ? hunt_request_of(wc.wr->req)->number : 0,
+		  wc.status);
+	qp->head = (qp->head + 1) % HUNT_WRS;
+	qp->count--;
+	qp->next--;
+	weir_engine_completed(&qp->session->engine, &wc, hunt_now_ns(h));
+}
+
+static void complete(struct sim_event *event)
+{
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, complete);
+	struct hunt *h = qp->session->hunt;
+	uint64_t batch = 1 + sim_rng_below(&h->host, 4);
+
+	while (batch-- && qp->count && wqe_at(qp, 0)->is_done)
+		complete_one(qp);
+	hunt_host_pull(qp->session);
+	if (qp->count && wqe_at(qp, 0)->is_done)
+		come_to_complete(qp);
+	if (qp->is_failed && !qp->is_gone && !qp->count && !sim_event_is_scheduled(&qp->mend)) {
+		weir_engine_channel_broken(&qp->session->engine, qp->number);
+		sim_clock_in(&h->clock, &qp->mend, hunt_while(&h->net));
+		hunt_host_pull(qp->session);
+	}
+}
+
+static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
+{
+	struct weir_req *req;
+
+	wqe->wr = wr;
+	wqe->offset = (uint32_t)wr->offset;
+	wqe->length = wr->length;
+	wqe->nr_reqs = 0;
+	wqe->is_done = false;
+	for (req = wr->req; req; req = req->beside)
+		wqe->reqs[wqe->nr_reqs++] = (uint16_t)hunt_request_of(req)->number;
+}
+
+uint32_t hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
+{
+	struct hunt *h = qp->session->hunt;
+	uint32_t posted = 0;
+
+	for (; wr; wr = wr->next, posted++) {
+		if (hunt_dice(&h->net, h->peril / 4))
+			break;
+		hunt_expect(h, qp->count < h->depth, "channel %u is overfilled", qp->number);
+		if (qp->count == HUNT_WRS)
+			break;
+		wqe_fill(wqe_at(qp, qp->count++), wr);
+	}
+	if (qp->is_failed)
+		give_up(qp, false); /* a QP in the error state sends nothing */
+	else if (qp->next < qp->count && !sim_event_is_scheduled(&qp->execute))
+		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
+	return posted;
+}
+
+void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)
+{
+	qp->session = s;
+	qp->number = number;
+	qp->execute.happen = execute;
+	qp->complete.happen = complete;
+	qp->arrive.happen = arrive;
+	qp->mend.happen = mend;
+	weir_engine_channel_up(&s->engine, number, s->hunt->depth);
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The hunt: it comes to an end, says the same twice, and finds what was planted.
+
+  hunt_test.py HUNT PLANTED WEIR
+"""
+
+import subprocess
+import sys
+import unittest
+
+HUNT, PLANTED, WEIR = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+class Hunt(unittest.TestCase):
+    def test_all_promises_are_kept(self):
+        done = run(HUNT, "1", "2000")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("kept 2000 seeds", done.stdout)
+
+    def test_a_seed_gives_the_same_run_to_the_byte(self):
+        first, second = run(HUNT, "7", "7", "trace"), run(HUNT, "7", "7", "trace")
+        self.assertGreater(len(first.stdout.splitlines()), 100)
+        self.assertEqual(first.stdout, second.stdout)
+        self.assertNotEqual(first.stdout, run(HUNT, "8", "8", "trace").stdout)
+
+    def test_a_planted_bug_falls_within_a_thousand(self):
+        done = run(PLANTED, "1", "1000")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        seed = done.stdout.splitlines()[-1].split()[1]
+        again = run(PLANTED, seed, seed)
+        self.assertEqual(again.stdout.splitlines()[-1], done.stdout.splitlines()[-1])
+
+    def test_bad_arguments_are_refused(self):
+        for arguments in ((), ("1",), ("2", "1"), ("x", "2"), ("1", "2", "3"), ("-1", "2")):
+            self.assertEqual(run(HUNT, *arguments).returncode, 2, arguments)
+
+    def test_the_command_hunts_on_all_cpus_and_says_the_same(self):
+        first, second = (run(WEIR, "lab", "hunt", "--seeds", "1-1500") for _ in range(2))
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertIn("1500 seeds kept all promises", first.stdout)
+        self.assertEqual(first.stdout, second.stdout)
+
+    def test_the_command_refuses_what_is_no_range(self):
+        for seeds in ("5", "9-1", "a-b", ""):
+            done = run(WEIR, "lab", "hunt", "--seeds", seeds)
+            self.assertEqual(done.returncode, 2, seeds)
+            self.assertIn("is not a range of seeds", done.stderr)
+
+
+unittest.main(verbosity=2)
