@@ -14,7 +14,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROGRAM = HERE.parent / "sim" / "weir-sim"
+SIM = HERE.parent / "sim"
+PROGRAM = SIM / "weir-sim"
+ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(SIM / "profiles")}
 
 
 class Failure(Exception):
@@ -23,7 +25,8 @@ class Failure(Exception):
 
 def _run(arguments):
     try:
-        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False,
+                              env=ENVIRONMENT)
     except OSError as error:
         raise Failure(f"cannot run {PROGRAM}: {error.strerror}") from error
     if done.returncode:
