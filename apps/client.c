@@ -5,7 +5,15 @@
 int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
 		const char *key_path)
 {
-	struct weir_session_options options = { .device = device };
+	const struct weir_session_options options = { .device = device };
+
+	return client_open_with(client, cmd, donor, &options, key_path);
+}
+
+int client_open_with(struct client *client, const char *cmd, const char *donor,
+		     const struct weir_session_options *given, const char *key_path)
+{
+	struct weir_session_options options = *given;
 	struct weir_error error;
 
 	*client = (struct client){ 0 };

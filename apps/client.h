@@ -23,6 +23,9 @@ struct client {
  */
 int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
 		const char *key_path);
+/* The same with all of the session's @given options but its key, which @key_path gives. */
+int client_open_with(struct client *client, const char *cmd, const char *donor,
+		     const struct weir_session_options *given, const char *key_path);
 void client_close(struct client *client);
 
 #endif

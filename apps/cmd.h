@@ -18,6 +18,7 @@ int cmd_serve(int argc, char **argv);
 int cmd_mount(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_ping(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_fault(int argc, char **argv);

@@ -16,6 +16,7 @@ static const struct cmd {
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
 	{ "ping", cmd_ping, "measure round trips to a donor" },
+	{ "perf", cmd_perf, "measure what a donor's memory gives, and what it costs" },
 	{ "stat", cmd_stat, "show the counters of softnic, of sessions, or of a donor" },
 	{ "trace", cmd_trace, "show what the sessions of a program decided, and why" },
 	{ "fault", cmd_fault, "have softnic fail in a running program" },

@@ -326,6 +326,10 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	snprintf(info->peer, sizeof(info->peer), "%s", s->peer);
 	info->incarnation = s->incarnation;
 	info->quota_bytes = s->quota_bytes;
+	info->preset = s->options.preset;
+	info->batching = s->options.batching;
+	info->mr = s->options.mr;
+	info->polling = s->options.polling;
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;

@@ -154,6 +154,10 @@ struct weir_session_info {
 	char device[64]; /* verbs device the bytes take, such as "softnic0" */
 	char peer[64]; /* address:port of the donor */
 	unsigned int channels; /* alive now */
+	enum weir_preset preset; /* this and the next three: what was chosen, by the options or for them */
+	enum weir_batching batching;
+	enum weir_mr mr;
+	enum weir_polling polling;
 	uint64_t incarnation; /* of the donor: changes when it starts anew */
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */

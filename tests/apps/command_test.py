@@ -13,7 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "mount", "run", "ping", "stat", "trace", "fault", "doctor", "key")
+COMMANDS = ("serve", "mount", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
 
 
 def clean_environment(**more):
@@ -47,7 +47,7 @@ class BadInput(unittest.TestCase):
         for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
                      ("run", "--device", "mlx5_0", "true"), ("ping",), ("ping", "-c", "0", "x"),
                      ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
-                     ("ping", "a", "b"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
+                     ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
                      ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
                      ("trace",), ("trace", "x"), ("trace", "0"), ("trace", "-1"), ("trace", "1", "2"),
                      ("doctor", "please"), ("key",), ("key", "new"), ("key", "old", "x")):

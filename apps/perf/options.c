@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/perf/options.h"
+#include "apps/cmd.h"
+#include "apps/client.h"
+#include "apps/device.h"
+#include "apps/perf/trace.h"
+#include "apps/size.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX 256u
+#define DEPTH_MAX 4096u
+#define CLUSTER_MAX DEPTH_MAX
+#define GAP_US_MAX 10000000u
+#define SIZE_MAX_BYTES (64u << 20)
+#define WINDOW_MIN_BYTES 65536 /* the library's */
+#define BUFFERS_MAX_BYTES (4ull << 30)
+
+static const char help[] =
+	"Usage: weir perf [OPTION...] DONOR\n"
+	"Measures reads and writes of a donor's memory: rates, latencies, and what they cost in work\n"
+	"requests, doorbells, completions, events, context switches and CPU time.\n\n"
+	"  -o, --op OP            read, write or mix (half of each); default write\n"
+	"  -t, --threads N        that submit, default 1\n"
+	"  -n, --depth N          requests in flight of each thread, default 1; trace: as recorded\n"
+	"  -s, --size BYTES       of a request, default 4K\n"
+	"  -r, --region BYTES     of the donor's memory that are walked, default 64M\n"
+	"  -S, --seconds S        how long, default 5; 0: no limit\n"
+	"  -N, --ops N            end after so many requests\n"
+	"  -p, --pattern PATTERN  sequential: the threads together walk one range (the default);\n"
+	"                         random; strided; zipf; clusters; trace\n"
+	"      --stride BYTES     strided: from one request to the next, default twice --size\n"
+	"      --cluster N        clusters: requests of a burst, default --depth\n"
+	"      --gap US           clusters: microseconds between bursts, default 100\n"
+	"      --trace FILE       trace: requests to repeat, 4K a page; -: standard input\n"
+	"      --seed N           of what is random, default 1\n"
+	"  -P, --preset NAME      rdmabox (the default), single or accelio; the next three\n"
+	"                         override its parts\n"
+	"  -b, --batching HOW     single, doorbell, merge or hybrid\n"
+	"  -m, --mr HOW           pre, dyn or auto; user: registered once, beforehand\n"
+	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive\n"
+	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
+	"  -c, --channels N       queue pairs, default 2\n"
+	"      --fragment BYTES   a work request is at most this long, default 1M\n"
+	"      --verify           compare what was read with what was written\n"
+	"      --plot FILE        draw the latencies, as SVG\n"
+	"  -j, --json             for programs\n"
+	CLIENT_HELP
+	DEVICE_HELP
+	"  -h, --help\n";
+
+static const char *const op_names[] = { "read", "write", "mix", NULL };
+static const char *const pattern_names[] = { "sequential", "random", "strided", "zipf",
+					     "clusters", "trace", NULL };
+
+/* The first of these is never written by users: it stands for the default. */
+static const char *const preset_names[] = { "", "rdmabox", "single", "accelio", NULL };
+static const char *const batching_names[] = { "", "single", "doorbell", "merge", "hybrid", NULL };
+static const char *const mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
+static const char *const polling_names[] = { "",      "adaptive",    "busy",
+					     "event", "event-batch", "hybrid", NULL };
+#define MR_USER (WEIR_MR_DYN + 1)
+
+const char *perf_op_name(enum perf_op op)
+{
+	return op_names[op];
+}
+
+const char *perf_pattern_name(enum pattern pattern)
+{
+	return pattern_names[pattern];
+}
+
+const char *perf_preset_name(enum weir_preset preset)
+{
+	return preset_names[preset];
+}
+
+const char *perf_batching_name(enum weir_batching batching)
+{
+	return batching_names[batching];
+}
+
+const char *perf_mr_name(enum weir_mr mr)
+{
+	return mr_names[mr];
+}
+
+const char *perf_polling_name(enum weir_polling polling)
+{
+	return polling_names[polling];
+}
+
+/* What getopt_long() gives for options without a letter. */
+enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_FRAGMENT, OPT_VERIFY,
+       OPT_PLOT };
+
+static const struct option long_options[] = {
+	{ "op", required_argument, NULL, 'o' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "depth", required_argument, NULL, 'n' },
+	{ "size", required_argument, NULL, 's' },
+	{ "region", required_argument, NULL, 'r' },
+	{ "seconds", required_argument, NULL, 'S' },
+	{ "ops", required_argument, NULL, 'N' },
+	{ "pattern", required_argument, NULL, 'p' },
+	{ "stride", required_argument, NULL, OPT_STRIDE },
+	{ "cluster", required_argument, NULL, OPT_CLUSTER },
+	{ "gap", required_argument, NULL, OPT_GAP },
+	{ "trace", required_argument, NULL, OPT_TRACE },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "preset", required_argument, NULL, 'P' },
+	{ "batching", required_argument, NULL, 'b' },
+	{ "mr", required_argument, NULL, 'm' },
+	{ "polling", required_argument, NULL, 'l' },
+	{ "window", required_argument, NULL, 'w' },
+	{ "channels", required_argument, NULL, 'c' },
+	{ "fragment", required_argument, NULL, OPT_FRAGMENT },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "plot", required_argument, NULL, OPT_PLOT },
+	{ "json", no_argument, NULL, 'j' },
+	{ "key", required_argument, NULL, 'k' },
+	{ "device", required_argument, NULL, 'd' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL },
+};
+
+static const char *option_name(int opt)
+{
+	const struct option *o = long_options;
+
+	while (o->val != opt)
+		o++;
+	return o->name;
+}
+
+/* "a, b or c" */
+static void list_names(const char *const *names, char *text, size_t room)
+{
+	size_t used = 0;
+
+	names += !**names;
+	for (; *names && used < room; names++)
+		used += (size_t)snprintf(text + used, room - used, "%s%s", *names,
+					 !names[1] ? "" : names[2] ? ", " : " or ");
+}
+
+static int choose(const struct perf_options *o, int opt, const char *const *names,
+		  unsigned int *choice)
+{
+	char text[128];
+
+	for (unsigned int i = !**names; names[i]; i++) {
+		if (!strcmp(optarg, names[i])) {
+			*choice = i;
+			return 0;
+		}
+	}
+	list_names(names, text, sizeof(text));
+	return usage_error(o->cmd, "--%s %s: %s", option_name(opt), optarg, text);
+}
+
+static int number(const struct perf_options *o, int opt, uint64_t min, uint64_t max,
+		  uint64_t *value)
+{
+	uint64_t parsed;
+	char *end;
+
+	parsed = strtoull(optarg, &end, 10);
+	if (*optarg < '0' || *optarg > '9' || *end || parsed < min || parsed > max)
+		return usage_error(o->cmd, "--%s %s: %" PRIu64 " to %" PRIu64, option_name(opt),
+				   optarg, min, max);
+	*value = parsed;
+	return 0;
+}
+
+static int count(const struct perf_options *o, int opt, unsigned int max, unsigned int *value)
+{
+	uint64_t parsed;
+	int status = number(o, opt, opt != OPT_GAP, max, &parsed);
+
+	if (!status)
+		*value = (unsigned int)parsed;
+	return status;
+}
+
+static int bytes(const struct perf_options *o, int opt, uint64_t min, uint64_t max, uint64_t *value)
+{
+	uint64_t parsed;
+
+	if (size_parse(optarg, &parsed) || parsed < min || parsed > max)
+		return usage_error(o->cmd, "--%s %s: %s to %s", option_name(opt), optarg,
+				   size_format(min).text, size_format(max).text);
+	*value = parsed;
+	return 0;
+}
+
+static int parse_seconds(struct perf_options *o)
+{
+	char *end;
+
+	o->seconds = strtod(optarg, &end);
+	o->has_seconds = true;
+	if (end == optarg || *end || !(o->seconds >= 0 && o->seconds <= 86400))
+		return usage_error(o->cmd, "--seconds %s: 0 to 86400", optarg);
+	return 0;
+}
+
+static int parse_window(struct perf_options *o)
+{
+	struct weir_session_options *s = &o->session;
+
+	o->window = optarg;
+	s->admission = WEIR_ADMISSION_STATIC;
+	s->window_bytes = 0;
+	if (!strcmp(optarg, "delay"))
+		s->admission = WEIR_ADMISSION_DELAY;
+	else if (!strcmp(optarg, "knee"))
+		s->admission = WEIR_ADMISSION_KNEE;
+	else if (!strcmp(optarg, "off"))
+		s->window_bytes = UINT64_MAX;
+	else if (size_parse(optarg, &s->window_bytes) || s->window_bytes < WINDOW_MIN_BYTES)
+		return usage_error(o->cmd, "--window %s: off, delay, knee or at least 64K",
+				   optarg);
+	return 0;
+}
+
+/* What becomes a part of the session's options. */
+static int parse_session(struct perf_options *o, int opt)
+{
+	unsigned int choice = 0;
+	uint64_t fragment;
+	int status;
+
+	switch (opt) {
+	case 'P':
+		status = choose(o, opt, preset_names, &choice);
+		o->session.preset = choice;
+		return status;
+	case 'b':
+		status = choose(o, opt, batching_names, &choice);
+		o->session.batching = choice;
+		return status;
+	case 'm':
+		status = choose(o, opt, mr_names, &choice);
+		o->user_mr = choice == MR_USER;
+		o->session.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
+		return status;
+	case 'l':
+		status = choose(o, opt, polling_names, &choice);
+		o->session.polling = choice;
+		return status;
+	case 'w':
+		return parse_window(o);
+	case 'c':
+		return count(o, opt, 16, &o->session.channels);
+	default: /* OPT_FRAGMENT */
+		status = bytes(o, opt, 4096, 1u << 30, &fragment);
+		if (!status)
+			o->session.fragment_bytes = fragment;
+		return status;
+	}
+}
+
+/* What says which requests there are. */
+static int parse_load(struct perf_options *o, int opt)
+{
+	unsigned int choice = 0;
+	int status;
+
+	switch (opt) {
+	case 'o':
+		status = choose(o, opt, op_names, &choice);
+		o->op = choice;
+		return status;
+	case 'p':
+		status = choose(o, opt, pattern_names, &choice);
+		o->pattern = choice;
+		return status;
+	case 't':
+		return count(o, opt, THREADS_MAX, &o->threads);
+	case 'n':
+		return count(o, opt, DEPTH_MAX, &o->depth);
+	case 's':
+		return bytes(o, opt, 1, SIZE_MAX_BYTES, &o->size);
+	case 'r':
+		o->has_region = true;
+		return bytes(o, opt, 1, 1ull << 50, &o->region_bytes);
+	case OPT_STRIDE: /* in bytes until it is known how many a block has */
+		return bytes(o, opt, 1, 1ull << 50, &o->stride);
+	case OPT_CLUSTER:
+		return count(o, opt, CLUSTER_MAX, &o->cluster);
+	case OPT_GAP:
+		return count(o, opt, GAP_US_MAX, &o->gap_us);
+	case 'N':
+		return number(o, opt, 1, UINT64_MAX, &o->ops);
+	default: /* OPT_SEED */
+		return number(o, opt, 0, UINT64_MAX, &o->seed);
+	}
+}
+
+static int parse_option(struct perf_options *o, int opt)
+{
+	switch (opt) {
+	case 'P':
+	case 'b':
+	case 'm':
+	case 'l':
+	case 'w':
+	case 'c':
+	case OPT_FRAGMENT:
+		return parse_session(o, opt);
+	case 'S':
+		return parse_seconds(o);
+	case OPT_TRACE:
+		o->trace_path = optarg;
+		return 0;
+	case OPT_PLOT:
+		o->plot_path = optarg;
+		return 0;
+	case OPT_VERIFY:
+		o->verify = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case 'k':
+		o->key = optarg;
+		return 0;
+	case 'd':
+		o->device = optarg;
+		return 0;
+	case '?':
+		return usage_error(o->cmd, NULL);
+	default:
+		return parse_load(o, opt);
+	}
+}
+
+/* A trace says by itself what is asked for, of which memory. */
+static int check_trace(struct perf_options *o)
+{
+	bool has_trace = o->pattern == PATTERN_TRACE;
+
+	if (has_trace != !!o->trace_path)
+		return usage_error(o->cmd, "--pattern trace and --trace FILE go together");
+	if (!has_trace)
+		return 0;
+	if (o->has_region || o->ops || o->threads)
+		return usage_error(o->cmd, "--%s: the trace says it",
+				   o->ops ? "ops" : o->threads ? "threads" : "region");
+	o->size = TRACE_PAGE;
+	if (!o->has_seconds)
+		o->seconds = 0;
+	return 0;
+}
+
+static int check(struct perf_options *o)
+{
+	int status = check_trace(o);
+
+	if (status || o->pattern == PATTERN_TRACE)
+		return status;
+	o->threads = o->threads ? o->threads : 1;
+	o->depth = o->depth ? o->depth : 1;
+	if (!o->stride)
+		o->stride = 2 * o->size;
+	if (o->stride % o->size)
+		return usage_error(o->cmd, "--stride %" PRIu64 ": a multiple of --size %" PRIu64,
+				   o->stride, o->size);
+	o->stride /= o->size;
+	if (!o->cluster)
+		o->cluster = o->depth;
+	if (o->cluster > o->depth)
+		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster, o->depth);
+	if (o->region_bytes / o->size < (uint64_t)o->threads)
+		return usage_error(o->cmd, "--region %s: at least --size for each thread",
+				   size_format(o->region_bytes).text);
+	if (o->size * o->threads * o->depth > BUFFERS_MAX_BYTES)
+		return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: "
+				   "at most %s", o->threads, o->depth, size_format(o->size).text,
+				   size_format(o->size * o->threads * o->depth).text,
+				   size_format(BUFFERS_MAX_BYTES).text);
+	return 0;
+}
+
+int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_on)
+{
+	int opt, status;
+
+	*o = (struct perf_options){
+		.cmd = argv[0], .op = PERF_WRITE, .size = 4096,
+		.region_bytes = 64u << 20, .seconds = 5, .gap_us = 100, .seed = 1, .window = "8M",
+	};
+	*go_on = true;
+	while ((opt = getopt_long(argc, argv, "o:t:n:s:r:S:N:p:P:b:m:l:w:c:jk:d:h", long_options,
+				  NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			*go_on = false;
+			return 0;
+		}
+		status = parse_option(o, opt);
+		if (status)
+			return status;
+	}
+	if (argc - optind != 1)
+		return usage_error(argv[0], "expected one DONOR");
+	o->donor = argv[optind];
+	return check(o);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What weir perf is asked for. */
+#ifndef WEIR_APPS_PERF_OPTIONS_H
+#define WEIR_APPS_PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/session.h>
+#include "apps/perf/pattern.h"
+
+enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
+
+/**
+ * struct perf_options - the command line
+ * @session: the session's part of it
+ * @window: the argument of --window, for people
+ * @user_mr: the buffers are registered by the user, once
+ * @seconds: 0: no limit; @ops: in all; 0: no limit
+ * @size: bytes of a request; with a trace, a page
+ * @region_bytes: of the donor's memory
+ * @stride: in blocks
+ * @cluster: requests of a burst; @gap_us: between one that is done and the next
+ * @depth: 0 with a trace: as deep as that was
+ * @has_seconds, @has_region: they were asked for
+ */
+struct perf_options {
+	const char *cmd, *donor, *device, *key;
+	const char *trace_path, *plot_path, *window;
+	struct weir_session_options session;
+	bool user_mr, json, verify, has_seconds, has_region;
+	enum perf_op op;
+	enum pattern pattern;
+	unsigned int threads, depth, cluster, gap_us;
+	uint64_t size, region_bytes, stride, ops, seed;
+	double seconds;
+};
+
+/**
+ * perf_options_parse() - read the command line
+ * @go_on: receives false when there is nothing left to do (--help)
+ *
+ * Return: 0, or an exit status; it has explained itself then.
+ */
+int perf_options_parse(int argc, char **argv, struct perf_options *options, bool *go_on);
+
+/* The names of choices, as on the command line. */
+const char *perf_op_name(enum perf_op op);
+const char *perf_pattern_name(enum pattern pattern);
+const char *perf_preset_name(enum weir_preset preset);
+const char *perf_batching_name(enum weir_batching batching);
+const char *perf_mr_name(enum weir_mr mr);
+const char *perf_polling_name(enum weir_polling polling);
+
+#endif

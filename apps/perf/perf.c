@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir perf: what a donor's memory gives, and what it costs. The region is taken from the donor
+ * and given back; counts are those that the session itself keeps.
+ */
+#include "apps/client.h"
+#include "apps/cmd.h"
+#include "apps/device.h"
+#include "apps/perf/options.h"
+#include "apps/perf/report.h"
+#include "apps/perf/run.h"
+#include "apps/perf/trace.h"
+#include "apps/size.h"
+#include "apps/stop.h"
+
+#include <stdlib.h>
+
+#define TRACE_DEPTH_MAX 4096u
+
+static int report(const struct perf_options *o, const struct result *result)
+{
+	if (o->json)
+		report_json(o, result);
+	else
+		report_text(o, result);
+	return o->plot_path ? plot_write(o, result) : 0;
+}
+
+static int measure(const struct perf_options *o, const struct trace *trace,
+		   struct weir_session *session, struct weir_region *region, struct run **run)
+{
+	struct result *result = malloc(sizeof(*result));
+	int status;
+
+	if (!result)
+		return failure(o->cmd, "out of memory");
+	status = run_create(o, trace, session, region, run);
+	if (!status) {
+		stop_on_signals();
+		status = run_measure(*run, result);
+	}
+	if (!status)
+		status = report(o, result);
+	free(result);
+	return status;
+}
+
+static int visit(struct perf_options *o, const struct trace *trace)
+{
+	struct weir_region *region;
+	struct weir_error error;
+	struct client client;
+	struct run *run = NULL;
+	int status = client_open_with(&client, o->cmd, o->donor, &o->session, o->key);
+
+	if (status)
+		return status;
+	if (weir_region_create(client.session, NULL, o->region_bytes, 0, &region, &error)) {
+		status = failure(o->cmd, "a region of %s: %s", size_format(o->region_bytes).text,
+				 error.text);
+	} else {
+		status = measure(o, trace, client.session, region, &run);
+		weir_region_close(region);
+	}
+	client_close(&client);
+	run_destroy(run);
+	return status;
+}
+
+/* A trace says of itself how many threads there were, how deep, and over what. */
+static int follow_trace(struct perf_options *o, struct trace *trace)
+{
+	int status = trace_read(o->cmd, o->trace_path, trace);
+
+	if (status)
+		return status;
+	o->threads = trace->threads;
+	o->region_bytes = trace->pages * TRACE_PAGE;
+	if (!o->depth)
+		o->depth = trace->depth < TRACE_DEPTH_MAX ? trace->depth : TRACE_DEPTH_MAX;
+	return 0;
+}
+
+int cmd_perf(int argc, char **argv)
+{
+	struct trace trace = { 0 };
+	struct perf_options o;
+	bool go_on;
+	int status = perf_options_parse(argc, argv, &o, &go_on);
+
+	if (status || !go_on)
+		return status;
+	status = device_choose(o.cmd, o.device, &o.session.device);
+	if (!status && o.pattern == PATTERN_TRACE)
+		status = follow_trace(&o, &trace);
+	if (!status)
+		status = visit(&o, o.pattern == PATTERN_TRACE ? &trace : NULL);
+	trace_free(&trace);
+	return status;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/perf/report.h"
+#include "apps/json.h"
+#include "apps/size.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BAR_COLUMNS 50
+
+/* What the session counted meanwhile. */
+#define COUNTED(result, name) ((result)->after.name - (result)->before.name)
+
+static double us(uint64_t ns)
+{
+	return (double)ns / 1e3;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 0;
+}
+
+static const char *mr_name(const struct perf_options *o, const struct result *result)
+{
+	return o->user_mr ? "user" : perf_mr_name(result->after.mr);
+}
+
+void report_title(const struct perf_options *o, char *text, size_t room)
+{
+	snprintf(text, room, "%s, %s%s, %s over %s, %u thread%s of depth %u", perf_op_name(o->op),
+		 size_format(o->size).text, o->trace_path ? " a page" : "",
+		 perf_pattern_name(o->pattern), size_format(o->region_bytes).text, o->threads,
+		 o->threads == 1 ? "" : "s", o->depth);
+}
+
+/* One line for each power of two in which there was something. */
+static void print_histogram(const struct histogram *h)
+{
+	uint64_t most = 0, count;
+	int first = -1, last = 0;
+
+	for (int i = 0; i < 48; i++) {
+		count = histogram_between(h, 1ull << i, 2ull << i);
+		most = count > most ? count : most;
+		if (count && first < 0)
+			first = i;
+		if (count)
+			last = i;
+	}
+	for (int i = first; first >= 0 && i <= last; i++) {
+		int columns;
+
+		count = histogram_between(h, 1ull << i, 2ull << i);
+		columns = (int)((double)count / (double)most * BAR_COLUMNS + 0.5);
+		printf("%12.1f us %12" PRIu64 " %6.2f %%  %.*s\n", us(1ull << i), count,
+		       100 * ratio(count, h->count), columns,
+		       "##################################################");
+	}
+}
+
+static void print_costs(const struct result *r)
+{
+	uint64_t wrs = COUNTED(r, work_requests), doorbells = COUNTED(r, doorbells);
+
+	printf("requests       %12" PRIu64 "  %.0f/s, %s/s\n", r->ops, (double)r->ops / r->seconds,
+	       size_format((uint64_t)((double)r->bytes / r->seconds)).text);
+	printf("work requests  %12" PRIu64 "  of %.2f requests\n", wrs, ratio(r->ops, wrs));
+	printf("doorbells      %12" PRIu64 "  of %.2f work requests\n", doorbells,
+	       ratio(wrs, doorbells));
+	printf("completions    %12" PRIu64 "\n", COUNTED(r, completions));
+	printf("events         %12" PRIu64 "\n", COUNTED(r, events));
+	printf("switches       %12" PRIu64 "  of context\n", r->context_switches);
+	printf("CPU            %12.2f  s, of %.2f s\n", r->cpu_seconds, r->seconds);
+}
+
+void report_text(const struct perf_options *o, const struct result *r)
+{
+	const struct histogram *h = &r->latency;
+	char title[256];
+
+	report_title(o, title, sizeof(title));
+	printf("%s over %s: %s\n", r->after.peer, r->after.device, title);
+	printf("preset %s: batching %s, memory %s, polling %s, window %s, %u channel%s\n\n",
+	       perf_preset_name(r->after.preset), perf_batching_name(r->after.batching),
+	       mr_name(o, r), perf_polling_name(r->after.polling), o->window, r->after.channels,
+	       r->after.channels == 1 ? "" : "s");
+	print_costs(r);
+	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
+	       us(histogram_at(h, 0.5)), us(histogram_at(h, 0.9)), us(histogram_at(h, 0.99)),
+	       us(histogram_at(h, 0.999)), us(h->max_ns));
+	print_histogram(h);
+}
+
+static void json_settings(struct json *json, const struct perf_options *o, const struct result *r)
+{
+	json_open_object(json, "settings");
+	json_string(json, "donor", r->after.peer);
+	json_string(json, "device", r->after.device);
+	json_string(json, "op", perf_op_name(o->op));
+	json_string(json, "pattern", perf_pattern_name(o->pattern));
+	if (o->trace_path)
+		json_string(json, "trace", o->trace_path);
+	json_uint(json, "threads", o->threads);
+	json_uint(json, "depth", o->depth);
+	json_uint(json, "size_bytes", o->size);
+	json_uint(json, "region_bytes", o->region_bytes);
+	json_double(json, "seconds", o->seconds);
+	json_uint(json, "ops", o->ops);
+	json_uint(json, "seed", o->seed);
+	json_string(json, "preset", perf_preset_name(r->after.preset));
+	json_string(json, "batching", perf_batching_name(r->after.batching));
+	json_string(json, "mr", mr_name(o, r));
+	json_string(json, "polling", perf_polling_name(r->after.polling));
+	json_string(json, "window", o->window);
+	json_uint(json, "channels", r->after.channels);
+	if (o->pattern == PATTERN_STRIDED)
+		json_uint(json, "stride_bytes", o->stride * o->size);
+	if (o->pattern == PATTERN_CLUSTERS) {
+		json_uint(json, "cluster", o->cluster);
+		json_uint(json, "gap_us", o->gap_us);
+	}
+	json_bool(json, "verify", o->verify);
+	json_close_object(json);
+}
+
+static void json_latency(struct json *json, const struct histogram *h)
+{
+	json_open_object(json, "latency_us");
+	json_double(json, "p50", us(histogram_at(h, 0.5)));
+	json_double(json, "p90", us(histogram_at(h, 0.9)));
+	json_double(json, "p99", us(histogram_at(h, 0.99)));
+	json_double(json, "p999", us(histogram_at(h, 0.999)));
+	json_double(json, "max", us(h->max_ns));
+	json_close_object(json);
+}
+
+void report_json(const struct perf_options *o, const struct result *r)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_uint(&json, "ops", r->ops);
+	json_uint(&json, "bytes", r->bytes);
+	json_double(&json, "seconds", r->seconds);
+	json_double(&json, "ops_per_second", (double)r->ops / r->seconds);
+	json_double(&json, "bytes_per_second", (double)r->bytes / r->seconds);
+	json_uint(&json, "work_requests", COUNTED(r, work_requests));
+	json_uint(&json, "doorbells", COUNTED(r, doorbells));
+	json_uint(&json, "completions", COUNTED(r, completions));
+	json_uint(&json, "events", COUNTED(r, events));
+	json_uint(&json, "context_switches", r->context_switches);
+	json_double(&json, "cpu_seconds", r->cpu_seconds);
+	json_double(&json, "merge_ratio", ratio(r->ops, COUNTED(r, work_requests)));
+	json_uint(&json, "copied", COUNTED(r, pre));
+	json_uint(&json, "registered", COUNTED(r, dyn));
+	json_uint(&json, "empty_polls", COUNTED(r, empty_polls));
+	json_uint(&json, "arms", COUNTED(r, arms));
+	json_uint(&json, "sleeps", COUNTED(r, sleeps));
+	json_latency(&json, &r->latency);
+	json_settings(&json, o, r);
+	json_end(&json);
+}

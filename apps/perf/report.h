@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What was measured: for people, for programs, and drawn. */
+#ifndef WEIR_APPS_PERF_REPORT_H
+#define WEIR_APPS_PERF_REPORT_H
+
+#include "apps/perf/options.h"
+#include "apps/perf/run.h"
+
+void report_text(const struct perf_options *options, const struct result *result);
+void report_json(const struct perf_options *options, const struct result *result);
+
+/* Writes options->plot_path. Return: 0, or an exit status; it has explained itself then. */
+int plot_write(const struct perf_options *options, const struct result *result);
+
+/* "write, 4.0 KiB, sequential, 8 threads of depth 32" */
+void report_title(const struct perf_options *options, char *text, size_t room);
+
+#endif

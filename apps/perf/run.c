@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/perf/run.h"
+#include "apps/cmd.h"
+#include "apps/perf/worker.h"
+#include "apps/size.h"
+#include "apps/stop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Progress is shown this often; a stop that came just before a sleep is noticed after it. */
+#define TICK_S 0.5
+
+struct run {
+	struct load load;
+	struct weir_session *session;
+	struct worker *workers;
+	unsigned char *buffers;
+	size_t buffers_bytes;
+	struct verify verify;
+};
+
+/* What the process has used so far. */
+struct usage {
+	double cpu_seconds;
+	uint64_t context_switches;
+};
+
+static double seconds_of(const struct timeval *tv)
+{
+	return (double)tv->tv_sec + (double)tv->tv_usec * 1e-6;
+}
+
+static struct usage usage_now(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return (struct usage){
+		seconds_of(&r.ru_utime) + seconds_of(&r.ru_stime),
+		(uint64_t)r.ru_nvcsw + (uint64_t)r.ru_nivcsw,
+	};
+}
+
+static double now(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+static struct timespec realtime_in(double seconds)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_sec += (time_t)seconds;
+	at.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	return at;
+}
+
+static uint64_t ops_so_far(const struct run *run)
+{
+	uint64_t ops = 0;
+
+	for (unsigned int i = 0; i < run->load.options->threads; i++)
+		ops += __atomic_load_n(&run->workers[i].ops, __ATOMIC_RELAXED);
+	return ops;
+}
+
+static void show_progress(const struct run *run, double elapsed)
+{
+	const struct perf_options *o = run->load.options;
+	uint64_t ops = ops_so_far(run);
+
+	if (o->seconds > 0)
+		fprintf(stderr, "\r%.0f of %.0f s: ", elapsed, o->seconds);
+	else
+		fprintf(stderr, "\r%.0f s: ", elapsed);
+	fprintf(stderr, "%" PRIu64 " requests, %.0f a second\033[K", ops, (double)ops / elapsed);
+}
+
+/* Until the time is over, all workers have ended, or somebody asks to stop. */
+static void watch(struct run *run)
+{
+	const struct perf_options *o = run->load.options;
+	double begin = now(), end = o->seconds > 0 ? begin + o->seconds : begin + 1e9;
+	bool shows = isatty(STDERR_FILENO), ended = false;
+
+	while (!ended && !stop_requested() && now() < end) {
+		double left = end - now();
+		struct timespec at = realtime_in(left > TICK_S ? TICK_S : left > 0 ? left : 0);
+
+		ended = !sem_timedwait(&run->load.ended, &at);
+		if (shows)
+			show_progress(run, now() - begin);
+	}
+	if (shows)
+		fputs("\r\033[K", stderr);
+}
+
+/* Signals are for the main thread. Returns how many threads run. */
+static unsigned int start_workers(struct run *run)
+{
+	unsigned int wanted = run->load.options->threads, started = 0;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < wanted && !pthread_create(&run->workers[started].thread, NULL, worker_run,
+						   &run->workers[started]))
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+static void let_go(struct load *load)
+{
+	__atomic_store_n(&load->started, true, __ATOMIC_SEQ_CST);
+	latch_notify(&load->turns);
+}
+
+static void stop(struct load *load)
+{
+	__atomic_store_n(&load->stop, true, __ATOMIC_SEQ_CST);
+	latch_notify(&load->turns);
+}
+
+static void join_workers(struct run *run, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		pthread_join(run->workers[i].thread, NULL);
+}
+
+static int run_workers(struct run *run, struct result *result)
+{
+	const struct perf_options *o = run->load.options;
+	struct usage before, after;
+	unsigned int started;
+
+	run->load.running = o->threads;
+	started = start_workers(run);
+	if (started < o->threads) {
+		stop(&run->load);
+		let_go(&run->load);
+		join_workers(run, started);
+		return failure(o->cmd, "no more than %u threads can be started: fewer --threads, or a "
+			       "higher limit (ulimit -u)", started);
+	}
+	weir_session_info(run->session, &result->before);
+	before = usage_now();
+	let_go(&run->load);
+	watch(run);
+	stop(&run->load);
+	join_workers(run, started);
+	after = usage_now();
+	weir_session_info(run->session, &result->after);
+	result->cpu_seconds = after.cpu_seconds - before.cpu_seconds;
+	result->context_switches = after.context_switches - before.context_switches;
+	return 0;
+}
+
+static void sum_up(const struct run *run, struct result *result)
+{
+	uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+
+	for (unsigned int i = 0; i < run->load.options->threads; i++) {
+		const struct worker *w = &run->workers[i];
+
+		result->ops += w->ops;
+		result->bytes += w->bytes;
+		histogram_merge(&result->latency, &w->latency);
+		if (w->begin_ns < begin_ns)
+			begin_ns = w->begin_ns;
+		if (w->end_ns > end_ns)
+			end_ns = w->end_ns;
+	}
+	result->seconds = (double)(end_ns - begin_ns) * 1e-9;
+}
+
+/* What went wrong in the first worker to which anything did. */
+static int judge(const struct run *run)
+{
+	const struct perf_options *o = run->load.options;
+
+	for (unsigned int i = 0; i < o->threads; i++) {
+		const struct worker *w = &run->workers[i];
+
+		if (w->error == -EILSEQ)
+			return failure(o->cmd, "%s: what was read at %" PRIu64 " is not what belongs "
+				       "there", o->donor, w->failed.offset);
+		if (w->error)
+			return failure(o->cmd, "%s: %s of %" PRIu64 " bytes at %" PRIu64 ": %s",
+				       o->donor, w->failed.is_write ? "write" : "read",
+				       w->failed.length, w->failed.offset, weir_strerror(w->error));
+	}
+	if (run->load.twice)
+		return failure(o->cmd, "%" PRIu64 " requests completed more than once",
+			       run->load.twice);
+	return 0;
+}
+
+static int compare_what_was_written(const struct run *run)
+{
+	const struct perf_options *o = run->load.options;
+	uint64_t wrong;
+	int err = verify_read_back(&run->verify, run->load.region, &wrong);
+
+	if (err)
+		return failure(o->cmd, "%s: reading back: %s", o->donor, weir_strerror(err));
+	if (wrong != UINT64_MAX)
+		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there", o->donor,
+			       wrong);
+	return 0;
+}
+
+int run_measure(struct run *run, struct result *result)
+{
+	const struct perf_options *o = run->load.options;
+	int status;
+
+	*result = (struct result){ 0 };
+	status = run_workers(run, result);
+	if (status)
+		return status;
+	sum_up(run, result);
+	status = judge(run);
+	if (!status && run->load.verify)
+		status = compare_what_was_written(run);
+	if (!status && !result->ops)
+		status = failure(o->cmd, "stopped before a request was done");
+	return status;
+}
+
+static int make_verify(struct run *run)
+{
+	const struct perf_options *o = run->load.options;
+	int err;
+
+	if (!o->verify)
+		return 0;
+	err = verify_init(&run->verify, o->seed, o->region_bytes, o->size);
+	if (err)
+		return failure(o->cmd, "out of memory to verify");
+	run->load.verify = &run->verify;
+	if (o->op == PERF_WRITE && !run->load.trace)
+		return 0; /* what is not written stays 0, and does not match */
+	err = verify_write_all(&run->verify, run->load.region);
+	if (err)
+		return failure(o->cmd, "%s: writing what is to be read: %s", o->donor,
+			       weir_strerror(err));
+	return 0;
+}
+
+/* Touched, so that no page fault is measured. */
+static int make_buffers(struct run *run, size_t slot_bytes)
+{
+	const struct perf_options *o = run->load.options;
+	struct weir_error error;
+	void *at;
+
+	run->buffers_bytes = slot_bytes * o->depth * o->threads;
+	at = mmap(NULL, run->buffers_bytes, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (at == MAP_FAILED)
+		return failure(o->cmd, "no memory for %s of buffers: fewer --threads or less --depth",
+			       size_format(run->buffers_bytes).text);
+	run->buffers = at;
+	if (!o->user_mr)
+		return 0;
+	if (weir_memory_register(run->session, at, run->buffers_bytes, &run->load.memory, &error))
+		return failure(o->cmd, "%s", error.text);
+	return 0;
+}
+
+static int make_workers(struct run *run, size_t slot_bytes)
+{
+	const struct perf_options *o = run->load.options;
+
+	run->workers = calloc(o->threads, sizeof(*run->workers));
+	if (!run->workers)
+		return failure(o->cmd, "out of memory");
+	for (unsigned int i = 0; i < o->threads; i++) {
+		if (worker_init(&run->workers[i], &run->load, i,
+				run->buffers + i * slot_bytes * o->depth, slot_bytes))
+			return failure(o->cmd, "out of memory");
+	}
+	return 0;
+}
+
+int run_create(const struct perf_options *o, const struct trace *trace,
+	       struct weir_session *session, struct weir_region *region, struct run **run)
+{
+	size_t slot_bytes = trace ? trace->count_max * (size_t)TRACE_PAGE : o->size;
+	struct run *r = calloc(1, sizeof(*r));
+	int status;
+
+	*run = r;
+	if (!r)
+		return failure(o->cmd, "out of memory");
+	r->session = session;
+	r->load.options = o;
+	r->load.trace = trace;
+	r->load.region = region;
+	latch_init(&r->load.turns);
+	sem_init(&r->load.ended, 0, 0);
+	if (!trace)
+		walk_plan_init(&r->load.plan, o->pattern, o->region_bytes / o->size, o->stride,
+			       o->threads, o->seed);
+	status = make_buffers(r, slot_bytes);
+	if (!status)
+		status = make_workers(r, slot_bytes);
+	if (!status)
+		status = make_verify(r);
+	return status;
+}
+
+void run_destroy(struct run *run)
+{
+	if (!run)
+		return;
+	for (unsigned int i = 0; run->workers && i < run->load.options->threads; i++)
+		worker_fini(&run->workers[i]);
+	free(run->workers);
+	verify_fini(&run->verify);
+	if (run->buffers)
+		munmap(run->buffers, run->buffers_bytes);
+	sem_destroy(&run->load.ended);
+	latch_fini(&run->load.turns);
+	free(run);
+}

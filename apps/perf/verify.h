@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the donor's memory must hold: each place has contents of its own, the same whenever it is
+ * written, so that what is read must match whatever overtook what.
+ */
+#ifndef WEIR_APPS_PERF_VERIFY_H
+#define WEIR_APPS_PERF_VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/region.h>
+
+struct verify {
+	uint64_t seed;
+	uint64_t block_bytes;
+	uint64_t *written; /* a bit a block */
+	uint64_t blocks;
+};
+
+/* Return: 0; -ENOMEM. */
+int verify_init(struct verify *verify, uint64_t seed, uint64_t region_bytes, uint64_t block_bytes);
+void verify_fini(struct verify *verify);
+
+/* What belongs at @offset of the region. */
+void verify_fill(const struct verify *verify, void *to, uint64_t offset, uint64_t length);
+bool verify_matches(const struct verify *verify, const void *at, uint64_t offset, uint64_t length);
+
+/* Whole blocks there have been written. Context: any thread. */
+void verify_note_written(struct verify *verify, uint64_t offset, uint64_t length);
+
+/* Writes all of the region. Return: 0 or a negative errno. */
+int verify_write_all(const struct verify *verify, struct weir_region *region);
+
+/**
+ * verify_read_back() - compare what was written
+ * @wrong: receives where the first block is that holds something else; UINT64_MAX: none
+ *
+ * Return: 0 or a negative errno.
+ */
+int verify_read_back(const struct verify *verify, struct weir_region *region, uint64_t *wrong);
+
+#endif

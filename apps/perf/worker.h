@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A worker: one thread that keeps its slots full. A slot is a request in flight, with its buffer;
+ * it comes back from whichever thread saw the completion.
+ */
+#ifndef WEIR_APPS_PERF_WORKER_H
+#define WEIR_APPS_PERF_WORKER_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/memory.h>
+#include <weir/region.h>
+#include "apps/perf/latch.h"
+#include "apps/perf/histogram.h"
+#include "apps/perf/options.h"
+#include "apps/perf/trace.h"
+#include "apps/perf/verify.h"
+
+/* What was asked for next. */
+struct want {
+	bool is_write;
+	uint64_t offset, length;
+};
+
+/**
+ * struct slot - a request
+ * @next: free, or come back
+ * @in_flight: until its completion; atomic
+ * @end_ns, @status: the completion's
+ */
+struct slot {
+	struct worker *worker;
+	struct slot *next;
+	bool in_flight;
+	struct want want;
+	uint64_t begin_ns, end_ns;
+	int status;
+	unsigned char *buffer;
+};
+
+/**
+ * struct load - what all workers share
+ * @memory: of all buffers; NULL: nobody registered them
+ * @plan: what their ways have in common
+ * @verify: NULL if nothing is to be compared
+ * @started: they may begin; atomic
+ * @stop: no new requests; atomic
+ * @done: requests of the trace that are done; atomic
+ * @turns: where workers wait for @started and @done
+ * @twice: completions for what was not in flight; atomic
+ * @running: workers that are; atomic. The last one posts @ended
+ */
+struct load {
+	const struct perf_options *options;
+	const struct trace *trace;
+	struct weir_region *region;
+	struct weir_memory *memory;
+	struct walk_plan plan;
+	struct verify *verify;
+	bool started, stop;
+	uint64_t done;
+	struct latch turns;
+	uint64_t twice;
+	unsigned int running;
+	sem_t ended;
+};
+
+/**
+ * struct worker - one thread; the thread's own unless noted
+ * @free: slots to be used; @in_flight: those that are not here
+ * @returned: slots that came back; atomic, pushed by any thread
+ * @back: where it waits for them
+ * @at: with a trace, the next record to look at
+ * @quota: requests that it may still submit
+ * @ops: that are done; others may read it, atomically. @bytes: what they moved
+ * @begin_ns, @end_ns: of its first submission and its last completion
+ * @error: the first, and what it was about
+ */
+struct worker {
+	struct load *load;
+	unsigned int index;
+	pthread_t thread;
+	struct slot *slots, *free, *returned;
+	unsigned int in_flight;
+	struct latch back;
+	struct walk walk;
+	size_t at;
+	uint64_t quota;
+	uint64_t ops, bytes;
+	uint64_t begin_ns, end_ns;
+	int error;
+	struct want failed;
+	struct histogram latency;
+};
+
+/* @buffers: one a slot, @slot_bytes each. Return: 0; -ENOMEM. */
+int worker_init(struct worker *worker, struct load *load, unsigned int index,
+		unsigned char *buffers, uint64_t slot_bytes);
+/* Its completions have returned: the session is closed. */
+void worker_fini(struct worker *worker);
+
+void *worker_run(void *worker);
+
+#endif
