@@ -8,7 +8,7 @@ _weir()
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"serve mount run ping perf stat fault doctor key --help --version" -- "$cur")
+			"serve mount run ping perf stat trace fault doctor key --help --version" -- "$cur")
 		return
 	fi
 	case $prev in
