@@ -147,20 +147,28 @@ void weir_calls_expire(struct weir_session *session, uint64_t now_ns)
 	calls->next_deadline_ns = next_ns;
 }
 
+void weir_call_keep(struct weir_calls *calls, uint64_t tag)
+{
+	struct weir_ask *ask = &calls->asks[tag % WIRE_CALLS_MAX];
+
+	ask->kept = tag && ask->tag == tag;
+}
+
 void weir_calls_down(struct weir_session *session, int status)
 {
 	struct weir_calls *calls = &session->calls;
 	unsigned int i;
 
+	/* The next deadline may now be earlier than any that is kept: it is looked at for nothing. */
 	for (i = 0; i < WIRE_CALLS_MAX; i++) {
 		struct weir_ask *ask = &calls->asks[i];
 
-		if (!ask->tag)
-			continue;
-		ask_end(session, ask, status, NULL, NULL);
-		ask_put(calls, ask);
+		if (ask->tag && !ask->kept) {
+			ask_end(session, ask, status, NULL, NULL);
+			ask_put(calls, ask);
+		}
+		ask->kept = false;
 	}
-	calls->next_deadline_ns = UINT64_MAX;
 }
 
 /* With nic->lock held. One of @answer and @callback is NULL. */

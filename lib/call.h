@@ -43,6 +43,7 @@ struct weir_callback {
  * @tag: its number on the wire, or 0 when it is free: a generation and the place
  * @deadline_ns: when it ends with -ETIMEDOUT
  * @answer, @callback: who wants to know: one of them, or neither any more
+ * @kept: by the next weir_calls_down()
  */
 struct weir_ask {
 	struct weir_list link;
@@ -50,6 +51,7 @@ struct weir_ask {
 	uint64_t deadline_ns;
 	struct weir_answer *answer;
 	struct weir_callback *callback;
+	bool kept;
 };
 
 /**
@@ -79,7 +81,10 @@ int weir_calls_answer(struct weir_session *session, const struct wire_head *head
 /* Ends what is late. */
 void weir_calls_expire(struct weir_session *session, uint64_t now_ns);
 
-/* Ends all. */
+/* The call, if @tag is one's, is kept by the next weir_calls_down(): it was not sent yet. */
+void weir_call_keep(struct weir_calls *calls, uint64_t tag);
+
+/* Ends all that are not kept. */
 void weir_calls_down(struct weir_session *session, int status);
 
 /* Runs one from calls->done. Without the lock. */

@@ -391,7 +391,7 @@ int weir_mail_received(struct weir_peer *peer, unsigned int buffer, uint32_t len
 	ret = wire_control_decode(copy, length, &head, &body);
 	if (ret)
 		return ret;
-	ret = recv_post(peer, peer->qp, buffer);
+	ret = peer->qp ? recv_post(peer, peer->qp, buffer) : 0; /* the next channel has its own */
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&peer->lock);

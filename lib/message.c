@@ -143,39 +143,74 @@ static bool may_post(const struct weir_session *session)
 
 static bool has_room(const struct weir_session *session)
 {
-	return weir_list_is_empty(&session->messages.backlog) && may_post(session);
+	const struct weir_messages *m = &session->messages;
+
+	return weir_list_is_empty(&m->unsent) && weir_list_is_empty(&m->backlog) &&
+	       may_post(session);
 }
 
 /*
- * Hands a message to the engine. There is a credit for it, and a buffer. It has no deadline:
- * a message that was dropped, and the credits that it carries, would be missed by nobody here,
- * and calls have deadlines of their own.
+ * Hands a message to the engine. There is a credit for it. It has no deadline: a message that was
+ * dropped, and the credits that it carries, would be missed by nobody here, and calls have
+ * deadlines of their own.
  */
-static int post(struct weir_session *session, struct wire_head head, const void *body)
+static int submit(struct weir_session *session, struct weir_outgoing *out, struct wire_head *head)
 {
 	struct weir_messages *m = &session->messages;
-	struct weir_outgoing *out =
-		weir_list_entry(m->free_outgoing.next, struct weir_outgoing, link);
-	struct weir_req *req = &out->request.req;
+	uint32_t length = (uint32_t)sizeof(*head) + head->length;
 	int rc;
 
-	*req = (struct weir_req){
+	out->request.req = (struct weir_req){
 		.op = WEIR_OP_SEND,
 		.nr_sge = 1,
-		.length = sizeof(head) + head.length,
+		.length = length,
 		.deadline_ns = WEIR_NEVER,
-		.sge[0] = { (uintptr_t)out->buffer, (uint32_t)sizeof(head) + head.length,
-			    m->mr->lkey },
+		.sge[0] = { (uintptr_t)out->buffer, length, m->mr->lkey },
 	};
-	rc = weir_engine_submit(&session->engine, req, weir_now_ns());
+	rc = weir_engine_submit(&session->engine, &out->request.req, weir_now_ns());
 	if (rc)
 		return rc;
-	head.credits = wire_credit_spend(&m->credit);
-	memcpy(out->buffer, &head, sizeof(head));
-	if (head.length)
-		memcpy(out->buffer + sizeof(head), body, head.length);
+	head->credits = wire_credit_spend(&m->credit);
+	memcpy(out->buffer, head, sizeof(*head));
 	weir_list_del(&out->link);
 	return 0;
+}
+
+/* There is a buffer for it, too. */
+static int post(struct weir_session *session, struct wire_head head, const void *body)
+{
+	struct weir_outgoing *out = weir_list_entry(session->messages.free_outgoing.next,
+						    struct weir_outgoing, link);
+	int rc = submit(session, out, &head);
+
+	if (!rc && body)
+		memcpy(out->buffer + sizeof(head), body, head.length);
+	return rc;
+}
+
+static struct wire_head head_of(const struct weir_outgoing *out)
+{
+	struct wire_head head;
+
+	memcpy(&head, out->buffer, sizeof(head));
+	return head;
+}
+
+/* Returns whether all of them are on their way. */
+static bool post_unsent(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&m->unsent)) {
+		struct weir_outgoing *out =
+			weir_list_entry(m->unsent.next, struct weir_outgoing, link);
+		struct wire_head head = head_of(out);
+
+		if (!is_up(session) || !wire_credit_has_room(&m->credit) ||
+		    submit(session, out, &head))
+			return false;
+	}
+	return true;
 }
 
 static void wake_waiting(struct weir_session *session)
@@ -194,6 +229,8 @@ void weir_messages_flush(struct weir_session *session)
 {
 	struct weir_messages *m = &session->messages;
 
+	if (!post_unsent(session))
+		return;
 	while (!weir_list_is_empty(&m->backlog) && may_post(session)) {
 		struct weir_parcel *parcel =
 			weir_list_entry(m->backlog.next, struct weir_parcel, link);
@@ -210,16 +247,20 @@ void weir_messages_flush(struct weir_session *session)
 		wake_waiting(session);
 }
 
+/* A bare credit is of no use on the next channel 0, where credits begin anew. */
 static void finish_outgoing(struct weir_request *request)
 {
 	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
 	struct weir_session *session = request->session;
 	struct weir_messages *m = &session->messages;
-	struct wire_head head;
+	struct wire_head head = head_of(out);
 
-	memcpy(&head, out->buffer, sizeof(head));
-	m->lost |= request->req.status && head.kind == WIRE_ONEWAY;
-	weir_list_add(&m->free_outgoing, &out->link);
+	if (request->req.status == -ENOTCONN && head.kind != WIRE_CREDIT) {
+		weir_list_add_tail(&m->unsent, &out->link);
+	} else {
+		m->lost |= request->req.status && head.kind == WIRE_ONEWAY;
+		weir_list_add(&m->free_outgoing, &out->link);
+	}
 	weir_messages_flush(session);
 }
 
@@ -242,12 +283,15 @@ int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_
 {
 	struct weir_messages *m = &session->messages;
 	struct wire_head head = { .kind = kind, .tag = tag, .length = (uint32_t)length };
+	int rc;
 
 	if (length > m->body_max)
 		return -EMSGSIZE;
 	if (session->down || session->stopping)
 		return -ENOTCONN;
-	return has_room(session) ? post(session, head, data) : enqueue(m, &head, data);
+	/* The engine may know already that channel 0 has failed. */
+	rc = has_room(session) ? post(session, head, data) : -ENOTCONN;
+	return rc == -ENOTCONN ? enqueue(m, &head, data) : rc;
 }
 
 /* A donor that breaks the protocol is not talked to any more. */
@@ -354,34 +398,40 @@ bool weir_messages_are_sent(const struct weir_session *session)
 	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
 }
 
-static void drop_calls(struct weir_messages *m)
+/* What comes back to be sent later is not lost. */
+static void keep_calls(struct weir_session *session)
 {
-	struct weir_list *at, *next;
+	struct weir_messages *m = &session->messages;
+	const struct weir_list *at;
 
-	for (at = m->backlog.next; at != &m->backlog; at = next) {
-		struct weir_parcel *parcel = weir_list_entry(at, struct weir_parcel, link);
-
-		next = at->next;
-		if (parcel->head.kind == WIRE_ONEWAY)
-			continue;
-		weir_list_del(at);
-		m->backlog_count--;
-		free(parcel);
-	}
+	for (at = m->unsent.next; at != &m->unsent; at = at->next)
+		weir_call_keep(&session->calls,
+			       head_of(weir_list_entry(at, struct weir_outgoing, link)).tag);
+	for (at = m->backlog.next; at != &m->backlog; at = at->next)
+		weir_call_keep(&session->calls,
+			       weir_list_entry(at, struct weir_parcel, link)->head.tag);
 }
 
 void weir_messages_broken(struct weir_session *session)
 {
+	keep_calls(session);
 	weir_calls_down(session, -ECONNRESET);
-	drop_calls(&session->messages);
 	if (session->messages.lost)
 		weir_mend_give_up(session, -ECONNRESET);
 }
 
 void weir_messages_down(struct weir_session *session)
 {
-	free_parcels(&session->messages.backlog);
-	session->messages.backlog_count = 0;
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&m->unsent)) {
+		struct weir_list *first = m->unsent.next;
+
+		weir_list_del(first);
+		weir_list_add(&m->free_outgoing, first);
+	}
+	free_parcels(&m->backlog);
+	m->backlog_count = 0;
 	wake_waiting(session);
 }
 

@@ -3,7 +3,8 @@
  * Messages on channel 0, in both directions.
  *
  * Outgoing ones take a credit and a registered buffer; what finds neither waits in a
- * backlog, in order. Incoming ones are checked, copied and their buffer is posted again
+ * backlog, in order. What channel 0 never posted, because it broke, stays in its buffer and is the
+ * first to go when it is back. Incoming ones are checked, copied and their buffer is posted again
  * at once; at most INBOX_MAX copies wait for a slow handler, beyond that the CQ is left
  * alone, so that the donor runs out of credits.
  *
@@ -63,6 +64,7 @@ struct weir_handshake_buffers {
  * @body_max: bytes that the donor takes
  * @credit: who may send how many
  * @outgoing, @free_outgoing: buffers to send from
+ * @unsent: of them, those that were not posted when channel 0 broke, in order
  * @backlog: parcels that wait for room, @backlog_count of them
  * @lost: a message that nobody answers failed with channel 0
  * @waiting: senders that do
@@ -76,6 +78,7 @@ struct weir_messages {
 	struct wire_credit credit;
 	struct weir_outgoing outgoing[WEIR_MESSAGE_SENDS];
 	struct weir_list free_outgoing;
+	struct weir_list unsent;
 	struct weir_list backlog;
 	unsigned int backlog_count;
 	bool lost;
@@ -121,8 +124,8 @@ bool weir_messages_have_room(const struct weir_session *session);
 /**
  * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken
  *
- * Calls end with -ECONNRESET. Messages that were not sent wait for the channel to come back; if
- * some were, and nobody knows whether they arrived, the session is lost.
+ * Calls that were sent end with -ECONNRESET. What was not sent waits for the channel to come back;
+ * if messages were that nobody answers, and nobody knows whether they arrived, the session is lost.
  */
 void weir_messages_broken(struct weir_session *session);
 

@@ -66,6 +66,7 @@ static void init_lists(struct weir_session *session)
 	weir_list_init(&session->calls.free);
 	weir_list_init(&session->calls.done);
 	weir_list_init(&m->free_outgoing);
+	weir_list_init(&m->unsent);
 	weir_list_init(&m->backlog);
 	weir_list_init(&m->waiting);
 	weir_list_init(&m->inbox);

@@ -5,8 +5,8 @@
  * A channel that breaks is connected anew, as often as it takes and for as long as the session's
  * timeout, while the donor lives and remembers the session. Then reads that were under way are
  * repeated, and so are writes to regions held exclusively, if they have retries left; all else
- * ends with -ECONNRESET, outcome unknown. Calls that were not answered end so at once. What was
- * not sent yet is sent. A session whose donor has ended, or that could not be mended, is down.
+ * ends with -ECONNRESET, outcome unknown. Calls that were sent and not answered end so at once. What
+ * was not sent yet is sent. A session whose donor has ended, or that could not be mended, is down.
  */
 #ifndef WEIR_SESSION_H
 #define WEIR_SESSION_H

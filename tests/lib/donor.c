@@ -9,6 +9,7 @@
  *	n	does not answer while the client is there
  *	p	sends the same bytes back, unasked
  *	f	sends 200 messages "f", and answers
+ *	s	takes note of who asks, and answers; S sends that one "s", unasked, and answers
  *	t	answers with the token of a region of its own, which begins with "donor's own"
  */
 #include <signal.h>
@@ -84,6 +85,8 @@ static void flood_begin(struct weir_peer *peer, struct weir_call *call)
 	flood_on(flood);
 }
 
+static struct weir_peer *noted;
+
 static void answer_token(struct weir_peer *peer, struct weir_call *call)
 {
 	void *addr;
@@ -115,6 +118,14 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 		break;
 	case 'f':
 		flood_begin(peer, call);
+		break;
+	case 's':
+		noted = peer;
+		weir_reply(call, NULL, 0);
+		break;
+	case 'S':
+		if (!weir_peer_send(noted, "s", 1))
+			weir_reply(call, "sent", 4);
 		break;
 	case 't':
 		answer_token(peer, call);

@@ -22,6 +22,7 @@ struct state {
 	struct weir_pool *pool;
 	struct tally down;
 	int handled;
+	char order[16]; /* the second byte of each message that was handled */
 	bool stop;
 };
 
@@ -37,8 +38,8 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 
 	(void)peer;
 	(void)call;
-	(void)data;
-	(void)length;
+	if (length > 1 && s->handled < (int)sizeof(s->order))
+		s->order[s->handled] = ((const char *)data)[1];
 	__atomic_fetch_add(&s->handled, 1, __ATOMIC_RELEASE);
 }
 
@@ -291,6 +292,61 @@ static void a_call_under_way_ends_and_the_next_is_answered(void **in)
 	all_works(s);
 }
 
+/* Sent while channel 0 is thought to be up, and failed before they are posted. */
+static void messages_that_were_never_posted_arrive_in_order(void **in)
+{
+	struct state *s = *in;
+	char message[2] = "p";
+
+	weir_session_lock(s->session);
+	for (message[1] = 'a'; message[1] <= 'e'; message[1]++)
+		assert_int_equal(weir_message_send(s->session, WIRE_ONEWAY, 0, message, 2), 0);
+	weir_link_fail(&s->session->links[0]);
+	for (; message[1] <= 'h'; message[1]++)
+		assert_int_equal(weir_message_send(s->session, WIRE_ONEWAY, 0, message, 2), 0);
+	weir_session_unlock(s->session);
+	wait_mended(s, 1);
+	while (__atomic_load_n(&s->handled, __ATOMIC_ACQUIRE) < 8)
+		weir_session_process(s->session);
+	assert_memory_equal(s->order, "abcdefgh", 8);
+	assert_int_equal(s->down.done, 0);
+	all_works(s);
+}
+
+static void a_call_that_was_not_sent_yet_is_answered_later(void **in)
+{
+	struct state *s = *in;
+	struct tally sent = { 0 }, unsent = { 0 };
+
+	assert_int_equal(weir_call_async(s->session, "n", 1, 0, answered, &sent), 0);
+	fail_channel(s, 0);
+	assert_int_equal(weir_call_async(s->session, "e", 1, 0, answered, &unsent), 0);
+	while (!sent.done || !unsent.done)
+		weir_session_process(s->session);
+	assert_int_equal(sent.status, -ECONNRESET);
+	assert_int_equal(unsent.status, 0);
+	wait_mended(s, 1);
+	all_works(s);
+}
+
+/* The donor has sent what no channel will bring, and cannot tell whether it has arrived. */
+static void a_donor_that_may_have_lost_a_message_refuses(void **in)
+{
+	struct state *s = *in;
+	struct weir_session *other = session_to(&s->donor, NULL);
+	char reply[16], byte;
+	size_t length;
+
+	assert_int_equal(weir_call(s->session, "s", 1, reply, sizeof(reply), &length), 0);
+	assert_true(break_channel(s, 0));
+	assert_int_equal(weir_call(other, "S", 1, reply, sizeof(reply), &length), 0);
+	while (!s->down.done)
+		weir_session_process(s->session);
+	assert_int_equal(s->down.status, -ESTALE);
+	assert_int_equal(weir_read(s->region, 0, &byte, 1), -ENOTCONN);
+	weir_session_close(other);
+}
+
 static void a_donor_that_is_stopped_ends_the_session(void **in)
 {
 	struct state *s = *in;
@@ -335,6 +391,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_channels_may_break_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_under_way_ends_and_the_next_is_answered,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(messages_that_were_never_posted_arrive_in_order,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_was_not_sent_yet_is_answered_later,
+						setup_driven, teardown),
+		cmocka_unit_test_setup_teardown(a_donor_that_may_have_lost_a_message_refuses,
+						setup_driven, teardown),
 		cmocka_unit_test_setup_teardown(a_donor_that_is_stopped_ends_the_session,
 						setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(a_session_that_is_being_mended_closes, setup,
