@@ -37,17 +37,16 @@ static int set_one(int fd, enum softnic_option option, uint64_t value)
 {
 	struct message m = { .type = MSG_SET_FAULT, .qpn = option, .value = value };
 	struct pollfd answer = { .fd = fd, .events = POLLIN };
-	int fds[MESSAGE_FDS_MAX], err;
+	int err;
 
 	err = message_send(fd, &m, NULL, 0);
 	if (err)
 		return err;
 	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
 		return -ETIMEDOUT;
-	err = message_receive(fd, &m, fds);
+	err = message_receive(fd, &m, NULL);
 	if (err)
 		return err;
-	message_close_fds(fds);
 	return m.type == MSG_FAULT_SET ? -(int)m.value : -EPROTO;
 }
 

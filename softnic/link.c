@@ -111,9 +111,10 @@ static int check(const struct qp *qp, struct remote *r, const struct shared_qp *
 {
 	uint32_t cq = load_relaxed(&s->recv_cq);
 
-	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION ||
-	    s->type != qp->ibv.qp_type)
+	if (s->magic != SHARED_MAGIC || s->version != SHARED_VERSION)
 		return -EPROTO;
+	if (load_relaxed(&s->type) != qp->ibv.qp_type)
+		return -EINVAL;
 	if (load_acquire(&s->state) == SHARED_QP_GONE)
 		return -EAGAIN;		/* it was reset meanwhile: the next answer is a new one */
 	if (cq >= SHARED_CQS)
@@ -244,10 +245,11 @@ void qp_link(struct qp *qp)
 	}
 }
 
-void qp_linked(struct peer *peer, const struct message *m, int *fds)
+int qp_linked(struct peer *peer, const struct message *m, int *fds)
 {
 	struct remote *r;
 	struct qp *qp;
+	int err = 0;
 
 	pthread_mutex_lock(&nic.lock);
 	qp = nic_qp(m->from);
@@ -257,11 +259,13 @@ void qp_linked(struct peer *peer, const struct message *m, int *fds)
 	r = qp->remotes ? *find(qp, m->qpn) : &qp->remote;
 	if (r && r->peer == peer && !r->shared && qp_is_connected(qp) && r->qpn == m->qpn &&
 	    qp->links == m->addr) {
-		r->is_refused = m->value || adopt(qp, r, m, fds);
+		err = m->value ? -EINVAL : adopt(qp, r, m, fds);
+		r->is_refused = err;
 		if (r->shared || !qp_is_reliable(qp))
 			req_resume(qp);
 	}
 	pthread_mutex_unlock(&qp->lock);
 unlock:
 	pthread_mutex_unlock(&nic.lock);
+	return err == -EPROTO ? err : 0;
 }

@@ -14,6 +14,7 @@
 
 #include "loop.h"
 #include "nic.h"
+#include "passed.h"
 #include "peer.h"
 #include "qp.h"
 
@@ -89,6 +90,21 @@ static int reopen(int fd)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
+/*
+ * A process that passes our own memory as its own would have us write where it likes: so
+ * what we know to be in ours must not be found there.
+ */
+static bool may_use_memory(const struct peer *p, int fd)
+{
+	uint64_t found;
+
+	if (!passed_is_proc(fd))
+		return false;
+	return p->slot == nic.slot ||
+	       pread(fd, &found, sizeof(found), (uintptr_t)&nic.nonce) != sizeof(found) ||
+	       found != nic.nonce;
+}
+
 static int welcome(struct peer *p, const struct message *m, int *fds)
 {
 	void *map;
@@ -107,8 +123,10 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 		return err;
 	p->bell = map;
 	p->atomic_fd = reopen(fds[1]);
-	p->target.mem_fd = fds[2];
-	fds[2] = -1;
+	if (may_use_memory(p, fds[2])) {
+		p->target.mem_fd = fds[2];
+		fds[2] = -1;
+	}
 	err = copy_find_ways(&p->target, m->addr, m->value);
 	if (!err)
 		store_release(&p->state, PEER_READY);
@@ -177,7 +195,7 @@ static void handle(void *arg, uint32_t events)
 	if (!err && m.type == MSG_WELCOME)
 		err = welcome(p, &m, fds);
 	else if (!err && m.type == MSG_QP && p->state == PEER_READY)
-		qp_linked(p, &m, fds);
+		err = qp_linked(p, &m, fds);
 	else if (!err && m.type == MSG_FILE && p->state == PEER_READY)
 		near_add(p, m.value, fds[0]);
 	else if (!err && m.type == MSG_FILES && p->state == PEER_READY)

@@ -237,8 +237,12 @@ void qp_drained(struct qp *qp);
 
 /* Events. All on the engine thread; with nic.lock held, but for qp_linked(). */
 
-/** qp_linked() - the answer to a question of ours; takes the descriptors it wants */
-void qp_linked(struct peer *peer, const struct message *m, int *fds);
+/**
+ * qp_linked() - the answer to a question of ours; takes the descriptors it wants
+ *
+ * Return: 0, or -EPROTO if it is no answer that a softnic would give.
+ */
+int qp_linked(struct peer *peer, const struct message *m, int *fds);
 /** qp_peer_ended() - a process that ours talk to has ended */
 void qp_peer_ended(struct peer *peer);
 /** qp_guest_ended() - a process that talks to ours, from that slot, has ended */

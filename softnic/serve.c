@@ -30,7 +30,8 @@ struct ask {
 
 struct guest {
 	int fd;
-	uint32_t slot;		/* as it says */
+	pid_t pid;
+	uint32_t slot;		/* 0: it has said no other, or a wrong one */
 	struct ask *asks;
 	uint32_t num_asks;
 	struct guest *next;
@@ -104,6 +105,8 @@ static void handle_ask(struct guest *g, const struct message *m)
 		answer(g, &ask, NULL, ENOENT);
 	else if (qp_is_datagram(qp))
 		answer(g, &ask, qp, qp_is_connected(qp) ? 0 : ENOTCONN);
+	else if (m->from >> SOFTNIC_QP_INDEX_BITS != g->slot)
+		answer(g, &ask, NULL, EPERM);
 	else if (!qp_is_connected(qp))
 		remember(g, &ask);
 	else if (qp->attr.dest_qp_num != m->from)
@@ -131,6 +134,27 @@ void serve_ready(struct qp *qp)
 	}
 }
 
+/*
+ * A slot is whose socket is bound to it; so by the kernel's word on both sockets a process
+ * cannot pass for another. Between PID namespaces it does not know them apart.
+ */
+static bool has_slot(const struct guest *g, uint32_t slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un addr;
+	socklen_t len = shared_address(slot, &addr);
+	pid_t pid;
+	bool has;
+
+	if (fd < 0)
+		return false;
+	has = !connect(fd, (struct sockaddr *)&addr, len) && shared_is_ours(fd, &pid) &&
+	      pid == g->pid;
+	close(fd);
+	return has;
+}
+
+/* Who only wants to look has none. */
 static void handle_hello(struct guest *g, uint32_t slot)
 {
 	struct message m = {
@@ -140,7 +164,8 @@ static void handle_hello(struct guest *g, uint32_t slot)
 	};
 	int fds[] = { nic.pub_fd, nic.bell_fd, nic.mem_fd };
 
-	g->slot = slot;
+	if (slot && slot < SOFTNIC_SLOTS && !g->slot && has_slot(g, slot))
+		g->slot = slot;
 	message_send(g->fd, &m, fds, nic.mem_fd >= 0 ? 3 : 2);
 }
 
@@ -203,15 +228,14 @@ static void end(struct guest *g)
 
 static void handle(void *arg, uint32_t events)
 {
-	int fds[MESSAGE_FDS_MAX], err;
 	struct guest *g = arg;
 	struct message m;
+	int err;
 
 	(void)events;
-	err = message_receive(g->fd, &m, fds);
+	err = message_receive(g->fd, &m, NULL);
 	if (err == -EAGAIN)
 		return;
-	message_close_fds(fds);
 	if (err) {
 		end(g);
 		return;
@@ -287,6 +311,7 @@ void serve_accept(void *arg, uint32_t events)
 		return;
 	}
 	g->fd = fd;
+	g->pid = pid;
 	pthread_mutex_lock(&nic.lock);
 	g->next = guests;
 	guests = g;

@@ -8,16 +8,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "passed.h"
 #include "shared.h"
 
 int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map)
@@ -48,14 +47,9 @@ close:
 	return -err;
 }
 
-/* Nor are huge pages: where one was cut out there may be none left to put in its place. */
 bool shared_is_safe(int fd, struct stat *st)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct statfs fs;
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, st) && !fstatfs(fd, &fs) &&
-	       fs.f_type != HUGETLBFS_MAGIC;
+	return passed_is_sealed(fd) && !fstat(fd, st);
 }
 
 int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
@@ -160,24 +154,27 @@ int message_receive(int fd, struct message *m, int *fds)
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = &control,
+		/* Where none is wanted, the kernel itself gets rid of them. */
+		.msg_control = fds ? &control : NULL,
 		/* To the byte: in the padding there would be room for one more. */
-		.msg_controllen = CMSG_LEN(MESSAGE_FDS_MAX * sizeof(int)),
+		.msg_controllen = fds ? CMSG_LEN(MESSAGE_FDS_MAX * sizeof(int)) : 0,
 	};
 	ssize_t n;
 
-	memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
+	if (fds)
+		memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
 	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
 	take_fds(&msg, fds);
-	if (!(msg.msg_flags & MSG_CTRUNC) && n == sizeof(*m) && m->magic == SHARED_MAGIC &&
+	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) && m->magic == SHARED_MAGIC &&
 	    m->version == SHARED_VERSION)
 		return 0;
-	message_close_fds(fds);
+	if (fds)
+		message_close_fds(fds);
 	if (n == 0)
 		return -EPIPE;
-	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
+	return fds && (msg.msg_flags & MSG_CTRUNC) ? -EMFILE : -EPROTO;
 }
 
 void message_close_fds(int *fds)
@@ -185,7 +182,6 @@ void message_close_fds(int *fds)
 	int i;
 
 	for (i = 0; i < MESSAGE_FDS_MAX; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		passed_close(fds[i]);
 	memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
 }

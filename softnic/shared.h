@@ -280,14 +280,15 @@ int message_send(int fd, const struct message *m, const int *fds, int num_fds);
  * message_receive() - take one message without blocking
  * @fd: the socket
  * @m: the message
- * @fds: room for MESSAGE_FDS_MAX descriptors, now the caller's; -1 beyond the last
+ * @fds: room for MESSAGE_FDS_MAX descriptors, now the caller's; -1 beyond the last; NULL if
+ *	there must be none
  *
  * Return: 0, -EAGAIN, -EPIPE at the end, -EPROTO if it is not one of this version's,
  * -EMFILE if there was no room for its descriptors.
  */
 int message_receive(int fd, struct message *m, int *fds);
 
-/** message_close_fds() - close what came with a message */
+/** message_close_fds() - close what came with a message, whatever it is */
 void message_close_fds(int *fds);
 
 #endif
