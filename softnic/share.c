@@ -14,6 +14,7 @@
 #include <linux/types.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -39,7 +40,7 @@ struct mapping_query {
 	__u64 name_addr, build_id_addr;
 };
 #define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
-enum { MAPPING_IS_SHARED = 0x08, MAPPING_MUST_BE_OF_A_FILE = 0x20 };
+enum { MAPPING_IS_WRITABLE = 0x02, MAPPING_IS_SHARED = 0x08, MAPPING_MUST_BE_OF_A_FILE = 0x20 };
 
 struct share {
 	uint32_t number;	/* of the latest in this place */
@@ -61,12 +62,14 @@ static bool is_of(const struct stat *file, const struct mapping_query *m)
 
 static bool query(int maps, uint64_t addr, struct mapping_query *m)
 {
+	const uint64_t flags = MAPPING_IS_WRITABLE | MAPPING_IS_SHARED;
+
 	*m = (struct mapping_query){
 		.size = sizeof(*m),
 		.query_flags = MAPPING_MUST_BE_OF_A_FILE,
 		.query_addr = addr,
 	};
-	return !ioctl(maps, MAPPING_QUERY, m) && (m->flags & MAPPING_IS_SHARED);
+	return !ioctl(maps, MAPPING_QUERY, m) && (m->flags & flags) == flags;
 }
 
 /* Where @addr is in the file, if the range is one run of it, in however many mappings. */
@@ -90,20 +93,17 @@ static bool find_file(uint64_t addr, uint64_t length, struct mapping_query *firs
 	return found;
 }
 
-/* A descriptor of our own, if that one is of the file and does for what peers do. */
+/* By its path, and opened anew: the descriptor is the program's, which may close it any time. */
 static int try_fd(int fd, const struct mapping_query *m, struct stat *file)
 {
-	struct stat before;
+	char path[32];
 	int own;
 
-	if (fstat(fd, &before) < 0 || !is_of(&before, m) ||
-	    (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (stat(path, file) < 0 || !is_of(file, m))
 		return -1;
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (own < 0)
-		return -1;
-	/* Another thread may have closed and reused the number. */
-	if (shared_is_safe(own, file) && is_of(file, m))
+	own = open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0 || (shared_is_safe(own, file) && is_of(file, m)))
 		return own;
 	close(own);
 	return -1;
