@@ -27,6 +27,11 @@ bool ah_is_multicast(const union ibv_gid *gid)
 	return is_ipv4(gid) ? IN_MULTICAST((uint32_t)gid->raw[12] << 24) : gid->raw[0] == 0xff;
 }
 
+bool ah_is_between_ipv4(const struct av *av)
+{
+	return is_ipv4(&av->sgid) && is_ipv4(&av->dgid);
+}
+
 /* Of a header whose checksum field is 0. */
 static uint16_t checksum(const void *header, size_t length)
 {
@@ -60,7 +65,7 @@ static void fill_ipv4(const struct av *av, uint32_t length, struct ibv_grh *grh)
 
 void ah_fill_grh(const struct av *av, uint32_t length, struct ibv_grh *grh)
 {
-	if (is_ipv4(&av->sgid) && is_ipv4(&av->dgid)) {
+	if (ah_is_between_ipv4(av)) {
 		fill_ipv4(av, length, grh);
 		return;
 	}
@@ -144,7 +149,6 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc
 
 	(void)context;
 	memset(attr, 0, sizeof(*attr));
-	attr->sl = wc->sl;
 	attr->port_num = port;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;

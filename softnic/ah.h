@@ -28,6 +28,9 @@ static inline struct ah *to_ah(struct ibv_ah *ah)
 /** ah_is_multicast() - does an address name a group? */
 bool ah_is_multicast(const union ibv_gid *gid);
 
+/** ah_is_between_ipv4() - is the header of its datagrams an IPv4 header? */
+bool ah_is_between_ipv4(const struct av *av);
+
 /**
  * ah_fill_grh() - what lies in the first 40 bytes of the receiver's buffer
  *

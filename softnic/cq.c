@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Completion queues: polling and arming. Channels are in comp.c.
+ * Completion queues: making and polling. Their bells are in bell.c, channels in comp.c.
  */
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cq.h"
 #include "fault.h"
@@ -80,6 +78,9 @@ static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
 	store_relaxed(&bell->armed, ARMED_NOT);
 	store_relaxed(&bell->fired, 0);
 	cq->seen = cq->consumed = load_relaxed(&bell->arrivals);
+	store_relaxed(&bell->told, cq->seen);
+	cq->solicited_seen = load_relaxed(&bell->solicited);
+	store_relaxed(&bell->solicited_told, cq->solicited_seen);
 	store_relaxed(&bell->consumed, cq->consumed);
 	store_relaxed(&bell->capacity, ignore ? INT32_MAX : cq->ibv.cqe);
 	store_relaxed(&bell->is_stamped, init->wc_flags & CQ_STAMPS);
@@ -257,11 +258,12 @@ void cq_keep(struct cq *cq)
 
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
-	uint32_t arrivals;
+	uint32_t arrivals, solicited;
 	int n;
 
 	while (load_acquire(&cq->promised))
 		sched_yield();
+	solicited = load_acquire(&cq->bell->solicited);
 	arrivals = load_acquire(&cq->bell->arrivals);
 	if (arrivals == cq->seen)
 		return 0;
@@ -269,6 +271,7 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	cq->consumed += n;
 	if (n < room) {
 		cq->seen = arrivals;
+		store_relaxed(&cq->solicited_seen, solicited);
 		if ((int32_t)(arrivals - cq->consumed) > 0)
 			cq->consumed = arrivals;	/* not all arrivals were completions */
 	}
@@ -287,79 +290,6 @@ int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
 	n = cq_take(cq, room, wc);
 	pthread_mutex_unlock(&cq->lock);
 	return n;
-}
-
-/*
- * Pairs with cq_ring(): we store the arm and the program polls again; the completion is
- * stored and the ringer looks at the arm. One of the two sees the other.
- */
-int cq_arm(struct ibv_cq *ibv, int solicited_only)
-{
-	struct shared_cq *bell = to_cq(ibv)->bell;
-	uint32_t none = ARMED_NOT;
-
-	if (!ibv->channel)
-		return 0;
-	if (!solicited_only)
-		store_ordered(&bell->armed, ARMED_ANY);
-	else	/* an arm for any event stays one */
-		__atomic_compare_exchange_n(&bell->armed, &none, ARMED_SOLICITED, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	return 0;
-}
-
-/* A peer may have filled the counter, or passed what is none: that must not hold us. */
-static bool has_room(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
-}
-
-static void fire(struct shared_cq *bell, int channel_fd)
-{
-	static const uint64_t one = 1;
-
-	if (channel_fd >= 0 && !has_room(channel_fd))
-		return;
-	add_ordered(&bell->fired, 1);
-	if (channel_fd >= 0 && write(channel_fd, &one, sizeof(one)) < 0)
-		add_ordered(&bell->fired, -1);
-}
-
-static bool add_arrivals(struct shared_cq *bell, uint32_t n, int channel_fd, bool solicited)
-{
-	uint32_t arrivals = add_ordered(&bell->arrivals, n), armed = load_ordered(&bell->armed);
-	int32_t waiting = arrivals - load_relaxed(&bell->consumed);
-
-	if (armed != ARMED_NOT && (armed == ARMED_ANY || solicited) &&
-	    swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT)
-		fire(bell, channel_fd);
-	return waiting <= (int32_t)load_relaxed(&bell->capacity);
-}
-
-bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited)
-{
-	return add_arrivals(bell, 1, channel_fd, solicited);
-}
-
-static int channel_fd(const struct cq *cq)
-{
-	return cq->ibv.channel ? cq->ibv.channel->fd : -1;
-}
-
-void cq_notice(struct cq *cq, uint32_t n, bool solicited)
-{
-	if (!add_arrivals(cq->bell, n, channel_fd(cq), solicited))
-		cq_may_have_overrun(cq);
-}
-
-void cq_ring_anyway(struct cq *cq)
-{
-	add_ordered(&cq->bell->arrivals, 1);
-	swap_ordered(&cq->bell->armed, ARMED_NOT);
-	if (cq->ibv.channel)
-		fire(cq->bell, channel_fd(cq));
 }
 
 static void end_users(struct cq *cq)

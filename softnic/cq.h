@@ -49,6 +49,7 @@ struct cq {
 	struct shared_cq *bell;
 	uint32_t promised;		/* completions that pollers wait for */
 	uint32_t seen;			/* arrivals when there was nothing left */
+	uint32_t solicited_seen;	/* the same of solicited ones */
 	uint32_t consumed;		/* what the bell says of it */
 	uint64_t done_ns;		/* when the last one taken came about; lock */
 	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */

@@ -235,6 +235,18 @@ void recv_forget(struct qp *qp)
 	pthread_mutex_unlock(&qp->rq->lock);
 }
 
+/*
+ * Which header a datagram has must be told with it (RoCE v2 annex, A17.4.5.1), and struct
+ * ibv_wc has no field for it. ConnectX puts it where InfiniBand has the service level, and
+ * there programs look: UCX drops what does not say.
+ */
+static uint8_t packet_type(const struct rq_result *r)
+{
+	enum { HAS_UDP = 8, IPV6 = 1, IPV4 = 2 };
+
+	return HAS_UDP | (r->flags & RECV_IPV4 ? IPV4 : IPV6);
+}
+
 static void fill(struct qp *qp, const struct posted_recv *posted, const struct rq_result *r,
 		 struct ibv_wc *wc)
 {
@@ -246,6 +258,7 @@ static void fill(struct qp *qp, const struct posted_recv *posted, const struct r
 	wc->opcode = r->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM :
 							      IBV_WC_RECV;
 	wc->wc_flags = r->flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_GRH);
+	wc->sl = wc->wc_flags & IBV_WC_GRH ? packet_type(r) : 0;
 	wc->imm_data = r->imm;
 	wc->byte_len = r->byte_len;
 	if (wc->opcode == IBV_WC_RECV && wc->byte_len > posted->room)

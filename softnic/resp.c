@@ -114,6 +114,13 @@ static uint32_t header_length(const struct qp *qp)
 	return qp_is_datagram(qp) ? sizeof(struct ibv_grh) : 0;
 }
 
+static uint32_t header_flags(const struct qp *qp, const struct send_wqe *wqe)
+{
+	if (!qp_is_datagram(qp))
+		return 0;
+	return IBV_WC_GRH | (ah_is_between_ipv4(&qp->sq.avs[wqe - qp->sq.wqes]) ? RECV_IPV4 : 0);
+}
+
 void resp_give_back(struct qp *qp)
 {
 	const struct rq_result nothing = { .status = RECV_VOID };
@@ -133,7 +140,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	const struct rq_result result = {
 		.status = status,
 		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.flags = flags_of(wqe) | (qp_is_datagram(qp) ? IBV_WC_GRH : 0),
+		.flags = flags_of(wqe) | header_flags(qp, wqe),
 		.byte_len = wqe->length + header_length(qp),
 		.imm = wqe->imm,
 		.src_qp = qp->ibv.qp_num,

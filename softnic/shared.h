@@ -102,11 +102,13 @@ struct shared_cq {
 	uint32_t armed;		/* taken back to ARMED_NOT by whoever rings */
 	uint32_t fired;		/* events written to the channel, not yet taken */
 	uint32_t arrivals;	/* at least one more for each completion */
+	uint32_t solicited;	/* one more for each of those that was */
+	uint32_t told, solicited_told;	/* what these two were at the last event */
 	/* The owner's. */
 	uint32_t consumed;	/* of those */
 	uint32_t capacity;	/* arrivals not consumed are no more, or it may have overrun */
 	uint32_t is_stamped;	/* completions say when they came about */
-	uint32_t reserved[10];
+	uint32_t reserved[7];
 };
 _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
@@ -128,7 +130,7 @@ struct shared_recv {
 	uint32_t num_sge;
 	uint32_t status;	/* enum ibv_wc_status, or RECV_VOID */
 	uint32_t opcode;	/* enum ibv_wc_opcode */
-	uint32_t flags;		/* enum ibv_wc_flags */
+	uint32_t flags;		/* enum ibv_wc_flags, RECV_IPV4 */
 	uint32_t byte_len;
 	uint32_t imm;
 	uint32_t src_qp;
@@ -138,6 +140,7 @@ struct shared_recv {
 };
 
 enum { RECV_DONE = 1u << 31 };
+enum { RECV_IPV4 = 1u << 31 };	/* what precedes a datagram is an IPv4 header */
 enum { RECV_VOID = 1u << 30 };	/* nothing was received after all: to be posted again */
 
 /* The receives of a queue pair, or of many (SRQ). See rq.h. */

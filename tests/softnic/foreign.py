@@ -42,16 +42,16 @@ class Foreign(unittest.TestCase):
             process.wait()
             process.stdout.close()
 
-    def start(self, command):
+    def start(self, command, **settings):
         if not shutil.which(command.split()[0]):
             self.skipTest(f"{command.split()[0]} is not installed")
         self.processes.append(subprocess.Popen(
-            command.split(), env={**os.environ, "LD_PRELOAD": LIBRARY}, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            command.split(), env={**os.environ, "LD_PRELOAD": LIBRARY, **settings}, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
         return self.processes[-1]
 
-    def serve(self, command):
-        server = self.start(command)
+    def serve(self, command, **settings):
+        server = self.start(command, **settings)
         deadline = time.monotonic() + PATIENCE_S
         while not listens(self.port):
             self.assertIsNone(server.poll(), "the server ended before it listened")
@@ -90,6 +90,27 @@ class Foreign(unittest.TestCase):
 
     def test_ucx_adds_and_fetches(self):
         self.uct("fadd -D short -s 8")
+
+    def ucp(self, transport, test):
+        """Connects by datagrams, whichever the transport."""
+        settings = {"UCX_TLS": transport, "UCX_NET_DEVICES": "softnic0:1"}
+        server = self.serve(f"ucx_perftest -p {self.port}", **settings)
+        output = self.succeed(self.start(f"ucx_perftest -p {self.port} -t {test} -n 50 -w 5 -f 127.0.0.1",
+                                         **settings))
+        self.succeed(server)
+        self.assertIn("50", output.split())
+
+    def test_ucp_matches_tags(self):
+        self.ucp("rc_v", "tag_lat -s 8")
+
+    def test_ucp_sends_by_rendezvous(self):
+        self.ucp("rc_v", "tag_bw -s 300000")
+
+    def test_ucp_streams_over_datagrams(self):
+        self.ucp("ud_v", "stream_bw -s 20000")
+
+    def test_ucp_sleeps_until_a_message_comes(self):
+        self.ucp("rc_v", "tag_lat -s 8 -I -E sleep")
 
     def pingpong(self, provider, endpoint):
         address = own_address()

@@ -65,6 +65,63 @@ static void test_arming_twice_gives_one_event(void **state)
 	assert_false(is_readable(e->channel->fd, 20));
 }
 
+/* A completion that caused an event, one that caused none, and neither is polled. */
+static void leave_two(struct pair *pair)
+{
+	struct end *e = &pair->e;
+	struct wr w;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(post_recv(e, i, 0, 64), 0);
+	ibv_req_notify_cq(e->cq, 0);
+	assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
+	take_event(e);
+	tell(&pair->p, ORDER_SEND, 0, 64, 0);
+	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
+}
+
+static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	leave_two(pair);
+	ibv_req_notify_cq(e->cq, 0);
+	take_event(e);
+	ibv_req_notify_cq(e->cq, 0);
+	assert_false(is_readable(e->channel->fd, 20));
+	wait_wc(e);
+	wait_wc(e);
+	write_once(e);
+	take_event(e);
+	tell(&pair->p, ORDER_SEND, 0, 64, 0);
+	wait_wc(e);
+	ibv_req_notify_cq(e->cq, 0);
+	assert_false(is_readable(e->channel->fd, 20));
+	tell(&pair->p, ORDER_POLL, 0, 0, 0);
+}
+
+static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+
+	leave_two(pair);
+	ibv_req_notify_cq(e->cq, 1);
+	assert_false(is_readable(e->channel->fd, 20));
+	tell(&pair->p, ORDER_SEND, 0, 64, 1);
+	take_event(e);
+	assert_int_equal(post_recv(e, 2, 0, 64), 0);
+	tell(&pair->p, ORDER_POLL, 0, 0, 0);
+	tell(&pair->p, ORDER_SEND, 0, 64, 1);
+	tell(&pair->p, ORDER_POLL, 0, 0, 0);
+	ibv_req_notify_cq(e->cq, 1);
+	take_event(e);
+	for (int i = 0; i < 4; i++)
+		wait_wc(e);
+}
+
 static void test_a_channel_may_be_set_to_not_block(void **state)
 {
 	struct pair *pair = *state;
@@ -232,6 +289,8 @@ static int tests(void)
 		cmocka_unit_test(test_without_an_arm_there_is_no_event),
 		cmocka_unit_test(test_one_arm_gives_one_event),
 		cmocka_unit_test(test_arming_twice_gives_one_event),
+		cmocka_unit_test(test_an_arm_fires_for_what_came_since_the_last_event),
+		cmocka_unit_test(test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
 		cmocka_unit_test(test_a_send_is_complete_when_its_answer_is_there),
 		cmocka_unit_test(test_a_message_wakes_a_process_that_sleeps),

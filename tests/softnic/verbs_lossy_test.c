@@ -39,6 +39,7 @@ static void test_a_datagram_arrives_with_its_addresses(void **state)
 	assert_int_equal(wc.src_qp, t.a.qp->qp_num);
 	assert_int_equal(wc.qp_num, t.b.qp->qp_num);
 	assert_int_equal(wc.slid, 0);
+	assert_int_equal(wc.sl, 8 | 2);		/* as ConnectX says UDP over IPv4 */
 	assert_memory_equal(t.base.buf + 8192 + GRH, t.base.buf, 100);
 	assert_int_equal(t.base.buf[8192 + GRH + 100], 0);
 	/* Its sender can be answered. */
