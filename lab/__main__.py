@@ -38,13 +38,14 @@ VERDICTS = {True: "met", False: "NOT MET", None: "-"}
 
 def _show(module, result):
     print(f"\n{module.NAME}: {module.TITLE} (modelled)\n")
-    width = max(10, *(len(series.name) + 2 for series in result.series))
-    print(f"{result.x:>16}" + "".join(f"{series.name:>{width}}" for series in result.series)
-          + f"   {result.y}")
-    for x in result.series[0].x:
-        values = [dict(zip(series.x, series.y)).get(x) for series in result.series]
-        print(f"{x:>16}" + "".join(f"{'' if value is None else f'{value:.4g}':>{width}}"
-                                   for value in values))
+    for unit in dict.fromkeys(series.unit for series in result.series):
+        shown = [series for series in result.series if series.unit == unit]
+        widths = [max(10, len(series.name) + 2) for series in shown]
+        print(f"{result.x:>20}" + "".join(f"{series.name:>{width}}"
+                                          for series, width in zip(shown, widths)) + f"   {unit}")
+        for x in dict.fromkeys(x for series in shown for x in series.x):
+            cells = ["" if series.at(x) is None else f"{series.at(x):.4g}" for series in shown]
+            print(f"{x:>20}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)))
     for target in result.targets:
         fitted = ", calibrated" if target.calibrated else ""
         print(f"  {VERDICTS[target.met] + fitted:8} {target.what}: paper {target.paper},"

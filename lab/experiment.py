@@ -20,11 +20,20 @@ import re
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One line of a plot, or one column of a table."""
+    """One line of a plot, or one column of a table. Those of one unit share a plot."""
 
     name: str
+    unit: str
     x: list
     y: list
+
+    def at(self, x):
+        """Its value there, or None."""
+        return dict(zip(self.x, self.y)).get(x)
+
+    def peak(self):
+        """Where it is highest."""
+        return self.x[self.y.index(max(self.y))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +55,6 @@ class Target:
 @dataclasses.dataclass(frozen=True)
 class Result:
     x: str
-    y: str
     series: list
     targets: list
     notes: list = dataclasses.field(default_factory=list)
@@ -55,7 +63,6 @@ class Result:
         return {
             "figure": name,
             "x": self.x,
-            "y": self.y,
             "series": [dataclasses.asdict(series) for series in self.series],
             "targets": [dataclasses.asdict(target) for target in self.targets],
             "notes": self.notes,

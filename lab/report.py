@@ -33,16 +33,22 @@ def _plot(result):
     """An SVG, or why there is none."""
     if pyplot is None:
         return "<p>No plots: matplotlib is not installed (apt-get install python3-matplotlib).</p>"
-    figure, axes = pyplot.subplots(figsize=(7, 3.6))
-    for series in result.series:
-        axes.plot(range(len(series.x)) if isinstance(series.x[0], str) else series.x, series.y,
-                  marker="o", markersize=3, label=series.name)
-        if isinstance(series.x[0], str):
-            axes.set_xticks(range(len(series.x)), series.x)
-    axes.set_xlabel(result.x)
-    axes.set_ylabel(result.y)
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize="small")
+    units = list(dict.fromkeys(series.unit for series in result.series))
+    figure, grid = pyplot.subplots(len(units), figsize=(7, 3.4 * len(units)), squeeze=False)
+    for unit, axes in zip(units, grid[:, 0]):
+        for series in result.series:
+            if series.unit != unit:
+                continue
+            words = isinstance(series.x[0], str)
+            axes.plot(range(len(series.x)) if words else series.x, series.y, marker="o",
+                      markersize=3, label=series.name)
+            if words:
+                axes.set_xticks(range(len(series.x)), series.x)
+        axes.set_xlabel(result.x)
+        axes.set_ylabel(unit)
+        axes.set_ylim(bottom=0)
+        axes.legend(fontsize="small")
+    figure.tight_layout()
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot.close(figure)
@@ -70,16 +76,11 @@ def _targets(result):
 
 
 def _numbers(result):
-    rows = [_row((result.x, *(series.name for series in result.series)), "th")]
-    xs = sorted({x for series in result.series for x in series.x},
-                key=lambda x: (isinstance(x, str), x))
-    if xs and isinstance(xs[0], str):
-        xs = result.series[0].x
-    for x in xs:
-        cells = [dict(zip(series.x, series.y)).get(x) for series in result.series]
+    rows = [_row((result.x, *(f"{s.name}, {s.unit}" for s in result.series)), "th")]
+    for x in dict.fromkeys(x for series in result.series for x in series.x):
+        cells = [series.at(x) for series in result.series]
         rows.append(_row((x, *("" if cell is None else f"{cell:.4g}" for cell in cells))))
-    return f"<details><summary>{html.escape(result.y)}, as numbers</summary>" \
-           f"<table>{''.join(rows)}</table></details>"
+    return f"<details><summary>As numbers</summary><table>{''.join(rows)}</table></details>"
 
 
 def _section(module, result):

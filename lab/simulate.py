@@ -65,6 +65,15 @@ class Sim:
         """What came out for one setting."""
         return self.all([settings])[0]
 
+    def profile_numbers(self):
+        """The profile's numbers by name, as its file has them."""
+        path = pathlib.Path(self.profile)
+        if "/" not in self.profile:
+            path = SIM / "profiles" / self.profile
+        lines = (line.split("#")[0] for line in path.read_text(encoding="utf-8").splitlines())
+        return {name.strip(): float(value) for name, _, value in
+                (line.partition("=") for line in lines if line.strip())}
+
     def _arguments(self, settings, seed):
         all_of_them = {"profile": self.profile, **settings, "seed": seed}
         return [f"{name}={value}" for name, value in sorted(all_of_them.items())]

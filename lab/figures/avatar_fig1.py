@@ -5,19 +5,20 @@ from lab.experiment import Result, Series, Target
 
 NAME = "avatar-fig1"
 TITLE = "threads that share a queue pair stand in line for its lock"
-VARIED = "threads that share one QP, synchronous writes; the lock is held until the completion"
+VARIED = "threads that share one QP, synchronous writes of 64 bytes, the lock held until the end"
 PROFILE = "connectx-5"
 
 THREADS = [1, 3, 6, 9, 12, 16]
-# The bars. The paper's text says 66 % at 3 threads and 56 % at 9, of which its own bars know nothing.
+# The bars. The paper's text says 66 % at 3 threads and 56 % at 9; its bars say 73 and 60.
 PAPER = [0.911, 0.668, 0.614, 0.545, 0.504, 0.515]
 
 
 def run(sim):
-    runs = sim.all([{"threads": n, "share": 1, "lock": "spin", "hold": "op"} for n in THREADS])
+    runs = sim.all([{"threads": n, "share": 1, "lock": "spin", "hold": "op"} for n in THREADS],
+                   NAME)
     model = [one["load"]["mops"] for one in runs]
     targets = [Target(f"{n} threads", f"{paper} Mops", f"{mine:.3f} Mops",
                       abs(mine - paper) <= 0.06 * paper, calibrated=True)
                for n, paper, mine in zip(THREADS, PAPER, model)]
-    return Result("threads", "Mops", [Series("model", THREADS, model),
-                                      Series("paper", THREADS, PAPER)], targets)
+    return Result("threads", [Series("model", "Mops", THREADS, model),
+                              Series("paper", "Mops", THREADS, PAPER)], targets)
