@@ -8,7 +8,7 @@ _weir()
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"serve mount run ping perf stat trace fault doctor key --help --version" -- "$cur")
+			"serve mount run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
 		return
 	fi
 	case $prev in
@@ -26,6 +26,11 @@ _weir()
 	run,-*) ;;
 	run,*)
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+		return
+		;;
+	lab,*)
+		mapfile -t COMPREPLY < <(compgen -W \
+			"list run report hunt $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
 		return
 		;;
 	key,*)
