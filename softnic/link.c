@@ -74,18 +74,46 @@ static bool forsake(struct remote *r)
 	return was_awaited;
 }
 
-bool qp_unlink_peer(struct qp *qp, struct peer *peer)
+/* By the work request at the head of the send queue, or by the last one. */
+static bool is_in_use(struct qp *qp, const struct remote *r)
+{
+	struct remote **ends;
+	uint32_t n = deliver_awaits(qp, &ends);
+
+	while (n)
+		if (ends[--n] == r)
+			return true;
+	return qp->to == r;
+}
+
+/* Of those in one list. What is not in use is forgotten, for its number may never come again. */
+static bool forsake_all(struct qp *qp, struct remote **at, const struct peer *peer)
 {
 	bool was_awaited = false;
 	struct remote *r;
+
+	while ((r = *at)) {
+		if (r->peer == peer)
+			was_awaited |= forsake(r);
+		if (r->peer || is_in_use(qp, r)) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		free(r);
+	}
+	return was_awaited;
+}
+
+bool qp_unlink_peer(struct qp *qp, struct peer *peer)
+{
+	bool was_awaited = false;
 	uint32_t i;
 
 	if (qp->remote.peer == peer)
 		was_awaited = forsake(&qp->remote);
 	for (i = 0; qp->remotes && i < REMOTE_HASHES; i++)
-		for (r = qp->remotes[i]; r; r = r->next)
-			if (r->peer == peer)
-				was_awaited |= forsake(r);
+		was_awaited |= forsake_all(qp, &qp->remotes[i], peer);
 	return was_awaited;
 }
 

@@ -157,24 +157,20 @@ class Programs(unittest.TestCase):
     def test_udaddy_over_ipv6(self):
         self.datagrams("::1")
 
-    def multicast(self, group, address, options=""):
-        """Two receive what one sends; all three are done when they have got or sent it all."""
-        receivers = [self.launch(f"mckey -m {group} -b {address}") for _ in range(2)]
+    def test_mckey(self):
+        """Of each group two receive what one sends; all are done when they have got or sent it."""
+        groups = [("239.{}.{}.{}".format(*random.sample(range(1, 255), 3)), "127.0.0.1", ""),
+                  ("ff0e::{:x}:{:x}".format(*random.sample(range(1, 65536), 2)), "::1", "-o -l")]
+        receivers = [self.launch(f"mckey -m {group} -b {address}")
+                     for group, address, _ in groups for _ in range(2)]
         deadline = time.monotonic() + PATIENCE_S
-        while members(group) < 2:
+        while any(members(group) < 2 for group, _, _ in groups):
             self.assertLess(time.monotonic(), deadline, "the receivers do not join")
             time.sleep(0.02)
-        self.succeed(self.launch(f"mckey -m {group} -b {address} -s {options}"))
-        for receiver in receivers:
-            self.assertIn("data transfers complete", self.succeed(receiver))
-
-    def test_mckey(self):
-        self.multicast("239.{}.{}.{}".format(*(random.randrange(1, 255) for _ in range(3))),
-                       "127.0.0.1")
-
-    def test_mckey_over_ipv6_that_sends_only_and_without_loopback(self):
-        self.multicast("ff0e::{:x}:{:x}".format(*(random.randrange(1, 65536) for _ in range(2))),
-                       "::1", "-o -l")
+        senders = [self.launch(f"mckey -m {group} -b {address} -s {options}")
+                   for group, address, options in groups]
+        for process in senders + receivers:
+            self.assertIn("data transfers complete", self.succeed(process))
 
     def test_rdma_client(self):
         self.pair("rdma_server -p {port}", "rdma_client -s 127.0.0.1 -p {port}")

@@ -14,9 +14,10 @@
 #include <sys/wait.h>
 
 #include "datagram_harness.h"
-#include "softnic/device.h"
+#include "softnic/group.h"
+#include "softnic/qp.h"
 
-enum { GROUP_QPN = 0xffffff, IN_B = 8192, IN_C = 65536 };
+enum { IN_B = 8192, IN_C = 65536 };
 
 /* Two ends, and a group that a sends to; nobody is attached yet. */
 struct crowd {
@@ -444,6 +445,31 @@ static void test_what_was_posted_is_sent_though_the_queue_pair_is_destroyed(void
 	two_down(&c.t);
 }
 
+/* How many other ends it remembers. */
+static uint32_t num_remotes(struct end *e)
+{
+	struct qp *qp = to_qp(e->qp);
+	struct remote *r;
+	uint32_t i, n = 0;
+
+	pthread_mutex_lock(&qp->lock);
+	for (i = 0; i < REMOTE_HASHES; i++)
+		for (r = qp->remotes[i]; r; r = r->next)
+			n++;
+	pthread_mutex_unlock(&qp->lock);
+	return n;
+}
+
+static void wait_until_forgotten(struct end *e)
+{
+	uint64_t deadline = now_ms() + PATIENCE_MS;
+
+	while (num_remotes(e) > 2) {	/* who stays, and the last one sent to */
+		assert_true(now_ms() < deadline);
+		usleep(1000);
+	}
+}
+
 /* Some are killed before they are up. Who stays gets each datagram, once, and nothing hangs. */
 static void test_who_stays_gets_all_while_others_come_and_die(void **state)
 {
@@ -472,6 +498,7 @@ static void test_who_stays_gets_all_while_others_come_and_die(void **state)
 	}
 	for (i = 0; i < VISITORS; i++)
 		end_member(&visitors[i], true);
+	wait_until_forgotten(&c.t.a);
 	visitors[0] = start_member(&c, QUEUE_DEPTH);
 	hear(&visitors[0], READY);
 	send_counting(&c);
