@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What the threads of clients do: each keeps so many requests under way, over plain verbs
- * (load.c) or over weir's core (weirhost.h), and each request's time is taken.
+ * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken.
  */
 #ifndef WEIR_SIM_LOAD_H
 #define WEIR_SIM_LOAD_H
@@ -17,20 +17,54 @@
  * @latency_ps: each one's, from before it was submitted until its completion was seen
  * @empty_polls, @arms, @sleeps: of poll modes that may sleep
  * @contended, @takes: of locks that threads share
+ * @window_waits: weir: how often the window was full
  */
 struct sim_tally {
 	uint64_t ops, bytes;
 	struct sim_histogram latency_ps;
 	uint64_t empty_polls, arms, sleeps;
 	uint64_t contended, takes;
+	uint64_t window_waits;
 };
 
 struct sim_loads;
 
 /**
+ * struct sim_load_kind - how requests are made
+ * @start, @stop, @collect, @forget: as the calls below; @stop takes what @start left half done
+ *
+ * The start gives a struct that begins with its struct sim_loads.
+ */
+struct sim_load_kind {
+	int (*start)(struct sim_world *world, const struct sim_load_settings *load,
+		     struct sim_loads **loads);
+	void (*stop)(struct sim_loads *loads);
+	void (*collect)(struct sim_loads *loads);
+	void (*forget)(struct sim_loads *loads);
+};
+
+/**
+ * struct sim_loads - a load on all clients
+ * @kind: how its requests are made
+ * @settings, @world: kept
+ * @zipf: for the patterns, when they want it
+ * @tally: what it has done; the counters that pollers and locks keep come at sim_loads_tally()
+ */
+struct sim_loads {
+	const struct sim_load_kind *kind;
+	const struct sim_load_settings *settings;
+	struct sim_world *world;
+	struct sim_zipf zipf;
+	struct sim_tally tally;
+};
+
+extern const struct sim_load_kind sim_verbs_load;
+extern const struct sim_load_kind sim_weir_load;
+
+/**
  * sim_loads_start() - begin one load on all clients
  * @world: the machines
- * @load: *kept*; what to do; over verbs
+ * @load: *kept*; what to do
  * @loads: receives it, for sim_loads_stop()
  *
  * Return: 0, or -ENOMEM.
@@ -46,5 +80,12 @@ const struct sim_tally *sim_loads_tally(struct sim_loads *loads);
 
 /* Counts from now on. */
 void sim_loads_forget(struct sim_loads *loads);
+
+/* A request of @load that began at @begin_ps has been seen to be done. */
+void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps);
+
+/* What a request's memory costs its thread before it is submitted, and when it is done. */
+void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load);
+void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load);
 
 #endif

@@ -122,10 +122,10 @@ struct sim_stream {
  * @reads: under way
  * @out_ps: no WQE leaves the pipeline earlier
  * @in_ps: nor anything that comes in
- * @landed_ps: what came in is in memory then
  * @stalled_ps: nothing is taken before that time, because a receive was missing
  * @requests, @answers: what it has to send
- * @execute: told when a message takes effect in the memory of this end, or NULL
+ * @execute: told when a message takes effect in the memory of this end, or NULL. A write that
+ *	lands after it was confirmed may have lost its pieces by then
  * @arg: for @execute
  */
 struct sim_qp {
@@ -143,7 +143,7 @@ struct sim_qp {
 	struct weir_list link;
 	uint32_t recvs;
 	uint32_t reads;
-	uint64_t out_ps, in_ps, landed_ps, stalled_ps;
+	uint64_t out_ps, in_ps, stalled_ps;
 	struct sim_stream requests;
 	struct sim_stream answers;
 	void (*execute)(void *arg, const struct sim_wr *wr);

@@ -2,7 +2,7 @@
 /*
  * From the wire to memory, at both ends. A packet passes the pipeline, in order with those of its
  * QP, and then does what it is for. A write is acknowledged before it has landed, as these NICs
- * do; a read that follows on the same QP sees it nevertheless, because PCIe keeps the order.
+ * do; a read that follows sees it nevertheless, because PCIe keeps the order.
  */
 #include "sim/stage.h"
 
@@ -109,9 +109,9 @@ static void acknowledge(struct sim_wqe *wqe)
 static void take_data(struct sim_packet *packet, struct sim_qp *end)
 {
 	struct sim_nic *nic = end->nic;
-	uint64_t now_ps = nic->clock->now_ps;
+	uint64_t now_ps = nic->clock->now_ps, landed_ps;
 
-	end->landed_ps = sim_pcie_write(nic, now_ps, packet->bytes);
+	landed_ps = sim_pcie_write(nic, now_ps, packet->bytes);
 	if (!packet->is_last) {
 		sim_packet_put(nic, packet);
 		return;
@@ -119,9 +119,15 @@ static void take_data(struct sim_packet *packet, struct sim_qp *end)
 	acknowledge(packet->wqe);
 	if (sim_op_wants_recv(packet->wqe->wr.op)) {
 		nic->counts.cqes++;
-		end->landed_ps = sim_pcie_write(nic, now_ps, (uint32_t)nic->profile->cqe_bytes);
+		landed_ps = sim_pcie_write(nic, now_ps, (uint32_t)nic->profile->cqe_bytes);
 	}
-	land_at(packet, end->landed_ps);
+	land_at(packet, landed_ps);
+}
+
+/* When all that came in before, for whichever QP, is in memory: PCIe lets no read pass it. */
+static uint64_t landed_ps(const struct sim_nic *nic)
+{
+	return nic->pcie_write.free_ps + nic->profile->pcie_ps;
 }
 
 static void answer_read(struct sim_packet *packet, struct sim_qp *end)
@@ -129,8 +135,8 @@ static void answer_read(struct sim_packet *packet, struct sim_qp *end)
 	struct sim_nic *nic = end->nic;
 	uint64_t at_ps = nic->clock->now_ps + nic->profile->pcie_ps;
 
-	if (at_ps < end->landed_ps)
-		at_ps = end->landed_ps;
+	if (at_ps < landed_ps(nic))
+		at_ps = landed_ps(nic);
 	if (end->answers.ready_ps < at_ps)
 		end->answers.ready_ps = at_ps;
 	sim_stream_put(&end->answers, packet->wqe, packet->wqe->wr.bytes);
@@ -152,8 +158,8 @@ static void begin_atomic(struct sim_packet *packet, struct sim_qp *end)
 	struct sim_nic *nic = end->nic;
 	uint64_t from_ps = nic->clock->now_ps;
 
-	if (from_ps < end->landed_ps)
-		from_ps = end->landed_ps;
+	if (from_ps < landed_ps(nic))
+		from_ps = landed_ps(nic);
 	packet->event.happen = atomic_is_over;
 	sim_clock_at(nic->clock, &packet->event,
 		     sim_server_take(&nic->atomics, from_ps, nic->profile->atomic_ps));

@@ -51,6 +51,9 @@ static const struct setting load_settings[] = {
 	{ "mrs", LOAD(mrs), 1, 1, 1 << 22, 1 },
 	{ "region_bytes", LOAD(region_bytes), 1, 64, 1ull << 40, 1 << 20 },
 	{ "class", LOAD(class), 1, 0, SIM_CLASSES - 1, 0 },
+	{ "mr", LOAD(mr), 1, 0, 0, SIM_MR_USER, { "user", "pre", "dyn" } },
+	{ "poller", LOAD(poller), 1, 0, 1, 0 },
+	{ "core_ns", LOAD(core_ps), SIM_PS_PER_NS, 0, 1000000, 50 },
 	{ "think_ns", LOAD(think_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
 	{ "handle_ns", LOAD(handle_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
 	{ "chain", LOAD(chain), 1, 1, WEIR_BATCH_MAX, WEIR_BATCH_MAX },
@@ -193,6 +196,8 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "shared QPs share a CQ, which only busy polling threads can share";
 	else if (load->hold == SIM_HOLD_OP && (load->depth > 1 || !load->share))
 		wrong = "hold=op is for shared QPs and depth=1";
+	else if (load->driver == SIM_DRIVER_WEIR && load->op == SIM_OP_WRITE_IMM)
+		wrong = "weir's core has no write_imm";
 	else if (load->driver == SIM_DRIVER_WEIR && load->qps > WEIR_CHANNEL_MAX)
 		wrong = "a session of weir has at most 16 channels: say a lower qps";
 	else if (load->driver == SIM_DRIVER_WEIR && load->fragment > load->window)

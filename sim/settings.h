@@ -11,6 +11,7 @@
 
 enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR };
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
+enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
 enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
 
@@ -29,8 +30,12 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
  * @pattern: where to: an enum sim_pattern_kind
  * @mrs, @region_bytes: how many regions a server has, how large each
  * @class: traffic class
+ * @mr: an enum sim_mr: memory is registered already, copied through some that is, or registered
+ *	for each request
  * @think_ps: CPU between two batches
  * @handle_ps: CPU for each completion
+ * @poller: weir: a thread of its own polls
+ * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @chain: weir: as struct weir_engine_config
  * @merge, @sge_max, @fragment: the same
  * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
@@ -38,7 +43,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
-	uint64_t think_ps, handle_ps;
+	uint64_t mr, think_ps, handle_ps, poller, core_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
 };
 

@@ -119,7 +119,7 @@ void sim_get_cq_event(struct sim_thread *self, struct sim_channel *channel)
 {
 	channel->waiter = self;
 	sim_thread_run(self, profile_of(self)->syscall_ps);
-	while (!channel->events)
+	if (!channel->events)
 		sim_thread_sleep(self, SIM_NEVER);
 	channel->events = 0;
 	channel->waiter = NULL;

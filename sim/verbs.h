@@ -60,7 +60,10 @@ void sim_await_cq(struct sim_thread *self, struct sim_cq *cq, uint64_t max_ps);
 /* The next completion raises an event; what is there already does not. */
 void sim_req_notify_cq(struct sim_thread *self, struct sim_cq *cq);
 
-/* Sleeps until there is an event, and takes all that there are. One thread a channel. */
+/*
+ * Sleeps until there is an event, and takes all that there are; or until somebody wakes the thread
+ * for another reason. One thread a channel.
+ */
 void sim_get_cq_event(struct sim_thread *self, struct sim_channel *channel);
 
 /* memcpy(). */

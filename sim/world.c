@@ -95,7 +95,7 @@ static int want_receiver(struct sim_node *node, const struct sim_load_settings *
 	return node->has_receiver ? 0 : -ENOMEM;
 }
 
-static struct sim_node *next_peer(struct sim_world *world, struct sim_node *node)
+struct sim_node *sim_world_next_peer(struct sim_world *world, struct sim_node *node)
 {
 	const struct sim_settings *s = world->settings;
 
@@ -108,11 +108,10 @@ static struct sim_node *next_peer(struct sim_world *world, struct sim_node *node
 }
 
 struct sim_qp *sim_world_connect(struct sim_world *world, struct sim_node *node,
-				 struct sim_cq *send_cq, const struct sim_load_settings *load,
-				 uint32_t depth)
+				 struct sim_node *peer, struct sim_cq *send_cq,
+				 const struct sim_load_settings *load, uint32_t depth)
 {
 	bool receives = load->op == SIM_OP_SEND || load->op == SIM_OP_WRITE_IMM;
-	struct sim_node *peer = next_peer(world, node);
 	struct sim_connection *link = calloc(1, sizeof(*link));
 
 	if (!link)

@@ -51,10 +51,13 @@ int sim_world_init(struct sim_world *world, const struct sim_settings *settings)
 /* Frees what it holds; threads on it were finished before. */
 void sim_world_fini(struct sim_world *world);
 
+/* Whom a client's next connection goes to: each server in turn. */
+struct sim_node *sim_world_next_peer(struct sim_world *world, struct sim_node *node);
+
 /**
- * sim_world_connect() - a connection of a client to its next server, in turn
+ * sim_world_connect() - a connection
  * @world: the machines
- * @node: the client
+ * @node, @peer: the client, and the server
  * @send_cq: where completions go
  * @load: says the traffic class, and whether messages need receives
  * @depth: of the send queue
@@ -62,7 +65,7 @@ void sim_world_fini(struct sim_world *world);
  * Return: the client's end, which lives as long as the world, or NULL: no memory.
  */
 struct sim_qp *sim_world_connect(struct sim_world *world, struct sim_node *node,
-				 struct sim_cq *send_cq, const struct sim_load_settings *load,
-				 uint32_t depth);
+				 struct sim_node *peer, struct sim_cq *send_cq,
+				 const struct sim_load_settings *load, uint32_t depth);
 
 #endif

@@ -20,6 +20,8 @@ RUNS = [
     "threads=6 share=1 size=4096 poll=busy depth=4 lock=mutex",
     "threads=40 cores=4 quantum_ns=20000 poll=adaptive depth=2 clients=2 both=1",
     "profile=connectx-5 threads=3 op=send poll=event bg_threads=1 bg_size=1048576 bg_depth=4",
+    "driver=weir threads=8 depth=16 batch=8 size=4096 qps=4 window=262144 poll=adaptive",
+    "driver=weir threads=6 poller=1 poll=hybrid clients=2 both=1 size=512 depth=4 mr=pre",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
 ]
 
@@ -32,6 +34,7 @@ REFUSED = [
     ("pus=0", "pus is out of its range"),
     ("profile=connectx-1", "connectx-1: No such file"),
     ("op=cas", "an atomic is of 8 bytes: say size=8"),
+    ("driver=weir qps=17", "at most 16 channels"),
     ("both=1", "both=1 wants clients=2 at least"),
 ]
 
