@@ -36,6 +36,7 @@ struct sim_worker {
 	struct sim_thread thread;
 	struct port *port;
 	struct sim_pattern pattern;
+	struct sim_rng choice;
 	struct sim_sge sge;
 	struct job *jobs, *free_jobs;
 	struct sim_wr *wrs;
@@ -81,11 +82,21 @@ static void fill(struct sim_worker *w, struct sim_wr *wr)
 	wr->rkey = 1 + (uint32_t)region;
 }
 
+/* As requests go to places: in turn, or at random. */
+static struct sim_qp *next_qp(struct sim_worker *w)
+{
+	struct port *port = w->port;
+
+	if (w->loads->settings->pattern == SIM_PATTERN_SEQ)
+		return port->qps[w->turn++ % port->nr_qps];
+	return port->qps[sim_rng_below(&w->choice, port->nr_qps)];
+}
+
 static void submit(struct sim_worker *w)
 {
 	const struct sim_load_settings *s = w->loads->settings;
 	struct port *port = w->port;
-	struct sim_qp *qp = port->qps[w->turn++ % port->nr_qps];
+	struct sim_qp *qp = next_qp(w);
 	uint32_t i;
 
 	for (i = 0; i < s->batch; i++) {
@@ -211,6 +222,7 @@ static int worker_init(struct verbs_loads *all, struct sim_worker *w, struct sim
 	w->turn = number;
 	w->sge = (struct sim_sge){ 0, (uint32_t)s->size, (1u << 31) + number };
 	sim_pattern_init(&w->pattern, s, &all->loads.zipf, all->loads.world->settings->seed, number);
+	sim_rng_init(&w->choice, all->loads.world->settings->seed, "qp", number);
 	w->wrs = calloc(s->batch, sizeof(*w->wrs));
 	w->jobs = calloc(s->depth, sizeof(*w->jobs));
 	if (!w->wrs || !w->jobs)
