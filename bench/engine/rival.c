@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what another does
+ *
+ * Prints requests a second. Sequential: thread t of n has every n-th block, so that neighbours are
+ * in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
+ */
+#include "bench/engine/rival.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LENT_BYTES (64u << 20)
+#define LOOK 16 /* requests between two looks at the clock */
+
+static const struct rival *const rivals[] = {
+	&rival_verbs,
+#ifdef WITH_UCX
+	&rival_ucx,
+#endif
+#ifdef WITH_LIBFABRIC
+	&rival_libfabric,
+#endif
+};
+
+#define NR_RIVALS (sizeof(rivals) / sizeof(rivals[0]))
+
+static const struct rival *rival;
+static struct job job;
+static char *buffers;
+static pthread_barrier_t start;
+
+/* A lane's thread. */
+struct lane {
+	pthread_t thread;
+	int number;
+	uint64_t ops;
+	double seconds;
+	uint64_t random;
+};
+
+void must(bool good, const char *what, const char *why)
+{
+	if (good)
+		return;
+	fprintf(stderr, "rival: %s: %s: %s\n", rival ? rival->name : "", what, why);
+	_exit(1);
+}
+
+void tell(int socket, const void *data, size_t size)
+{
+	must(send(socket, data, size, MSG_NOSIGNAL) == (ssize_t)size, "socket",
+	     "the other process has ended");
+}
+
+void hear(int socket, void *data, size_t size)
+{
+	must(recv(socket, data, size, MSG_WAITALL) == (ssize_t)size, "socket",
+	     "the other process has ended");
+}
+
+void until_over(int socket, void (*turn)(void))
+{
+	struct pollfd fd = { .fd = socket, .events = POLLIN };
+
+	while (!poll(&fd, 1, turn ? 1 : -1))
+		turn();
+}
+
+static double now(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+static uint64_t next_offset(struct lane *lane, uint64_t step)
+{
+	uint64_t blocks = job.lent_bytes / job.size;
+
+	if (!job.is_random)
+		return (step * (uint64_t)job.lanes + (uint64_t)lane->number) % blocks * job.size;
+	lane->random = lane->random * 6364136223846793005u + 1442695040888963407u;
+	return (lane->random >> 33) % blocks * job.size;
+}
+
+static void *lane_run(void *arg)
+{
+	struct lane *lane = arg;
+	char *mine = buffers + (size_t)lane->number * (size_t)job.depth * job.size;
+	uint64_t step = 0;
+	int in_flight = 0;
+	double begin, end;
+
+	pthread_barrier_wait(&start);
+	begin = now();
+	end = begin + job.seconds;
+	while (step % LOOK || now() < end) {
+		while (in_flight == job.depth)
+			in_flight -= rival->reap(lane->number);
+		rival->post(lane->number, mine + step % (uint64_t)job.depth * job.size,
+			    next_offset(lane, step));
+		step++;
+		in_flight++;
+	}
+	while (in_flight)
+		in_flight -= rival->reap(lane->number);
+	rival->settle(lane->number);
+	lane->seconds = now() - begin;
+	lane->ops = step;
+	return NULL;
+}
+
+static void *map(size_t bytes, int flags, int fd)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_POPULATE, fd, 0);
+
+	must(at != MAP_FAILED, "memory", "there is not enough");
+	return at;
+}
+
+/* As weir's donor has it: a file in memory, which softnic reaches more quickly. */
+static void *map_lent(size_t bytes)
+{
+	int fd = memfd_create("rival", MFD_CLOEXEC);
+
+	must(fd >= 0 && !ftruncate(fd, (off_t)bytes), "memory", "there is not enough");
+	return map(bytes, MAP_SHARED, fd);
+}
+
+static void borrow_and_run(int socket)
+{
+	struct lane lanes[LANES_MAX] = { 0 };
+	double seconds = 0;
+	uint64_t ops = 0;
+	int i;
+
+	buffers = map((size_t)job.lanes * (size_t)job.depth * job.size, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1);
+	rival->borrow(socket, buffers, &job);
+	pthread_barrier_init(&start, NULL, (unsigned int)job.lanes);
+	for (i = 0; i < job.lanes; i++) {
+		lanes[i].number = i;
+		lanes[i].random = (uint64_t)i + 1;
+		must(!pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), "thread", "none");
+	}
+	for (i = 0; i < job.lanes; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		ops += lanes[i].ops;
+		seconds = lanes[i].seconds > seconds ? lanes[i].seconds : seconds;
+	}
+	printf("%.1f\n", (double)ops / seconds);
+}
+
+static int number(const char *text, int max)
+{
+	int value = atoi(text);
+
+	must(value >= 1 && value <= max, text, "out of range");
+	return value;
+}
+
+static void parse(char **argv)
+{
+	for (size_t i = 0; i < NR_RIVALS; i++) {
+		if (!strcmp(argv[1], rivals[i]->name))
+			rival = rivals[i];
+	}
+	must(rival, argv[1], "is not built in, or there is no such way");
+	job = (struct job){
+		.is_read = !strcmp(argv[2], "read"),
+		.is_random = !strcmp(argv[3], "random"),
+		.lanes = number(argv[4], LANES_MAX),
+		.depth = number(argv[5], DEPTH_MAX),
+		.size = (size_t)number(argv[6], LENT_BYTES / 16),
+		.lent_bytes = LENT_BYTES,
+		.seconds = atof(argv[7]),
+	};
+}
+
+int main(int argc, char **argv)
+{
+	int sockets[2], status;
+	pid_t lender;
+
+	if (argc != 8) {
+		fprintf(stderr, "Usage: rival verbs|ucx|libfabric read|write sequential|random "
+				"THREADS DEPTH BYTES SECONDS\n");
+		return 2;
+	}
+	parse(argv);
+	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), "socket", "none");
+	lender = fork();
+	if (!lender) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(sockets[0]);
+		rival->lend(sockets[1], map_lent(LENT_BYTES), &job);
+		_exit(0);
+	}
+	close(sockets[1]);
+	borrow_and_run(sockets[0]);
+	fflush(stdout);
+	kill(lender, SIGKILL);
+	waitpid(lender, &status, 0);
+	_exit(0); /* the ways' own ends are not what is measured */
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Plain verbs: a queue pair a lane, a work request and a doorbell a request, all signalled. */
+#include "bench/engine/rival.h"
+
+#include <infiniband/verbs.h>
+#include <string.h>
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define READS 16 /* outstanding on a queue pair */
+
+/* What one side tells the other. */
+struct side {
+	uint32_t qp[LANES_MAX];
+	union ibv_gid gid;
+	uint64_t address;
+	uint32_t rkey;
+};
+
+static struct ibv_context *context;
+static struct ibv_qp *qp[LANES_MAX];
+static struct ibv_cq *cq[LANES_MAX];
+static struct ibv_mr *mr;
+static struct side mine, theirs;
+static uint8_t gid_index;
+static enum ibv_wr_opcode opcode;
+static uint32_t size;
+
+/* An IPv4 address is routed on every device. */
+static bool is_mapped(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	must(context, "device", "there is none: weir run -- rival ...");
+	while (!ibv_query_gid(context, 1, gid_index, &mine.gid) && !is_mapped(&mine.gid))
+		gid_index++;
+	must(is_mapped(&mine.gid), "device", "it has no IPv4 address");
+}
+
+static void make(void *memory, size_t bytes, const struct job *job)
+{
+	struct ibv_pd *pd;
+	int i;
+
+	open_device();
+	pd = ibv_alloc_pd(context);
+	mr = pd ? ibv_reg_mr(pd, memory, bytes, ACCESS) : NULL;
+	must(mr, "memory", "cannot be registered");
+	mine.address = (uintptr_t)memory;
+	mine.rkey = mr->rkey;
+	for (i = 0; i < job->lanes; i++) {
+		struct ibv_qp_init_attr init = {
+			.qp_type = IBV_QPT_RC,
+			.cap = { .max_send_wr = (uint32_t)job->depth, .max_recv_wr = 1,
+				 .max_send_sge = 1, .max_recv_sge = 1 },
+		};
+
+		cq[i] = ibv_create_cq(context, job->depth, NULL, NULL, 0);
+		init.send_cq = init.recv_cq = cq[i];
+		qp[i] = cq[i] ? ibv_create_qp(pd, &init) : NULL;
+		must(qp[i], "queue pair", "cannot be made");
+		mine.qp[i] = qp[i]->qp_num;
+	}
+}
+
+static void connect_lane(int lane)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+				    .qp_access_flags = ACCESS };
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = theirs.qp[lane],
+		.max_dest_rd_atomic = READS,
+		.min_rnr_timer = 12,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = theirs.gid, .sgid_index = gid_index,
+				      .hop_limit = 64 } },
+	};
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7,
+				   .rnr_retry = 7, .max_rd_atomic = READS };
+
+	must(!ibv_modify_qp(qp[lane], &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			    IBV_QP_ACCESS_FLAGS) &&
+	     !ibv_modify_qp(qp[lane], &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+			    IBV_QP_MIN_RNR_TIMER) &&
+	     !ibv_modify_qp(qp[lane], &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	     "queue pair", "cannot be connected");
+}
+
+/* Both sides do the same; the byte at the end says that both are ready. */
+static void meet(int socket, void *memory, size_t bytes, const struct job *job)
+{
+	char ready = 1;
+	int i;
+
+	make(memory, bytes, job);
+	tell(socket, &mine, sizeof(mine));
+	hear(socket, &theirs, sizeof(theirs));
+	for (i = 0; i < job->lanes; i++)
+		connect_lane(i);
+	tell(socket, &ready, 1);
+	hear(socket, &ready, 1);
+}
+
+static void verbs_lend(int socket, void *memory, const struct job *job)
+{
+	meet(socket, memory, job->lent_bytes, job);
+	until_over(socket, NULL);
+}
+
+static void verbs_borrow(int socket, void *buffers, const struct job *job)
+{
+	opcode = job->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	size = (uint32_t)job->size;
+	meet(socket, buffers, (size_t)job->lanes * (size_t)job->depth * job->size, job);
+}
+
+static void verbs_post(int lane, void *buffer, uint64_t offset)
+{
+	struct ibv_sge sge = { (uintptr_t)buffer, size, mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.rdma = { theirs.address + offset, theirs.rkey },
+	};
+
+	must(!ibv_post_send(qp[lane], &wr, &bad), "post", "refused");
+}
+
+static int verbs_reap(int lane)
+{
+	struct ibv_wc wc[16];
+	int i, got = ibv_poll_cq(cq[lane], 16, wc);
+
+	for (i = 0; i < got; i++)
+		must(!wc[i].status, "completion", ibv_wc_status_str(wc[i].status));
+	must(got >= 0, "completions", "cannot be polled");
+	return got;
+}
+
+/* A completion says it already. */
+static void verbs_settle(int lane)
+{
+	(void)lane;
+}
+
+const struct rival rival_verbs = {
+	.name = "verbs",
+	.lend = verbs_lend,
+	.borrow = verbs_borrow,
+	.post = verbs_post,
+	.reap = verbs_reap,
+	.settle = verbs_settle,
+};
