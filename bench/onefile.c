@@ -121,7 +121,7 @@ static int serve(struct fuse_session *session, const char *mountpoint, unsigned 
 
 	fuse_loop_cfg_set_max_threads(config, threads);
 	if (!fuse_set_signal_handlers(session) && !fuse_session_mount(session, mountpoint)) {
-		status = fuse_session_loop_mt(session, config) < 0;
+		status = fuse_session_loop_mt(session, config) < 0; /* above 0: a signal */
 		fuse_session_unmount(session);
 		fuse_remove_signal_handlers(session);
 	}

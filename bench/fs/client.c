@@ -149,6 +149,14 @@ static pid_t start_lender(int *socket, size_t bytes)
 	return pid;
 }
 
+/* libfabric brings libraries that end the process on these, and would leave the mount behind. */
+static void reclaim_signals(void)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+}
+
 static const struct transport *find(const char *name)
 {
 	size_t i;
@@ -178,6 +186,7 @@ int main(int argc, char **argv)
 	transport->borrow(socket, buffers, bytes);
 	while (lanes.count < LANES)
 		lane_put(lanes.count);
+	reclaim_signals();
 	status = onefile_run(transport->name, argv[3], bytes, LANES, &ops);
 	close(socket);
 	waitpid(lender, NULL, 0);

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The file that the benchmark compares ways to remote memory with: each carries the bytes.
+
+Called with the paths of the weir command and of the benchmark's client. UCX and libfabric are not
+tried: they are not weir's, and not everywhere.
+"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import world
+from world import WEIR, until
+
+CLIENT = os.path.abspath(sys.argv.pop(1))
+MIB = 1 << 20
+SIZE_MIB = 8
+SECONDS = 60
+
+
+class Remote(unittest.TestCase):
+    def start(self, *args):
+        return subprocess.Popen([WEIR, "run", "-q", "--", CLIENT, *args], text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE)
+
+    def mounted(self, transport):
+        directory = tempfile.mkdtemp(prefix="weir-")
+        process = self.start(transport, str(SIZE_MIB), directory)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.addCleanup(os.rmdir, directory)
+        self.addCleanup(subprocess.run, ["fusermount3", "-u", "-z", directory],
+                        capture_output=True)
+        until(lambda: os.path.ismount(directory) or process.poll() is not None, SECONDS)
+        self.assertIsNone(process.poll(), "it has ended")
+        return process, os.path.join(directory, "data")
+
+    def carries(self, transport):
+        process, path = self.mounted(transport)
+        self.assertEqual(os.path.getsize(path), SIZE_MIB * MIB)
+        dice, expected = random.Random(1), bytearray(SIZE_MIB * MIB)
+        with open(path, "r+b", buffering=0) as file:
+            for length in (1, 511, 4096, 4097, 65536, MIB, 2 * MIB + 5):
+                at = dice.randrange(SIZE_MIB * MIB - length)
+                block = dice.randbytes(length)
+                self.assertEqual(os.pwrite(file.fileno(), block, at), length)
+                expected[at:at + length] = block
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(os.pread(file.fileno(), SIZE_MIB * MIB, 0), expected)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertFalse(os.path.ismount(os.path.dirname(path)))
+
+    def test_the_library_carries_the_bytes(self):
+        self.carries("weir")
+
+    def test_plain_verbs_carry_the_bytes(self):
+        self.carries("verbs")
+
+    def test_a_way_that_is_not_there_is_refused(self):
+        process = self.start("pigeon", "1", "/")
+        _, err = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("weir verbs", err)
+
+
+if __name__ == "__main__":
+    world.main()
