@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * client TRANSPORT MEBIBYTES MOUNTPOINT - a file in another process's memory, by RDMA
+ * client-TRANSPORT MEBIBYTES MOUNTPOINT - a file in another process's memory, by RDMA
  *
  * The other process is started by this one and ends with it. Without an RDMA device run it as
- * `weir run -- client ...`.
+ * `weir run -- client-TRANSPORT ...`. Each transport is a program of its own: some of their libraries
+ * change the process that they are in.
  */
 #include "bench/fs/transport.h"
 #include "bench/onefile.h"
@@ -20,20 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct transport *const transports[] = {
-	&transport_weir,
-	&transport_verbs,
-#ifdef WITH_UCX
-	&transport_ucx,
-#endif
-#ifdef WITH_LIBFABRIC
-	&transport_libfabric,
-#endif
-};
-
-#define NR_TRANSPORTS (sizeof(transports) / sizeof(transports[0]))
-
-static const struct transport *transport;
 static void *buffers;
 
 /* Lanes that nobody uses. */
@@ -48,7 +35,7 @@ void must(bool good, const char *what, const char *why)
 {
 	if (good)
 		return;
-	fprintf(stderr, "client: %s: %s: %s\n", transport->name, what, why);
+	fprintf(stderr, "client-%s: %s: %s\n", transport.name, what, why);
 	_exit(1);
 }
 
@@ -95,7 +82,7 @@ static void remote_read(fuse_req_t req, size_t size, off_t offset)
 	int lane = lane_get();
 
 	if (size)
-		transport->read(lane, size, (uint64_t)offset);
+		transport.read(lane, size, (uint64_t)offset);
 	fuse_reply_buf(req, lane_buffer(buffers, lane), size);
 	lane_put(lane);
 }
@@ -109,7 +96,7 @@ static void remote_write(fuse_req_t req, struct fuse_bufvec *from, size_t size, 
 	to.buf[0].mem = lane_buffer(buffers, lane);
 	copied = fuse_buf_copy(&to, from, 0);
 	if (copied > 0)
-		transport->write(lane, (size_t)copied, (uint64_t)offset);
+		transport.write(lane, (size_t)copied, (uint64_t)offset);
 	if (copied < 0)
 		fuse_reply_err(req, (int)-copied);
 	else
@@ -141,7 +128,7 @@ static pid_t start_lender(int *socket, size_t bytes)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		signal(SIGINT, SIG_IGN); /* of the terminal: the mount ends first */
 		close(sockets[0]);
-		transport->lend(sockets[1], memory(bytes), bytes);
+		transport.lend(sockets[1], memory(bytes), bytes);
 		_exit(0);
 	}
 	close(sockets[1]);
@@ -157,37 +144,23 @@ static void reclaim_signals(void)
 	signal(SIGHUP, SIG_DFL);
 }
 
-static const struct transport *find(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < NR_TRANSPORTS; i++)
-		if (!strcmp(transports[i]->name, name))
-			return transports[i];
-	return NULL;
-}
-
 int main(int argc, char **argv)
 {
-	size_t i, bytes = argc == 4 ? strtoul(argv[2], NULL, 10) << 20 : 0;
+	size_t bytes = argc == 3 ? strtoul(argv[1], NULL, 10) << 20 : 0;
 	int status, socket;
 	pid_t lender;
 
-	transport = argc == 4 ? find(argv[1]) : NULL;
-	if (!transport || !bytes) {
-		fprintf(stderr, "Usage: client TRANSPORT MEBIBYTES MOUNTPOINT\nTransports here:");
-		for (i = 0; i < NR_TRANSPORTS; i++)
-			fprintf(stderr, " %s", transports[i]->name);
-		fputc('\n', stderr);
+	if (!bytes) {
+		fprintf(stderr, "Usage: client-%s MEBIBYTES MOUNTPOINT\n", transport.name);
 		return 2;
 	}
 	lender = start_lender(&socket, bytes);
 	buffers = memory((size_t)LANES * LANE_BYTES);
-	transport->borrow(socket, buffers, bytes);
+	transport.borrow(socket, buffers, bytes);
 	while (lanes.count < LANES)
 		lane_put(lanes.count);
 	reclaim_signals();
-	status = onefile_run(transport->name, argv[3], bytes, LANES, &ops);
+	status = onefile_run(transport.name, argv[2], bytes, LANES, &ops);
 	close(socket);
 	waitpid(lender, NULL, 0);
 	return status;

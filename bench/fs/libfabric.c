@@ -196,7 +196,7 @@ static void libfabric_write(int lane, size_t size, uint64_t offset)
 	finish(lane);
 }
 
-const struct transport transport_libfabric = {
+const struct transport transport = {
 	.name = "libfabric",
 	.lend = libfabric_lend,
 	.borrow = libfabric_borrow,

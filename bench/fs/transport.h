@@ -32,10 +32,8 @@ struct transport {
 	void (*write)(int lane, size_t size, uint64_t offset);
 };
 
-extern const struct transport transport_weir;
-extern const struct transport transport_verbs;
-extern const struct transport transport_ucx;
-extern const struct transport transport_libfabric;
+/* The one that this program has. */
+extern const struct transport transport;
 
 /* Ends the process with @what and why unless @good. */
 void must(bool good, const char *what, const char *why);

@@ -149,7 +149,7 @@ static void ucx_borrow(int socket, void *buffers, size_t bytes)
 	}
 }
 
-const struct transport transport_ucx = {
+const struct transport transport = {
 	.name = "ucx",
 	.lend = ucx_lend,
 	.borrow = ucx_borrow,

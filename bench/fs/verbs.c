@@ -30,7 +30,7 @@ static struct ibv_context *open_device(void)
 	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	struct ibv_port_attr port;
 
-	must(context, "device", "there is none: weir run -- client ...");
+	must(context, "device", "there is none: weir run -- client-verbs ...");
 	must(!ibv_query_port(context, 1, &port), "port", "cannot be asked");
 	v.mtu = port.active_mtu;
 	ibv_free_device_list(list);
@@ -156,7 +156,7 @@ static void verbs_write(int lane, size_t size, uint64_t offset)
 	move(lane, IBV_WR_RDMA_WRITE, size, offset);
 }
 
-const struct transport transport_verbs = {
+const struct transport transport = {
 	.name = "verbs",
 	.lend = verbs_lend,
 	.borrow = verbs_borrow,

@@ -53,7 +53,7 @@ static void weir_transport_write(int lane, size_t size, uint64_t offset)
 	must(!rc, "write", weir_strerror(rc));
 }
 
-const struct transport transport_weir = {
+const struct transport transport = {
 	.name = "weir",
 	.lend = weir_lend,
 	.borrow = weir_borrow,
