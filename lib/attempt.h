@@ -21,7 +21,8 @@
  * struct weir_attempt - what every step needs
  * @session, @link: the channel, and whose it is
  * @cm: where the connection manager speaks of @id
- * @id, @cq, @recv_cq, @inline_max: become the link's
+ * @id, @recv_cq, @inline_max: become the link's
+ * @own_cq: @recv_cq, if it is no other's
  * @deadline_ns: when to give up
  * @error: says why it failed
  */
@@ -30,7 +31,7 @@ struct weir_attempt {
 	struct weir_link *link;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
-	struct ibv_cq *cq, *recv_cq;
+	struct ibv_cq *recv_cq, *own_cq;
 	uint32_t inline_max;
 	uint64_t deadline_ns;
 	struct weir_error *error;

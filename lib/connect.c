@@ -45,7 +45,24 @@ static int create_qp_inline(struct weir_attempt *a, struct ibv_qp_init_attr *att
 	return -errno;
 }
 
-/* Channel 0 has its messages' buffers and CQ besides. */
+/* Where the handshake is received: channel 0's come with its messages. */
+static int create_recv_cq(struct weir_attempt *a)
+{
+	struct weir_session *session = a->session;
+
+	if (!a->link->number) {
+		a->recv_cq = session->recv_cq;
+		return 0;
+	}
+	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
+	if (!a->own_cq)
+		return weir_fail(a->error, no_resources(errno), "no completion queue of %u: %s",
+				 WIRE_HANDSHAKE_RECVS, strerror(errno));
+	a->recv_cq = a->own_cq;
+	return 0;
+}
+
+/* Channel 0 has its messages' buffers besides. */
 static int create_qp(struct weir_attempt *a)
 {
 	struct weir_session *session = a->session;
@@ -56,16 +73,11 @@ static int create_qp(struct weir_attempt *a)
 		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS, .max_recv_wr = recvs,
 			 .max_send_sge = session->nic->sge_max, .max_recv_sge = 1 },
 	};
+	int rc = create_recv_cq(a);
 
-	a->cq = ibv_create_cq(session->nic->context,
-			      (int)session->options.depth + WEIR_HANDSHAKE_SENDS +
-				      WIRE_HANDSHAKE_RECVS,
-			      NULL, session->comp, 0);
-	if (!a->cq)
-		return weir_fail(a->error, no_resources(errno), "no completion queue of %u: %s",
-				 session->options.depth, strerror(errno));
-	a->recv_cq = link->number ? a->cq : session->recv_cq;
-	attr.send_cq = a->cq;
+	if (rc)
+		return rc;
+	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
 	if (create_qp_inline(a, &attr))
 		return weir_fail(a->error, no_resources(errno), "no queue pair of depth %u: %s",
@@ -141,7 +153,7 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
 				 weir_strerror(rc));
 	link->id = a->id;
-	link->cq = a->cq;
+	link->qp_num = a->id->qp->qp_num;
 	link->recv_cq = a->recv_cq;
 	link->inline_max = a->inline_max;
 	link->unsignalled = 0;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The end of channels: what is let go of, and what is heard of it. */
+#include "lib/clock.h"
 #include "lib/session.h"
 
 void weir_session_retire(struct weir_session *session, uint16_t number)
 {
 	struct weir_link *link = &session->links[number];
-	struct ibv_cq *cq = link->cq;
+	struct ibv_cq *recv_cq = number ? link->recv_cq : NULL;
 	struct ibv_wc wc;
 
-	link->cq = NULL;
-	link->armed = false;
+	link->recv_cq = NULL;
 	weir_session_unlock(session);
 	if (link->id && link->id->qp)
 		rdma_destroy_qp(link->id);
-	if (cq)
-		ibv_destroy_cq(cq);
+	if (recv_cq)
+		ibv_destroy_cq(recv_cq);
 	weir_session_lock(session);
+	/* The number of the QP that is gone may be the next one's: nothing may be left of the old. */
+	if (link->cq->ibv)
+		weir_links_poll(session, link->cq, weir_now_ns());
 	while (!number && session->recv_cq && ibv_poll_cq(session->recv_cq, 1, &wc) > 0)
 		; /* flushed receives: their buffers are free */
 }

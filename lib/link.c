@@ -87,6 +87,7 @@ static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, u
 		link->oldest = first;
 	link->newest = last;
 	link->in_flight += count;
+	link->cq->in_flight += count;
 	return rest;
 }
 
@@ -159,6 +160,7 @@ static void retire(struct weir_link *link, int status, uint64_t now_ns)
 
 	link->oldest = wc.wr->next;
 	link->in_flight--;
+	link->cq->in_flight--;
 	if (status)
 		session->counters->errors++;
 	else
@@ -182,26 +184,43 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 	return (int)(before - link->in_flight);
 }
 
-/* Receives that the handshake left behind are flushed here, too: their wr_id is small. */
-static bool is_sent(const struct ibv_wc *wc)
+/* What the handshake sent completes here, too: its wr_id is small. */
+static bool is_ours(const struct ibv_wc *wc)
 {
 	return wc->wr_id > WEIR_HANDSHAKE_WR_MAX;
 }
 
-int weir_link_poll(struct weir_link *link, uint64_t now_ns)
+/* NULL: a link that has nothing in flight any more, or its QP is gone. */
+static struct weir_link *link_of(struct weir_session *session, const struct ibv_wc *wc)
 {
-	int got, i, total = 0, max = (int)link->session->options.poll_wcs_max;
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		struct weir_link *link = &session->links[i];
+
+		if (link->qp_num == wc->qp_num &&
+		    (link->state == WEIR_LINK_UP || link->state == WEIR_LINK_FAILING))
+			return link;
+	}
+	return NULL;
+}
+
+int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
+{
+	int got, i, total = 0, max = (int)session->options.poll_wcs_max;
 	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
+	struct weir_link *link;
 
 	do {
-		got = ibv_poll_cq(link->cq, max, wcs);
+		got = ibv_poll_cq(cq->ibv, max, wcs);
 		for (i = 0; i < got; i++) {
-			if (is_sent(&wcs[i]))
+			link = is_ours(&wcs[i]) ? link_of(session, &wcs[i]) : NULL;
+			if (link)
 				total += completed(link, &wcs[i], now_ns);
 		}
 	} while (got == max);
 	if (total)
-		show_window(link->session);
+		show_window(session);
 	return total;
 }
 

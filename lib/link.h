@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/engine.h"
+#include "lib/cq.h"
 
 struct weir_session;
 
@@ -44,10 +45,10 @@ enum weir_link_state {
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
  * @unsignalled: of them, those behind the last signalled one
  * @inline_max: bytes that a write or a message may have to be posted with its data
- * @armed: @cq will raise an event, or has raised one that nobody took yet
  * @id: the connection, or NULL
- * @cq: of what is sent
- * @recv_cq: of what is received: the session's for channel 0, @cq for all others, which
+ * @qp_num: of its QP
+ * @cq: of what is sent; one of the session's
+ * @recv_cq: of what is received: the session's for channel 0, their own for all others, which
  *	receive nothing after the handshake
  */
 struct weir_link {
@@ -58,17 +59,17 @@ struct weir_link {
 	struct weir_wr *oldest, *newest;
 	uint32_t unsignalled;
 	uint32_t inline_max;
-	bool armed;
 	struct rdma_cm_id *id;
-	struct ibv_cq *cq;
+	uint32_t qp_num;
+	struct weir_cq *cq;
 	struct ibv_cq *recv_cq;
 };
 
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
-/* Takes completions of what was posted to the engine. Return: WRs completed. */
-int weir_link_poll(struct weir_link *link, uint64_t now_ns);
+/* Takes @cq's completions of what was posted to the engine, on any link. Return: WRs completed. */
+int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
 
 /* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */
 void weir_link_fail(struct weir_link *link);

@@ -61,6 +61,14 @@ static void pause_for(struct weir_session *session, uint64_t pause_ns)
 		weir_bell_wait(&session->mend, session->nic, until_ns);
 }
 
+/* What was seen of the other channels on the way is posted, and told by who drives the session. */
+static void go_on(struct weir_session *session)
+{
+	weir_pump_poll(session, weir_now_ns());
+	weir_pump_leave(session, false);
+	weir_deliver_later(session);
+}
+
 static int attempt(struct weir_session *session, uint16_t number, uint64_t deadline_ns)
 {
 	int rc;
@@ -69,6 +77,11 @@ static int attempt(struct weir_session *session, uint16_t number, uint64_t deadl
 	rc = weir_session_connect(session, number, (struct sockaddr *)&session->address,
 				  deadline_ns, NULL);
 	weir_session_lock(session);
+	if (!rc)
+		return 0;
+	/* Its QP is gone; what it has left in the CQ must not pile up. */
+	weir_links_poll(session, session->links[number].cq, weir_now_ns());
+	go_on(session);
 	return rc;
 }
 
@@ -80,6 +93,7 @@ static void mend(struct weir_session *session, struct weir_link *link)
 	int rc;
 
 	weir_session_retire(session, link->number);
+	go_on(session);
 	while ((rc = attempt(session, link->number, deadline_ns)) && !is_final(rc) &&
 	       weir_now_ns() < deadline_ns && link->state == WEIR_LINK_BROKEN) {
 		pause_for(session, pause_ns);

@@ -151,6 +151,15 @@ unlock:
 	return rc;
 }
 
+int weir_nic_next_vector(struct weir_nic *nic, unsigned int max)
+{
+	unsigned int count = (unsigned int)nic->context->num_comp_vectors;
+
+	if (max && max < count)
+		count = max;
+	return (int)(__atomic_fetch_add(&nic->vectors, 1, __ATOMIC_RELAXED) % (count ? count : 1));
+}
+
 void weir_nic_put(struct weir_nic *nic)
 {
 	struct weir_nic **place = &nics;

@@ -31,6 +31,7 @@
  * @dyn_bytes: from this length on registering memory is cheaper than copying it
  * @sge_max: entries of local memory that a WR can have
  * @window: what may be in flight; @delay or @knee moves its limit, or neither
+ * @vectors: completion vectors given out so far; atomic
  * @users, @next: the list of NICs'
  *
  * Its memory stays a NIC's for ever: a thread that has left a request may come for the lock when
@@ -51,6 +52,7 @@ struct weir_nic {
 		struct weir_window_delay delay;
 		struct weir_window_knee knee;
 	};
+	unsigned int vectors;
 	unsigned int users;
 	struct weir_nic *next;
 };
@@ -65,6 +67,9 @@ struct weir_nic {
  */
 int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
 		 struct weir_nic **nic, struct weir_error *error);
+
+/* The completion vector of the next CQ: one of the first @max that the device has, 0: of all. */
+int weir_nic_next_vector(struct weir_nic *nic, unsigned int max);
 
 /* The last one to leave unmakes it. */
 void weir_nic_put(struct weir_nic *nic);

@@ -33,6 +33,7 @@ static void fill(struct weir_session_options *o)
 	if (!o->admission)
 		o->admission = WEIR_ADMISSION_STATIC;
 	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
+	o->cqs = o->cqs ? o->cqs : o->channels;
 	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
 	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
 	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
@@ -51,6 +52,7 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		const char *what;
 	} bounds[] = {
 		{ o->channels, 1, WEIR_CHANNEL_MAX, "channels" },
+		{ o->cqs, 1, o->channels, "completion queues for its channels" },
 		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
 		{ o->window_bytes, WEIR_WINDOW_BYTES_MIN, UINT64_MAX, "bytes of window" },
 		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,

@@ -25,15 +25,12 @@ static int send_handshake(const struct weir_attempt *a, const void *message, siz
 }
 
 /*
- * One completion of the handshake; the CQ of messages may still hold some of an earlier QP.
+ * One completion of the handshake; the CQ of messages may still hold some of an earlier QP. What
+ * fails to be sent shows here, too: receives are flushed.
  * Return: 1 a message, in @wc; 0 none yet; or an error.
  */
 static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
 {
-	struct ibv_wc sent;
-
-	if (a->cq != a->recv_cq)
-		ibv_poll_cq(a->cq, 1, &sent); /* what failed is flushed on the other, too */
 	while (ibv_poll_cq(a->recv_cq, 1, wc) > 0) {
 		if (wc->qp_num != a->id->qp->qp_num)
 			continue;
@@ -41,8 +38,7 @@ static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
 			return weir_fail(a->error, -EPROTO,
 					 "%s ended the connection during the proof of the key",
 					 a->session->peer);
-		if (wc->wr_id)
-			return 1;
+		return 1;
 	}
 	return 0;
 }

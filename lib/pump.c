@@ -113,9 +113,9 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	int events = 0;
 
 	weir_window_tick(session->engine.window, now_ns);
-	for (i = 0; i < session->nr_links; i++) {
-		if (session->links[i].in_flight)
-			events += weir_link_poll(&session->links[i], now_ns);
+	for (i = 0; i < session->options.cqs; i++) {
+		if (session->cqs[i].in_flight)
+			events += weir_links_poll(session, &session->cqs[i], now_ns);
 	}
 	events += weir_messages_poll(session);
 	events += expire(session, now_ns);
@@ -144,12 +144,11 @@ static bool arm_all(struct weir_session *session, bool receive)
 	bool any = false;
 	unsigned int i;
 
-	for (i = 0; i < session->nr_links; i++) {
-		struct weir_link *link = &session->links[i];
+	for (i = 0; i < session->options.cqs; i++) {
+		struct weir_cq *cq = &session->cqs[i];
 
-		if (link->in_flight)
-			any |= arm(session, link->cq, &link->armed, link->number,
-				   link->in_flight);
+		if (cq->in_flight)
+			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)
 		any |= arm(session, session->recv_cq, &session->recv_armed, 0, 0);
@@ -215,9 +214,9 @@ static void take_cq_events(struct weir_session *session)
 		session->counters->events++;
 		if (cq == session->recv_cq)
 			session->recv_armed = false;
-		for (i = 0; i < session->nr_links; i++) {
-			if (cq == session->links[i].cq)
-				session->links[i].armed = false;
+		for (i = 0; i < session->options.cqs; i++) {
+			if (cq == session->cqs[i].ibv)
+				session->cqs[i].armed = false;
 		}
 	}
 }

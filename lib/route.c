@@ -170,8 +170,8 @@ void weir_attempt_undo(struct weir_attempt *a)
 		rdma_disconnect(a->id);
 		rdma_destroy_qp(a->id);
 	}
-	if (a->cq)
-		ibv_destroy_cq(a->cq);
+	if (a->own_cq)
+		ibv_destroy_cq(a->own_cq);
 	if (a->id)
 		rdma_destroy_id(a->id);
 	if (a->cm)

@@ -85,6 +85,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
+		session->links[i].cq = &session->cqs[i % options->cqs];
 	}
 	init_lists(session);
 	weir_gaps_init(&session->gaps, WEIR_WAKE_NS);
@@ -110,6 +111,7 @@ void weir_session_free(struct weir_session *session)
 	weir_requests_fini(session);
 	if (session->recv_cq)
 		ibv_destroy_cq(session->recv_cq);
+	weir_cqs_free(session);
 	if (session->comp)
 		ibv_destroy_comp_channel(session->comp);
 	if (session->nic)
@@ -211,9 +213,14 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 	if (!session->comp)
 		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
 	session->recv_cq = ibv_create_cq(context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL,
-					 session->comp, 0);
+					 session->comp,
+					 weir_nic_next_vector(session->nic,
+							      session->options.comp_vectors));
 	if (!session->recv_cq)
 		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
+	rc = weir_cqs_make(session, error);
+	if (rc)
+		return rc;
 	rc = set_nonblocking(session->comp->fd);
 	if (!rc)
 		rc = watch(session, session->comp->fd);
@@ -348,7 +355,7 @@ int weir_session_verbs(struct weir_session *session, unsigned int channel, struc
 	weir_session_lock(session);
 	if (channel < session->nr_links && session->links[channel].state == WEIR_LINK_UP) {
 		*pd = session->nic->pd;
-		*cq = session->links[channel].cq;
+		*cq = session->links[channel].cq->ibv;
 		*qp = session->links[channel].id->qp;
 		rc = 0;
 	}

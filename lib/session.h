@@ -49,8 +49,9 @@
  * @links: the channels, @nr_links of them
  * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
  * @address: of the donor; @peer: the same as "address:port"
+ * @cqs: of what the channels send, options.cqs of them
  * @comp: where all CQs of the session raise their events
- * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_link
+ * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_cq
  * @cm: where the connection manager speaks
  * @epoll_fd: readable when any of @comp, @cm, @kick_fd, @timer_fd is
  * @kick_fd: an eventfd, to wake who sleeps on @epoll_fd
@@ -95,6 +96,7 @@ struct weir_session {
 	struct sockaddr_storage address;
 	char peer[WEIR_ADDRESS_MAX];
 
+	struct weir_cq cqs[WEIR_CHANNEL_MAX];
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *recv_cq;
 	bool recv_armed;
@@ -172,8 +174,8 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 void weir_session_free(struct weir_session *session);
 
 /*
- * Lets go of a channel's QP and CQ, and of what has not been taken of its receives. With nic->lock
- * held, which it gives up in between: destroying may have to wait for a peer.
+ * Lets go of a channel's QP, and of what has not been taken of its completions. With nic->lock held,
+ * which it gives up in between: destroying may have to wait for a peer. Owes a weir_pump_pull().
  */
 void weir_session_retire(struct weir_session *session, uint16_t number);
 

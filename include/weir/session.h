@@ -93,6 +93,10 @@ struct weir_session_options {
 	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when the
 			      * process first uses the device */
 	enum weir_polling polling;
+	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one each.
+			   * One, with busy polling, is what RDMAbox calls SCQ */
+	unsigned int comp_vectors; /* completion queues are spread over so many of the device's
+				    * completion vectors, its interrupts; default: all */
 	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */
 	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default: as
 					* many as pay, learned from the load */
@@ -194,8 +198,8 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
  * weir_session_verbs() - the plain verbs objects of one channel, for what weir does not do
  *
  * They are the session's. The QP's and CQ's own queues belong to weir; a user's traffic
- * wants a QP of its own on @pd. A channel that breaks gets another CQ and another QP, and the old
- * ones are gone then; @pd stays until the session is closed.
+ * wants a QP of its own on @pd. A channel that breaks gets another QP, and the old one is gone then;
+ * @pd and @cq stay until the session is closed.
  * Return: 0, or -EINVAL if there is no such channel, or it is not up.
  */
 int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,

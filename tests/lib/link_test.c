@@ -26,6 +26,7 @@ static struct {
 static struct ibv_context context;
 static struct ibv_qp qp;
 static struct ibv_cq cq;
+static struct weir_cq send_cq;
 static struct rdma_cm_id id;
 static struct weir_window window;
 static struct weir_wr wrs[REQS];
@@ -88,7 +89,9 @@ static void set_up(unsigned int depth)
 	session.options.poll_wcs_max = 4;
 	link->session = &session;
 	link->id = &id;
-	link->cq = &cq;
+	send_cq = (struct weir_cq){ .ibv = &cq };
+	link->cq = &send_cq;
+	session.nr_links = 1;
 	link->state = WEIR_LINK_UP;
 	link->inline_max = 64;
 	weir_window_init(&window, 8u << 20, 64);
@@ -173,7 +176,7 @@ static void one_completion_tells_of_a_chain(void **state)
 		assert_false(is_signalled(i));
 	assert_true(is_signalled(4));
 	complete(4, IBV_WC_SUCCESS);
-	assert_int_equal(weir_link_poll(link, 0), 5);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 5);
 	assert_int_equal(pull(), 5);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(reqs[i].status, 0);
@@ -191,11 +194,11 @@ static void a_chain_is_signalled_every_half_queue(void **state)
 	assert_false(is_signalled(5));
 	assert_true(is_signalled(6));
 	complete(3, IBV_WC_SUCCESS);
-	assert_int_equal(weir_link_poll(link, 0), 4);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 4);
 	assert_int_equal(pull(), 4);
 	assert_int_equal(link->in_flight, 3);
 	complete(6, IBV_WC_SUCCESS);
-	assert_int_equal(weir_link_poll(link, 0), 3);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 3);
 	assert_int_equal(pull(), 3);
 }
 
@@ -210,7 +213,7 @@ static void what_stands_before_a_failure_has_succeeded(void **state)
 	complete(2, IBV_WC_REM_ACCESS_ERR);
 	complete(3, IBV_WC_WR_FLUSH_ERR);
 	complete(4, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_link_poll(link, 0), 5);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 5);
 	assert_int_equal(pull(), 3);
 	assert_true(nic.in_error);
 	assert_true(weir_link_settle(link, false));
@@ -234,7 +237,7 @@ static void what_a_half_posted_chain_left_is_drained(void **state)
 
 	complete(1, IBV_WC_WR_FLUSH_ERR);
 	complete(2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_link_poll(link, 0), 2);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 2);
 	assert_int_equal(pull(), 1);
 	assert_int_equal(reqs[0].status, 0);
 	assert_true(weir_link_settle(link, false));
@@ -252,7 +255,7 @@ static void a_drain_tells_of_those_that_succeeded_in_silence(void **state)
 	nic.accepts = 1;
 	pull();
 	complete(2, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(weir_link_poll(link, 0), 2);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 2);
 	assert_int_equal(pull(), 2);
 	assert_int_equal(reqs[0].status, 0);
 	assert_int_equal(reqs[1].status, 0);
@@ -288,7 +291,7 @@ static void small_writes_and_messages_bring_their_data(void **state)
 		post(1, cases[i].op, cases[i].length);
 		assert_int_equal(is_inline(i), cases[i].is_inline);
 		complete(i, IBV_WC_SUCCESS);
-		weir_link_poll(link, 0);
+		weir_links_poll(&session, &send_cq, 0);
 		assert_int_equal(pull(), 1);
 	}
 	assert_int_equal(session.counters->inlined, 2);

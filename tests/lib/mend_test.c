@@ -75,6 +75,11 @@ static int setup(void **out)
 	return setup_with(out, (struct weir_session_options){ 0 });
 }
 
+static int setup_shared(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .cqs = 1 });
+}
+
 static int setup_impatient(void **out)
 {
 	return setup_with(out, (struct weir_session_options){ .timeout_ns = SECOND_NS / 2 });
@@ -388,6 +393,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_comes_back_without_a_thread, setup_driven,
 						teardown),
 		cmocka_unit_test_setup_teardown(exclusive_writers_do_not_notice, setup, teardown),
+		{ "each_channel_that_shares_a_completion_queue_comes_back",
+		  each_channel_comes_back, setup_shared, teardown },
+		{ "exclusive_writers_on_a_shared_completion_queue_do_not_notice",
+		  exclusive_writers_do_not_notice, setup_shared, teardown },
 		cmocka_unit_test_setup_teardown(all_channels_may_break_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_under_way_ends_and_the_next_is_answered,
 						setup, teardown),

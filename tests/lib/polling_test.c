@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Every way of polling does the same work; they differ in who sleeps, and how often. */
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -83,6 +84,64 @@ static void all_of_them_do_the_same_work(void **in)
 			.polling = modes[i % MODES],
 			.no_thread = i >= MODES,
 			.poll_wcs_max = 1 + i % 3,
+		};
+		struct weir_session_info info = work(&donor, &options);
+
+		assert_true(info.requests >= 2 * ROUNDS);
+		assert_int_equal(info.errors, 0);
+	}
+	donor_stop(&donor);
+}
+
+static struct ibv_cq *cq_of(struct weir_session *session, unsigned int channel)
+{
+	struct ibv_cq *cq = NULL;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+
+	assert_int_equal(weir_session_verbs(session, channel, &pd, &cq, &qp), 0);
+	assert_ptr_equal(qp->send_cq, cq);
+	return cq;
+}
+
+static void channels_share_as_many_completion_queues_as_asked_for(void **in)
+{
+	struct weir_session_options options = { .channels = 4 };
+	struct weir_session *session;
+	struct donor donor;
+	unsigned int i;
+
+	(void)in;
+	donor_start(&donor, "1048576", NULL);
+	for (options.cqs = 0; options.cqs <= 4; options.cqs++) {
+		unsigned int cqs = options.cqs ? options.cqs : options.channels;
+
+		session = session_to(&donor, &options);
+		for (i = 1; i < options.channels; i++) {
+			assert_ptr_equal(cq_of(session, i), cq_of(session, i % cqs));
+			if (i < cqs)
+				assert_ptr_not_equal(cq_of(session, i), cq_of(session, i - 1));
+		}
+		weir_session_close(session);
+	}
+	assert_int_equal(weir_session_open(donor.address, &options, &session, NULL), -EINVAL);
+	donor_stop(&donor);
+}
+
+static void with_shared_completion_queues_they_do_the_same_work(void **in)
+{
+	struct donor donor;
+	unsigned int i;
+
+	(void)in;
+	donor_start(&donor, "1048576", NULL);
+	for (i = 0; i < 2 * MODES; i++) {
+		struct weir_session_options options = {
+			.polling = modes[i % MODES],
+			.no_thread = i >= MODES,
+			.channels = 3,
+			.cqs = 1 + i % 2,
+			.comp_vectors = 1,
 		};
 		struct weir_session_info info = work(&donor, &options);
 
@@ -181,6 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_them_do_the_same_work),
+		cmocka_unit_test(channels_share_as_many_completion_queues_as_asked_for),
+		cmocka_unit_test(with_shared_completion_queues_they_do_the_same_work),
 		cmocka_unit_test(busy_never_arms),
 		cmocka_unit_test(event_sleeps_for_an_answer),
 		cmocka_unit_test(what_nobody_waits_for_arrives_too),
