@@ -81,7 +81,10 @@ int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t a
 			 struct weir_memory *memory, const struct weir_completion *completion,
 			 struct weir_request **request);
 
-/* Done when everything submitted before is done; everything submitted after waits for it. */
+/*
+ * Done when everything submitted before is done; everything submitted after waits for it. Messages
+ * that the donor has no room for yet, and calls, are not covered.
+ */
 int weir_barrier_async(struct weir_session *session, const struct weir_completion *completion);
 
 /**
