@@ -57,10 +57,11 @@ static uint64_t slot_key(const struct sim_wqe *wqe, uint32_t slot)
 void sim_look_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_looks *looks)
 {
 	const struct sim_profile *p = nic->profile;
+	uint64_t stall_ps = sim_op_is_read(wqe->wr.op) ? p->wqe_stall_read_ps : p->wqe_stall_ps;
 	uint32_t i;
 
 	for (i = 0; i < slots(nic, wqe); i++)
-		look(&nic->wqes, slot_key(wqe, i), p->wqe_stall_ps, p->wqe_miss_ps, looks);
+		look(&nic->wqes, slot_key(wqe, i), stall_ps, p->wqe_miss_ps, looks);
 }
 
 void sim_wqe_cached(struct sim_nic *nic, const struct sim_wqe *wqe)
@@ -146,7 +147,7 @@ static int init_caches(struct sim_nic *nic)
 	const struct sim_profile *p = nic->profile;
 	uint32_t ways = (uint32_t)p->cache_ways;
 
-	return sim_cache_init(&nic->wqes, (uint32_t)p->wqe_entries, ways) ||
+	return sim_cache_init(&nic->wqes, (uint32_t)p->wqe_entries, (uint32_t)p->wqe_ways) ||
 	       sim_cache_init(&nic->qpcs, (uint32_t)p->qpc_entries, ways) ||
 	       sim_cache_init(&nic->mtts, (uint32_t)p->mtt_entries, ways) ||
 	       sim_cache_init(&nic->mpts, (uint32_t)p->mpt_entries, ways);

@@ -165,6 +165,7 @@ const char *sim_profile_check(const struct sim_profile *p)
 		{ "fetch_wqes", p->fetch_wqes, 1, 64 },
 		{ "reads_max", p->reads_max, 1, 65536 },
 		{ "cache_ways", p->cache_ways, 1, 64 },
+		{ "wqe_ways", p->wqe_ways, 1, 64 },
 		{ "wqe_entries", p->wqe_entries, 1, 1 << 24 },
 		{ "wqe_slots_write", p->wqe_slots_write, 1, 16 },
 		{ "qpc_entries", p->qpc_entries, 1, 1 << 24 },

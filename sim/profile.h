@@ -69,11 +69,13 @@
 	TIME(atomic) /* one atomic after the other */                                             \
 	COUNT(fetch_wqes) /* WQEs in one read */                                                  \
 	COUNT(reads_max) /* RDMA reads and atomics of a QP under way */                           \
-	COUNT(cache_ways)                                                                         \
+	COUNT(cache_ways) /* of all caches but the next */                                        \
+	COUNT(wqe_ways)                                                                           \
 	COUNT(wqe_entries)                                                                        \
 	COUNT(wqe_slots_write) /* entries of a write or send until it is confirmed */             \
 	TIME(wqe_miss) /* how much later, for who missed */                                       \
 	TIME(wqe_stall) /* how long the whole NIC waits */                                        \
+	TIME(wqe_stall_read) /* the same, for a read or atomic */                                 \
 	COUNT(qpc_entries)                                                                        \
 	TIME(qpc_miss)                                                                            \
 	TIME(qpc_stall)                                                                           \

@@ -20,7 +20,8 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
  * @driver: an enum sim_driver
  * @threads: of each client
  * @depth: requests that each thread has under way at most
- * @batch: requests that it submits at a time; verbs: chained
+ * @batch: requests that it submits at a time
+ * @chain: of those, how many are posted with one doorbell at most
  * @op: an enum sim_op
  * @size: bytes of each
  * @qps: of each thread; weir: channels of each session
@@ -36,8 +37,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
  * @handle_ps: CPU for each completion
  * @poller: weir: a thread of its own polls
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
- * @chain: weir: as struct weir_engine_config
- * @merge, @sge_max, @fragment: the same
+ * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
  */
 struct sim_load_settings {

@@ -92,24 +92,34 @@ static struct sim_qp *next_qp(struct sim_worker *w)
 	return port->qps[sim_rng_below(&w->choice, port->nr_qps)];
 }
 
-static void submit(struct sim_worker *w)
+/* With one doorbell. */
+static void post(struct sim_worker *w, uint32_t count)
 {
 	const struct sim_load_settings *s = w->loads->settings;
 	struct port *port = w->port;
-	struct sim_qp *qp = next_qp(w);
 	uint32_t i;
 
-	for (i = 0; i < s->batch; i++) {
+	for (i = 0; i < count; i++) {
 		fill(w, &w->wrs[i]);
 		sim_memory_in(&w->thread, s);
 	}
-	w->under_way += (uint32_t)s->batch;
+	w->under_way += count;
 	if (port->is_shared && s->hold == SIM_HOLD_POST)
 		sim_lock_take(&port->post_lock, &w->thread);
-	if (sim_post_send(&w->thread, &w->node->device, qp, w->wrs, (uint32_t)s->batch) != s->batch)
+	if (sim_post_send(&w->thread, &w->node->device, next_qp(w), w->wrs, count) != count)
 		abort(); /* the queue is as deep as all who use it together */
 	if (port->is_shared && s->hold == SIM_HOLD_POST)
 		sim_lock_give(&port->post_lock, &w->thread);
+}
+
+static void submit(struct sim_worker *w)
+{
+	const struct sim_load_settings *s = w->loads->settings;
+	uint32_t left = (uint32_t)s->batch, chain = (uint32_t)s->chain;
+
+	for (; left > chain; left -= chain)
+		post(w, chain);
+	post(w, left);
 	sim_thread_run(&w->thread, s->think_ps);
 }
 

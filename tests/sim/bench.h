@@ -39,7 +39,7 @@ static const struct sim_profile bench_profile = {
 	.cores = 4, .quantum_ps = 1000000 * NS, .copy_mbps = FAST, .page_bytes = 4096,
 	.inline_max = 256, .blueflame_bytes_max = 256, .poll_empty_ps = 2 * NS,
 	.pcie_read_mbps = FAST, .pcie_write_mbps = FAST, .pcie_tags = 1000,
-	.pcie_read_bytes = 4096, .pus = 1, .fetch_wqes = 1, .reads_max = 1000, .cache_ways = 4,
+	.pcie_read_bytes = 4096, .pus = 1, .fetch_wqes = 1, .reads_max = 1000, .cache_ways = 4, .wqe_ways = 4,
 	.wqe_entries = 4096, .wqe_slots_write = 1, .qpc_entries = 4096, .mtt_entries = 4096,
 	.mpt_entries = 4096, .tx_quantum_bytes = 4096, .burst_bytes = 4096,
 	.link_mbps = FAST, .mtu = 4096,
