@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A heap of four children a node: half as deep as a binary one, and a node's children share a
- * cache line or two. The keys lie in the heap itself, so that sifting touches no event but the
+ * A heap of four children a node: half as deep as a binary one, and a node's children share two
+ * cache lines or three. The keys lie in the heap itself, so that sifting touches no event but the
  * one it moves.
  */
 #include <assert.h>
@@ -12,11 +12,16 @@
 #define CHILDREN 4
 #define ROOM_MIN 256
 
+/* The time above and the number below, so that one comparison tells which comes first. */
 struct sim_due {
-	uint64_t at_ps;
-	uint64_t number;
+	unsigned __int128 key;
 	struct sim_event *event;
 };
+
+static uint64_t at_ps(const struct sim_due *due)
+{
+	return due->key >> 64;
+}
 
 void sim_clock_init(struct sim_clock *clock)
 {
@@ -26,11 +31,6 @@ void sim_clock_init(struct sim_clock *clock)
 void sim_clock_fini(struct sim_clock *clock)
 {
 	free(clock->heap);
-}
-
-static bool is_before(const struct sim_due *a, const struct sim_due *b)
-{
-	return a->at_ps < b->at_ps || (a->at_ps == b->at_ps && a->number < b->number);
 }
 
 static void put(struct sim_clock *clock, uint32_t place, const struct sim_due *due)
@@ -44,7 +44,7 @@ static void sift_up(struct sim_clock *clock, uint32_t place, struct sim_due due)
 	while (place) {
 		uint32_t parent = (place - 1) / CHILDREN;
 
-		if (!is_before(&due, &clock->heap[parent]))
+		if (due.key >= clock->heap[parent].key)
 			break;
 		put(clock, place, &clock->heap[parent]);
 		place = parent;
@@ -52,39 +52,36 @@ static void sift_up(struct sim_clock *clock, uint32_t place, struct sim_due due)
 	put(clock, place, &due);
 }
 
+static uint32_t earlier(const struct sim_clock *clock, uint32_t a, uint32_t b)
+{
+	return clock->heap[b].key < clock->heap[a].key ? b : a;
+}
+
 static uint32_t first_child(const struct sim_clock *clock, uint32_t place)
 {
-	uint32_t child = place * CHILDREN + 1, best = child, end = child + CHILDREN;
+	uint32_t child = place * CHILDREN + 1, best = child;
 
-	if (end > clock->count)
-		end = clock->count;
-	for (; child < end; child++) {
-		if (is_before(&clock->heap[child], &clock->heap[best]))
-			best = child;
-	}
+	if (child + CHILDREN <= clock->count)
+		return earlier(clock, earlier(clock, child, child + 1),
+			       earlier(clock, child + 2, child + 3));
+	while (++child < clock->count)
+		best = earlier(clock, best, child);
 	return best;
 }
 
-static void sift_down(struct sim_clock *clock, uint32_t place, struct sim_due due)
+/*
+ * What takes a free place comes from the end of the heap as a rule, and so belongs near it: the
+ * place moves all the way down, past the first child each time, and then @due up from there.
+ */
+static void sift(struct sim_clock *clock, uint32_t place, struct sim_due due)
 {
-	uint32_t child;
-
 	while (place * CHILDREN + 1 < clock->count) {
-		child = first_child(clock, place);
-		if (!is_before(&clock->heap[child], &due))
-			break;
+		uint32_t child = first_child(clock, place);
+
 		put(clock, place, &clock->heap[child]);
 		place = child;
 	}
-	put(clock, place, &due);
-}
-
-static void sift(struct sim_clock *clock, uint32_t place, struct sim_due due)
-{
-	if (place && is_before(&due, &clock->heap[(place - 1) / CHILDREN]))
-		sift_up(clock, place, due);
-	else
-		sift_down(clock, place, due);
+	sift_up(clock, place, due);
 }
 
 static void grow(struct sim_clock *clock)
@@ -95,11 +92,11 @@ static void grow(struct sim_clock *clock)
 		abort();
 }
 
-void sim_clock_at(struct sim_clock *clock, struct sim_event *event, uint64_t at_ps)
+void sim_clock_at(struct sim_clock *clock, struct sim_event *event, uint64_t when_ps)
 {
-	struct sim_due due = { at_ps, clock->scheduled++, event };
+	struct sim_due due = { (unsigned __int128)when_ps << 64 | clock->scheduled++, event };
 
-	assert(at_ps >= clock->now_ps);
+	assert(when_ps >= clock->now_ps);
 	if (event->place) {
 		sift(clock, event->place - 1, due);
 		return;
@@ -126,12 +123,12 @@ void sim_clock_cancel(struct sim_clock *clock, struct sim_event *event)
 
 uint64_t sim_clock_due_ps(const struct sim_clock *clock, const struct sim_event *event)
 {
-	return event->place ? clock->heap[event->place - 1].at_ps : SIM_NEVER;
+	return event->place ? at_ps(&clock->heap[event->place - 1]) : SIM_NEVER;
 }
 
 bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps)
 {
-	if (until_ps > clock->until_ps || (clock->count && clock->heap[0].at_ps <= until_ps))
+	if (until_ps > clock->until_ps || (clock->count && at_ps(&clock->heap[0]) <= until_ps))
 		return false;
 	clock->now_ps = until_ps;
 	clock->happened++;
@@ -141,10 +138,10 @@ bool sim_clock_skip(struct sim_clock *clock, uint64_t until_ps)
 void sim_clock_run(struct sim_clock *clock, uint64_t until_ps)
 {
 	clock->until_ps = until_ps;
-	while (clock->count && clock->heap[0].at_ps <= until_ps) {
+	while (clock->count && at_ps(&clock->heap[0]) <= until_ps) {
 		struct sim_event *event = clock->heap[0].event;
 
-		clock->now_ps = clock->heap[0].at_ps;
+		clock->now_ps = at_ps(&clock->heap[0]);
 		clock->happened++;
 		take_out(clock, 0);
 		event->happen(event);
