@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -50,11 +49,28 @@ static void poke(struct sim_thread *spinner, const struct sim_profile *p)
 	sim_thread_poke(spinner, p->poll_empty_ps / 2);
 }
 
+/* Twice as large, and unrolled. */
+static void grow(struct sim_cq *cq)
+{
+	struct sim_wc *ring = calloc(2 * (size_t)cq->room, sizeof(*ring));
+	uint32_t i;
+
+	if (!ring)
+		abort();
+	for (i = 0; i < cq->count; i++)
+		ring[i] = cq->ring[(cq->first + i) % cq->room];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->room *= 2;
+	cq->first = 0;
+}
+
 void sim_cq_push(struct sim_cq *cq, const struct sim_wc *wc)
 {
 	struct weir_list *link;
 
-	assert(cq->count < cq->room);
+	if (cq->count == cq->room)
+		grow(cq);
 	cq->ring[(cq->first + cq->count++) % cq->room] = *wc;
 	cq->pushed++;
 	for (link = cq->spinners.next; link != &cq->spinners; link = link->next) {

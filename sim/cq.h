@@ -72,7 +72,7 @@ void sim_channel_init(struct sim_channel *channel, struct sim_core *core);
  * sim_cq_init() - an empty CQ
  * @cq: *kept*
  * @channel: *kept*, or NULL
- * @room: completions; who posts more than that has a bug
+ * @room: completions that it begins with room for, at least 1; it grows when it must
  *
  * Return: 0, or -ENOMEM.
  */

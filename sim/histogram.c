@@ -33,18 +33,6 @@ void sim_histogram_add(struct sim_histogram *h, uint64_t value)
 		h->max = value;
 }
 
-void sim_histogram_merge(struct sim_histogram *h, const struct sim_histogram *from)
-{
-	unsigned int i;
-
-	for (i = 0; i < SIM_HISTOGRAM_BUCKETS; i++)
-		h->buckets[i] += from->buckets[i];
-	h->count += from->count;
-	h->sum += from->sum;
-	if (from->max > h->max)
-		h->max = from->max;
-}
-
 uint64_t sim_histogram_at(const struct sim_histogram *h, uint32_t per_million)
 {
 	uint64_t wanted = (h->count * per_million + 999999) / 1000000, seen = 0, middle;

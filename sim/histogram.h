@@ -23,9 +23,6 @@ struct sim_histogram {
 /* One more. */
 void sim_histogram_add(struct sim_histogram *h, uint64_t value);
 
-/* All of @from, too. */
-void sim_histogram_merge(struct sim_histogram *h, const struct sim_histogram *from);
-
 /* The least value that @per_million of all are not above, as its bucket's middle; 0 of none. */
 uint64_t sim_histogram_at(const struct sim_histogram *h, uint32_t per_million);
 

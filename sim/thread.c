@@ -188,8 +188,10 @@ int sim_thread_init(struct sim_thread *thread, struct sim_host *host, int core,
 	};
 	weir_list_init(&thread->link);
 	weir_list_init(&thread->wait_link);
-	if (sim_fiber_init(&thread->fiber, run, arg))
+	if (sim_fiber_init(&thread->fiber, run, arg)) {
+		*thread = (struct sim_thread){ 0 };
 		return -ENOMEM;
+	}
 	sim_clock_in(host->clock, &thread->event, 0);
 	return 0;
 }

@@ -19,7 +19,7 @@ static int node_init(struct sim_node *node, struct sim_world *world)
 		rc = sim_nic_init(&node->nic, &node->host);
 	if (!rc)
 		rc = sim_device_open(&node->device, &node->nic);
-	return rc ? rc : sim_cq_init(&node->recv_cq, NULL, 1 << 16);
+	return rc ? rc : sim_cq_init(&node->recv_cq, NULL, SIM_RECVS);
 }
 
 static void node_fini(struct sim_node *node)
@@ -79,7 +79,6 @@ static void receive(void *arg)
 		sim_await_cq(&node->receiver, &node->recv_cq, SIM_NEVER);
 		taken = sim_poll_cq(&node->receiver, &node->recv_cq, wcs, RECV_BATCH);
 		for (i = 0; i < taken; i++) {
-			node->received++;
 			sim_thread_run(&node->receiver, node->handle_ps);
 			sim_post_recv(&node->receiver, wcs[i].qp, 1);
 		}

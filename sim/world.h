@@ -14,7 +14,6 @@
  * @recv_cq: what comes in, of all its QPs
  * @receiver: takes it, and posts receives again
  * @has_receiver: there is one
- * @received: messages that it took
  * @handle_ps: CPU for each
  * @next_peer: whom its next connection goes to
  */
@@ -25,7 +24,6 @@ struct sim_node {
 	struct sim_cq recv_cq;
 	struct sim_thread receiver;
 	bool has_receiver;
-	uint64_t received;
 	uint64_t handle_ps;
 	uint32_t next_peer;
 };

@@ -243,6 +243,37 @@ static void an_armed_cq_wakes_by_an_interrupt_once(void **state)
 	assert_int_equal(b->host[0].cores[0].busy_ps, 300 * NS);
 }
 
+static void take_three_and_more(void *arg)
+{
+	struct worker *w = arg;
+	struct sim_wc wcs[16];
+	uint32_t i, seen = 0, taken;
+
+	while ((taken = sim_poll_cq(thread_of(w), &w->b->recv_cq, wcs, 3))) {
+		for (i = 0; i < taken; i++)
+			assert_int_equal(wcs[i].id, seen++);
+	}
+	w->done_ns = seen;
+}
+
+static void a_cq_that_is_full_grows_and_keeps_the_order(void **state)
+{
+	struct bench *b = *state;
+	struct sim_wc wc;
+	uint32_t i;
+
+	bench_begin(b);
+	sim_cq_fini(&b->recv_cq);
+	assert_int_equal(sim_cq_init(&b->recv_cq, NULL, 2), 0);
+	for (i = 0; i < 20; i++) {
+		wc = (struct sim_wc){ .id = i };
+		sim_cq_push(&b->recv_cq, &wc);
+	}
+	start(b, 0, take_three_and_more, 0);
+	sim_clock_run(&b->clock, 5000 * NS);
+	assert_int_equal(workers[0].done_ns, 20);
+}
+
 static void post_two(void *arg)
 {
 	struct worker *w = arg;
@@ -288,6 +319,7 @@ int main(void)
 		BENCH_TEST(a_lock_is_handed_over_in_order_and_the_more_wait_the_dearer),
 		BENCH_TEST(who_waits_for_a_sleeping_lock_frees_the_core),
 		BENCH_TEST(an_armed_cq_wakes_by_an_interrupt_once),
+		BENCH_TEST(a_cq_that_is_full_grows_and_keeps_the_order),
 		BENCH_TEST(a_chain_costs_one_doorbell),
 	};
 
