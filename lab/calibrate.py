@@ -119,8 +119,8 @@ CEILINGS = [
 KNEES = [
     Series("WQE cache: WRITE by requests under way a thread, ConnectX-3 (ATC'16 Fig. 13c)",
            ("Kalia ATC16", "13c", "CX-3 RC WRITE 8B"),
-           loop(KALIA, size=8, threads=14, depth=whole, batch=whole, chain=1, run_us=500), mops, "M/s", 0.25,
-           knee=True,
+           loop(KALIA, size=8, threads=14, depth=whole, batch=whole, chain=1, run_us=500), mops,
+           "M/s", 0.25, knee=True,
            known="there it rises again with longer queues, perhaps because more WQEs come with one "
                  "read; the model reads one at a time what it reads again"),
     Series("WQE cache: READ by requests under way a thread, ConnectX-3 (ATC'16 Fig. 13b)",
@@ -139,8 +139,8 @@ KNEES = [
            ("HERD SIGCOMM14", "6", "CX-3 outbound UC WRITE 32B"),
            loop({**CX3, **WIDE}, size=32, threads=whole, qps=whole, depth=8, pattern="random"),
            mops, "M/s", 0.25, knee=True,
-           known="there it is over UC, which looks a QP up once a write, and the model's QPs are RC, "
-                 "which look it up again for the answer, so it falls steeper; and there the fall "
+           known="there it is over UC, which looks a QP up once a write, and the model's QPs are "
+                 "RC, which look it up again for the answer, so it falls steeper; and there the fall "
                  "begins at 36 QPs, where FaSST's reads on the same NIC show little at 88"),
     Series("QP cache: latency of READ by QPs, ConnectX-3 (Clio Fig. 4)",
            ("Clio ASPLOS22", "4", "CX-3 READ 16B"),

@@ -31,7 +31,8 @@ void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t 
 		     struct sim_looks *looks)
 {
 	const struct sim_profile *p = nic->profile;
-	uint64_t page = addr / p->page_bytes, last = (addr + (bytes ? bytes - 1 : 0)) / p->page_bytes;
+	uint64_t page = addr / p->page_bytes;
+	uint64_t last = (addr + (bytes ? bytes - 1 : 0)) / p->page_bytes;
 	struct sim_looks pages = { 0 };
 
 	look(&nic->mpts, key, p->mpt_stall_ps, p->mpt_miss_ps, looks);

@@ -48,10 +48,11 @@ static uint64_t places(const struct sim_load_settings *s)
 void sim_pattern_init(struct sim_pattern *pattern, const struct sim_load_settings *settings,
 		      const struct sim_zipf *zipf, uint64_t seed, uint64_t number)
 {
+	uint64_t threads = settings->threads ? settings->threads : 1;
+
 	*pattern = (struct sim_pattern){ .settings = settings, .zipf = zipf };
 	sim_rng_init(&pattern->rng, seed, "pattern", number);
-	pattern->first = settings->mrs * places(settings) / (settings->threads ? settings->threads : 1) *
-			 (number % (settings->threads ? settings->threads : 1));
+	pattern->first = settings->mrs * places(settings) / threads * (number % threads);
 }
 
 void sim_pattern_next(struct sim_pattern *pattern, uint64_t *region, uint64_t *offset)

@@ -188,7 +188,8 @@ static bool stalls(struct sim_packet *packet, struct sim_qp *end)
 		if (takes_recv(packet, end))
 			return false;
 		nic->counts.rnrs++;
-		end->stalled_ps = nic->clock->now_ps + nic->profile->rnr_ps + 2 * nic->profile->wire_ps;
+		end->stalled_ps = nic->clock->now_ps + nic->profile->rnr_ps +
+				  2 * nic->profile->wire_ps;
 	}
 	sim_clock_at(nic->clock, &packet->event, end->stalled_ps);
 	return true;

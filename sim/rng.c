@@ -46,7 +46,7 @@ uint64_t sim_rng_next(struct sim_rng *rng)
 
 uint64_t sim_rng_below(struct sim_rng *rng, uint64_t count)
 {
-	uint64_t unfair = -count % count; /* 2^64 mod count: so many low parts come once too often */
+	uint64_t unfair = -count % count; /* so many low parts come once too often */
 	unsigned __int128 product;
 
 	do {

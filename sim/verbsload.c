@@ -231,7 +231,8 @@ static int worker_init(struct verbs_loads *all, struct sim_worker *w, struct sim
 	w->port = port;
 	w->turn = number;
 	w->sge = (struct sim_sge){ 0, (uint32_t)s->size, (1u << 31) + number };
-	sim_pattern_init(&w->pattern, s, &all->loads.zipf, all->loads.world->settings->seed, number);
+	sim_pattern_init(&w->pattern, s, &all->loads.zipf, all->loads.world->settings->seed,
+			 number);
 	sim_rng_init(&w->choice, all->loads.world->settings->seed, "qp", number);
 	w->wrs = calloc(s->batch, sizeof(*w->wrs));
 	w->jobs = calloc(s->depth, sizeof(*w->jobs));

@@ -123,9 +123,8 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 }
 
 /* All up to the one that a completion tells of are done. */
-static void retire(struct sim_thread *self, struct sim_session *session, const struct sim_wc *sim_wc)
+static void retire(struct sim_thread *self, struct sim_session *session, struct weir_wr *last)
 {
-	struct weir_wr *last = (struct weir_wr *)(uintptr_t)sim_wc->id;
 	struct sim_weir_channel *channel = &session->channels[last->channel];
 	struct weir_wc wc = { .wr = NULL };
 
@@ -145,7 +144,7 @@ static uint32_t poll(struct sim_thread *self, struct sim_session *session)
 					(uint32_t)session->weir->settings->poll_wcs);
 
 	for (i = 0; i < taken; i++)
-		retire(self, session, &wcs[i]);
+		retire(self, session, (struct weir_wr *)(uintptr_t)wcs[i].id);
 	while (pull_chain(self, session))
 		;
 	return taken;
