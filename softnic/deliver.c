@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A datagram to a group is so many datagrams. Those whose other end is known go at once, the rest
+ * when that is, all asked for at the same time. To look up a group is slow, so it is done once for
+ * all that was posted by then: whoever was attached before a post is found. Who is detached while
+ * that is under way may still get it, as with what is on a wire.
+ */
 #include <string.h>
 
 #include "ah.h"

@@ -24,8 +24,8 @@ struct fanout {
  * deliver_step() - one step of the work request at the head of a send queue
  * @qp: its queue pair, lock held
  *
- * What goes to a group is done when each member has got it or lost it; members are those that are
- * attached when it begins, and none waits for another.
+ * What goes to a group is done when each member has got it or lost it. Members are all that were
+ * attached when it was posted, and none waits for another.
  *
  * Return: how it ended, IBV_WC_SUCCESS if all is done, or RESP_*. With RESP_SILENT another end is
  * not known or does not answer.
