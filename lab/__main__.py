@@ -3,7 +3,6 @@
 
 import argparse
 import json
-import pathlib
 import re
 import sys
 
@@ -18,11 +17,16 @@ def _list(_options):
         print(f"{name:16} {module.TITLE}")
 
 
+def _misused(why):
+    print(f"weir lab: {why}", file=sys.stderr)
+    sys.exit(2)
+
+
 def _wanted(names):
     known = experiment.experiments()
     for name in names:
         if name not in known:
-            sys.exit(f"weir lab: no figure '{name}'; 'weir lab list' names them")
+            _misused(f"no figure '{name}'; 'weir lab list' names them")
     return [known[name] for name in names or known]
 
 
@@ -63,8 +67,9 @@ def _run(options):
 
 
 def _report(options):
-    text = report.page(list(_results(options, [])))
-    pathlib.Path(options.output).write_text(text, encoding="utf-8")
+    # First, so that a path that cannot be written is not found out in the end.
+    with open(options.output, "w", encoding="utf-8") as page:
+        page.write(report.page(list(_results(options, []))))
     print(options.output)
 
 
@@ -72,7 +77,7 @@ def _hunt(options):
     first, last = options.seeds
     if options.trace:
         if first != last:
-            sys.exit("weir lab hunt: --trace shows one seed: --seeds N-N")
+            _misused("hunt --trace shows one seed: --seeds N-N")
         sys.exit(hunt.trace(first))
     broken, digest = hunt.hunt(first, last)
     if broken:

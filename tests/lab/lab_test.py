@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir lab, as a user meets it.
+
+  lab_test.py WEIR
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEIR = os.path.abspath(sys.argv.pop(1))
+
+
+def lab(*arguments, **more):
+    return subprocess.run([WEIR, "lab", *arguments], capture_output=True, text=True, check=False,
+                          **more)
+
+
+def figures():
+    return [line.split()[0] for line in lab("list").stdout.splitlines()]
+
+
+class Lab(unittest.TestCase):
+    def test_list_names_figures_in_the_order_of_the_papers(self):
+        names = figures()
+        self.assertIn("rdmabox-fig1", names)
+        self.assertLess(names.index("avatar-fig1"), names.index("avatar-fig2"))
+
+    def test_json_has_what_was_promised(self):
+        done = lab("run", "avatar-fig1", "--seeds", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["figure"], "avatar-fig1")
+        for series in result["series"]:
+            self.assertEqual(len(series["x"]), len(series["y"]))
+            self.assertTrue(series["name"] and series["unit"])
+        for target in result["targets"]:
+            self.assertIn(target["met"], (True, False, None))
+            self.assertTrue(target["what"] and target["paper"] and target["model"])
+            self.assertTrue(target["calibrated"])
+
+    def test_the_same_seeds_say_the_same(self):
+        first, second = (lab("run", "urdma-fig3", "--seeds", "2", "--json") for _ in range(2))
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(first.stdout, second.stdout)
+
+    def test_text_says_that_it_is_modelled(self):
+        done = lab("run", "rdmabox-fig5", "--seeds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("(modelled)", done.stdout)
+
+    def test_an_unknown_figure_is_refused(self):
+        done = lab("run", "rdmabox-fig99")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no figure 'rdmabox-fig99'; 'weir lab list' names them", done.stderr)
+
+    def test_a_profile_that_is_not_there_is_named(self):
+        for profile in ("connectx-99", "./nowhere"):
+            done = lab("run", "avatar-fig1", "--seeds", "1", "--profile", profile)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(profile, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_no_seeds_are_refused(self):
+        for seeds in ("0", "-1", "x"):
+            self.assertEqual(lab("run", "avatar-fig1", "--seeds", seeds).returncode, 2, seeds)
+
+    def test_it_works_from_a_folder_with_another_lab_in_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "lab").mkdir()
+            pathlib.Path(folder, "lab", "__init__.py").write_text("raise SystemExit('wrong lab')\n")
+            done = lab("list", cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_ctrl_c_ends_it_and_its_runs(self):
+        child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", "1-100000000"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 start_new_session=True)
+        while "weir-hunt" not in self.names_of_children(child.pid):
+            time.sleep(0.01)
+        os.killpg(child.pid, signal.SIGINT)
+        child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130)
+
+    @staticmethod
+    def names_of_children(pid):
+        pids = [child for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                for child in (task / "children").read_text().split()]
+        names = []
+        for child in pids:
+            try:
+                names.append(pathlib.Path(f"/proc/{child}/comm").read_text().strip())
+            except OSError:
+                pass  # it has ended meanwhile
+        return names
+
+
+@unittest.skipIf(os.environ.get("WEIR_LAB_SHORT"), "all figures take long under a sanitizer")
+class Report(unittest.TestCase):
+    def test_the_page_has_every_figure_and_calls_nothing_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.html")
+            done = lab("report", "--seeds", "1", "-o", str(page))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            text = page.read_text()
+        for name in figures():
+            self.assertIn(f'id="{name}"', text)
+        self.assertIn("it is modelled, not\nmeasured", text)
+        self.assertNotIn("http://", text.replace("http://www.w3.org", ""))
+
+    def test_a_page_that_cannot_be_written_is_named(self):
+        done = lab("report", "--seeds", "1", "-o", "/nowhere/page.html")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere/page.html", done.stderr)
+
+
+unittest.main(verbosity=2)
