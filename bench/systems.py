@@ -51,7 +51,8 @@ class Program:
         self.dir = tempfile.mkdtemp(prefix="weir-")
         self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen([*self.command, self.dir], stdin=subprocess.DEVNULL,
-                                        stderr=self.said, start_new_session=True,
+                                        stdout=self.said, stderr=self.said,
+                                        start_new_session=True,
                                         preexec_fn=staging.die_with_parent)
         deadline = time.monotonic() + START_SECONDS
         while not os.path.ismount(self.dir):
