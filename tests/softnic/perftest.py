@@ -19,7 +19,7 @@ SIZES = "-a -n 50"  # 2 B to 8 MiB
 LATENCY = "-s 131072 -n 200"  # -a calibrates a clock for each size
 
 BW = ("-b", "-q 4", "-b -q 4", "-l 10", "-t 1", "-t 512 -Q 64", "-R -q 4", "-R -b", "--mr_per_qp -q 2",
-      "--report-both -b", "--reversed", "-N -D 1", "--perform_warm_up -Q 1")
+      "--report-both -b", "--reversed", "-N -D 1")
 ANY = ("", "-R", "-z -R", "-m 1024", "--use_old_post_send", "-S 3", "-u 20")
 EVENTS = ("-e", "-e -R")
 INLINE = ("-I 64 -s 64", "-I 512 -s 512", "-I 64 -R")
@@ -34,7 +34,7 @@ MATRIX = {
     "ib_read_lat": ANY + EVENTS + ("-o 1",),
     "ib_send_bw": ANY + BW + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM +
                   ("-e -b -q 2", "--use-srq -q 4", "--use-srq -q 4 -b -e", "-c UC -e", "-c UD -q 4", "-c UD -b",
-                   "-c UD -g", "-c UC --use-srq"),
+                   "-c UD -g -x 0 -s 2048", "-c UC --use-srq"),
     "ib_send_lat": ANY + EVENTS + INLINE + SEND + UNRELIABLE + DATAGRAM + ("-c UD -g",),
     "ib_atomic_bw": ANY + BW + EVENTS + ("-A CMP_AND_SWAP", "-o 1"),
     "ib_atomic_lat": ANY + EVENTS + ("-A CMP_AND_SWAP",),
