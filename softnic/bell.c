@@ -34,19 +34,6 @@ static int channel_fd(const struct cq *cq)
 	return cq->ibv.channel ? cq->ibv.channel->fd : -1;
 }
 
-/* Is there what was neither polled nor told of by an event, of the kind that is waited for? */
-static bool is_news(const struct cq *cq, bool solicited)
-{
-	const struct shared_cq *bell = cq->bell;
-	uint32_t arrivals = load_ordered(&bell->arrivals), those = load_ordered(&bell->solicited);
-
-	if (solicited && (those == load_relaxed(&cq->solicited_seen) ||
-			  those == load_relaxed(&bell->solicited_told)))
-		return false;
-	return (int32_t)(arrivals - load_relaxed(&bell->consumed)) > 0 &&
-	       (int32_t)(arrivals - load_relaxed(&bell->told)) > 0;
-}
-
 /*
  * Pairs with cq_ring(): we store the arm and look for what arrived; the completion is stored
  * and the ringer looks at the arm. One of the two sees the other, and whoever takes the arm
@@ -59,50 +46,53 @@ static bool is_news(const struct cq *cq, bool solicited)
 int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	struct cq *cq = to_cq(ibv);
-	struct shared_cq *bell = cq->bell;
-	uint32_t none = ARMED_NOT;
 
-	if (!ibv->channel)
-		return 0;
-	if (!solicited_only)
-		store_ordered(&bell->armed, ARMED_ANY);
-	else	/* an arm for any event stays one */
-		__atomic_compare_exchange_n(&bell->armed, &none, ARMED_SOLICITED, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	if (is_news(cq, solicited_only) && swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT)
-		fire(bell, channel_fd(cq));
+	if (ibv->channel && line_arm(cq, solicited_only ? ARMED_SOLICITED : ARMED_ANY))
+		fire(cq->line.at, channel_fd(cq));
 	return 0;
 }
 
-static bool add_arrivals(struct shared_cq *bell, uint32_t n, int channel_fd, bool solicited)
+/* Adds to the arrivals. Is there an arm, and was it we who took it? */
+static bool arrive(struct shared_cq *bell, uint32_t n, bool solicited)
 {
-	uint32_t arrivals = add_ordered(&bell->arrivals, n), armed;
-	int32_t waiting = arrivals - load_relaxed(&bell->consumed);
+	uint32_t armed;
 
+	add_ordered(&bell->arrivals, n);
 	if (solicited)
 		add_ordered(&bell->solicited, 1);
 	armed = load_ordered(&bell->armed);
-	if (armed != ARMED_NOT && (armed == ARMED_ANY || solicited) &&
-	    swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT)
-		fire(bell, channel_fd);
+	return armed != ARMED_NOT && (armed == ARMED_ANY || solicited) &&
+	       swap_ordered(&bell->armed, ARMED_NOT) != ARMED_NOT;
+}
+
+static bool is_within(const struct shared_cq *bell)
+{
+	int32_t waiting = load_relaxed(&bell->arrivals) - load_relaxed(&bell->consumed);
+
 	return waiting <= (int32_t)load_relaxed(&bell->capacity);
 }
 
 bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited)
 {
-	return add_arrivals(bell, 1, channel_fd, solicited);
+	if (arrive(bell, 1, solicited))
+		fire(bell, channel_fd);
+	return is_within(bell);
 }
 
 void cq_notice(struct cq *cq, uint32_t n, bool solicited)
 {
-	if (!add_arrivals(cq->bell, n, channel_fd(cq), solicited))
+	if (arrive(cq->line.at, n, solicited)) {
+		fire(cq->line.at, channel_fd(cq));
+		line_disarm(cq);
+	}
+	if (!is_within(cq->line.at))
 		cq_may_have_overrun(cq);
 }
 
 void cq_ring_anyway(struct cq *cq)
 {
-	add_ordered(&cq->bell->arrivals, 1);
-	swap_ordered(&cq->bell->armed, ARMED_NOT);
+	add_ordered(&cq->line.at->arrivals, 1);
+	swap_ordered(&cq->line.at->armed, ARMED_NOT);
 	if (cq->ibv.channel)
-		fire(cq->bell, channel_fd(cq));
+		fire(cq->line.at, channel_fd(cq));
 }

@@ -73,7 +73,7 @@ void channel_del(struct channel *c, struct cq *cq)
 	if (c->turn == cq)
 		c->turn = NULL;
 	c->ibv.refcnt--;
-	take_back_events(c, swap_ordered(&cq->bell->fired, 0));
+	take_back_events(c, line_take_all(cq));
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -88,8 +88,7 @@ static struct cq *take_fired(struct channel *c)
 		if (!cq)
 			return NULL;
 		next = cq->next_in_channel ? cq->next_in_channel : c->cqs;
-		if (load_acquire(&cq->bell->fired)) {
-			add_ordered(&cq->bell->fired, -1);
+		if (line_take(cq)) {
 			c->turn = next;
 			return cq;
 		}

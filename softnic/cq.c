@@ -73,18 +73,10 @@ static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
 {
 	bool ignore = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 		      (init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
-	struct shared_cq *bell = &nic.bell->cqs[cq->ibv.handle];
 
-	store_relaxed(&bell->armed, ARMED_NOT);
-	store_relaxed(&bell->fired, 0);
-	cq->seen = cq->consumed = load_relaxed(&bell->arrivals);
-	store_relaxed(&bell->told, cq->seen);
-	cq->solicited_seen = load_relaxed(&bell->solicited);
-	store_relaxed(&bell->solicited_told, cq->solicited_seen);
-	store_relaxed(&bell->consumed, cq->consumed);
-	store_relaxed(&bell->capacity, ignore ? INT32_MAX : cq->ibv.cqe);
-	store_relaxed(&bell->is_stamped, init->wc_flags & CQ_STAMPS);
-	cq->bell = bell;
+	cq->capacity = ignore ? INT32_MAX : cq->ibv.cqe;
+	line_begin(cq);
+	store_relaxed(&cq->line.at->is_stamped, init->wc_flags & CQ_STAMPS);
 }
 
 static int check(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *init)
@@ -166,8 +158,9 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		err = EINVAL;
 	} else {
 		ibv->cqe = capacity_for(cqe);
-		if (load_relaxed(&cq->bell->capacity) != INT32_MAX)
-			store_relaxed(&cq->bell->capacity, ibv->cqe);
+		if (cq->capacity != INT32_MAX)
+			cq->capacity = ibv->cqe;
+		line_resize(cq);
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return err;
@@ -191,6 +184,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	while (ibv->comp_events_completed != cq->events_delivered)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
+	line_leave(cq);
 	give_index(ibv->handle);
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -256,26 +250,31 @@ void cq_keep(struct cq *cq)
 	add_ordered(&cq->promised, -1);
 }
 
+/* Has anybody rung since there was nothing left? */
+static bool has_news(const struct cq *cq)
+{
+	const struct line *l;
+
+	for (l = &cq->line; l; l = line_next(l))
+		if (load_acquire(&l->at->arrivals) != l->seen)
+			return true;
+	return false;
+}
+
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
-	uint32_t arrivals, solicited;
 	int n;
 
 	while (load_acquire(&cq->promised))
 		sched_yield();
-	solicited = load_acquire(&cq->bell->solicited);
-	arrivals = load_acquire(&cq->bell->arrivals);
-	if (arrivals == cq->seen)
+	if (!has_news(cq))
 		return 0;
+	line_hear(cq);
 	n = poll_sources(cq, wc, room);
 	cq->consumed += n;
-	if (n < room) {
-		cq->seen = arrivals;
-		store_relaxed(&cq->solicited_seen, solicited);
-		if ((int32_t)(arrivals - cq->consumed) > 0)
-			cq->consumed = arrivals;	/* not all arrivals were completions */
-	}
-	store_relaxed(&cq->bell->consumed, cq->consumed);
+	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
+		cq->consumed = cq->arrived;	/* not all arrivals were completions */
+	line_answer(cq, cq->arrived - cq->consumed, n < room);
 	if (n)
 		count_taken(wc, n);
 	return n;
@@ -314,7 +313,7 @@ static void count_overrun(struct softnic_timer *t)
 		softnic_timer_arm(t, COUNT_AGAIN_NS, count_overrun);
 		return;
 	}
-	if (!cq->has_overrun && count_waiting(cq) > load_relaxed(&cq->bell->capacity)) {
+	if (!cq->has_overrun && count_waiting(cq) > cq->capacity) {
 		cq->has_overrun = true;
 		async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
 		end_users(cq);

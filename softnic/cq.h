@@ -5,7 +5,7 @@
  * A queue here is a list of places to look at: completions stay where they came about, in
  * the send and receive queues, and are taken out in order when they are polled. So one
  * that a peer completes needs no lock shared between processes, and none is ever lost.
- * What is shared is the bell, struct shared_cq.
+ * What is shared are the bells, struct shared_cq: see line.h.
  *
  * Yet it holds only so many, for a program that asks for too few would fail on hardware.
  * Whoever completes notices by the bell, which peers can write, that it may have overrun;
@@ -15,6 +15,7 @@
 #define SOFTNIC_CQ_H
 
 #include "async.h"
+#include "line.h"
 #include "loop.h"
 #include "shared.h"
 
@@ -46,11 +47,12 @@ struct cq {
 	pthread_mutex_t lock;		/* polling, and the list */
 	struct cq_source *sources;
 	struct cq_source *turn;		/* where to begin next */
-	struct shared_cq *bell;
+	struct line line;		/* its own, and behind it those of guests */
+	pthread_mutex_t lines_lock;	/* the list; arming; a leaf */
+	uint32_t capacity;
 	uint32_t promised;		/* completions that pollers wait for */
-	uint32_t seen;			/* arrivals when there was nothing left */
-	uint32_t solicited_seen;	/* the same of solicited ones */
-	uint32_t consumed;		/* what the bell says of it */
+	uint32_t arrived;		/* at all lines; lock */
+	uint32_t consumed;		/* of those; lock */
 	uint64_t done_ns;		/* when the last one taken came about; lock */
 	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */
 	bool has_overrun;		/* lock */

@@ -112,6 +112,7 @@ void mr_publish(uint32_t key, const struct shared_mr *mr)
 	at->addr = mr->addr;
 	at->length = mr->length;
 	at->qpn = mr->qpn;
+	at->binds = mr->binds;
 	at->file = mr->file;
 	at->offset = mr->offset;
 	store_release(&at->key, key);
@@ -271,7 +272,8 @@ static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint
 		return v->qpn;
 	case SHARED_WINDOW_2:
 		return v->qpn && mr->qpn == v->qpn &&
-		       load_acquire(&v->bell->invalidated[key >> 16]) != key;
+		       (!v->bell ||
+			load_acquire(&v->bell->invalidated[key >> 16]) != mr->binds);
 	default:
 		return false;
 	}

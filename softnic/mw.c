@@ -16,12 +16,14 @@
 #include "pd.h"
 #include "req.h"
 #include "resp.h"
+#include "serve.h"
 
 /* By place in the table of regions. */
 static struct {
 	pthread_mutex_t lock;
 	uint32_t region[SHARED_MRS];	/* of a bound window: the key of what it is bound to */
 	uint32_t windows[SHARED_MRS];	/* of a region: how many are bound to it */
+	uint32_t binds[SHARED_MRS];	/* of a window, so far; 0 stands for none */
 	uint32_t latest[SHARED_MRS];	/* of a window: the key that was posted last */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -39,14 +41,39 @@ static void unbind(uint32_t at)
 	table.region[at] = 0;
 }
 
-/* What the peer has invalidated is unbound, but only we can note that. Under table.lock. */
+/* Only what is bound to that very queue pair is its peer's to invalidate. */
+void mw_invalidated(const struct qp *qp, uint32_t key)
+{
+	const struct shared_mr *mr = &nic.pub->mrs[place(key)];
+
+	pthread_mutex_lock(&table.lock);
+	if (key && mr->key == key && mr->kind == SHARED_WINDOW_2 && mr->qpn == qp->ibv.qp_num)
+		unbind(place(key));
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* By a message that the program has not polled yet. Under nic.lock and table.lock. */
 static void unbind_if_invalidated(uint32_t at)
 {
 	const struct shared_mr *mr = &nic.pub->mrs[at];
+	const struct qp *qp = nic_qp(mr->qpn);
 
-	if (mr->key && mr->kind == SHARED_WINDOW_2 &&
-	    load_acquire(&nic.bell->invalidated[at]) == mr->key)
+	if (mr->key && mr->kind == SHARED_WINDOW_2 && qp &&
+	    load_acquire(&serve_bell(qp)->invalidated[at]) == mr->binds)
 		unbind(at);
+}
+
+static void unbind_invalidated(uint32_t region)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&table.lock);
+	for (at = 1; at < SHARED_MRS && table.windows[place(region)]; at++)
+		if (table.region[at] == region)
+			unbind_if_invalidated(at);
+	pthread_mutex_unlock(&table.lock);
+	pthread_mutex_unlock(&nic.lock);
 }
 
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -88,13 +115,10 @@ int mw_dealloc(struct ibv_mw *mw)
 
 int mw_end_region(uint32_t key)
 {
-	uint32_t at;
 	int err = 0;
 
+	unbind_invalidated(key);
 	pthread_mutex_lock(&table.lock);
-	for (at = 1; at < SHARED_MRS && table.windows[place(key)]; at++)
-		if (table.region[at] == key)
-			unbind_if_invalidated(at);
 	if (table.windows[place(key)])
 		err = EBUSY;
 	else
@@ -174,7 +198,6 @@ static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct bind
 	struct shared_mr window;
 	uint32_t at = place(key);
 
-	unbind_if_invalidated(at);
 	if (table.region[at])
 		return IBV_WC_MW_BIND_ERR;
 	if (!b->length)
@@ -189,10 +212,10 @@ static enum ibv_wc_status bind_to(struct qp *qp, uint32_t key, const struct bind
 		.addr = region->addr + (b->addr - region->iova),
 		.length = b->length,
 		.qpn = one ? 0 : qp->ibv.qp_num,
+		.binds = ++table.binds[at],
 		.file = region->file,
 		.offset = region->offset + (b->addr - region->iova),
 	};
-	store_release(&nic.bell->invalidated[at], 0);
 	mr_publish(key, &window);
 	table.region[at] = b->region;
 	table.windows[place(b->region)]++;
@@ -219,7 +242,7 @@ static enum ibv_wc_status step_bind(struct qp *qp, const struct send_wqe *wqe)
 static bool may_invalidate(const struct qp *qp, uint32_t key)
 {
 	const struct mr_view own = {
-		nic.pub, nic.bell, qp->ibv.pd->handle, qp->ibv.qp_num,
+		nic.pub, NULL, qp->ibv.pd->handle, qp->ibv.qp_num,
 	};
 
 	return mr_is_valid(&own, key) && nic.pub->mrs[place(key)].kind == SHARED_WINDOW_2;

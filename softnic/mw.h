@@ -29,6 +29,14 @@ void mw_fill_bind(struct send_wqe *wqe, const struct ibv_send_wr *wr);
 int mw_step(struct qp *qp, const struct send_wqe *wqe);
 
 /**
+ * mw_invalidated() - a message of the peer came that invalidates a window
+ * @key: what it says
+ *
+ * Context: any thread, any locks.
+ */
+void mw_invalidated(const struct qp *qp, uint32_t key);
+
+/**
  * mw_end_region() - take a region's key back
  * @key: of the region
  *

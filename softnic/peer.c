@@ -122,7 +122,7 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 	if (err)
 		return err;
 	p->bell = map;
-	p->atomic_fd = reopen(fds[1]);
+	p->atomic_fd = reopen(fds[0]);
 	if (may_use_memory(p, fds[2])) {
 		p->target.mem_fd = fds[2];
 		fds[2] = -1;

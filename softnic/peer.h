@@ -29,7 +29,7 @@ struct peer {
 	struct shared_bell *bell;
 	struct near near;
 	pthread_mutex_t atomic_lock;	/* among our threads */
-	int atomic_fd;			/* among processes: an own description of its bell */
+	int atomic_fd;			/* among processes: an own description of its pub */
 	struct peer *next;
 };
 

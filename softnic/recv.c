@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mw.h"
 #include "nic.h"
 #include "qp.h"
 #include "recv.h"
@@ -210,7 +211,7 @@ void recv_flush(struct qp *qp)
 		left = find_flushed(qp) != NOT_OUT;
 	else
 		left = qp->rq->ring.size - qp->rq->num_free - (a->end - a->polled);
-	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->bell);
+	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->line.at);
 	store_ordered(&a->flushing, true);
 	pthread_mutex_unlock(&qp->rq->lock);
 	if (left > 0)
@@ -265,6 +266,8 @@ static void fill(struct qp *qp, const struct posted_recv *posted, const struct r
 		wc->byte_len = posted->room;
 	to_cq(qp->ibv.recv_cq)->done_ns = r->done_ns;
 	if (wc->status == IBV_WC_SUCCESS) {
+		if (wc->wc_flags & IBV_WC_WITH_INV)
+			mw_invalidated(qp, r->imm);
 		count(receives, 1);
 		if (wc->opcode == IBV_WC_RECV)
 			count(receive_bytes, wc->byte_len);

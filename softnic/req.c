@@ -137,7 +137,7 @@ static void complete(struct qp *qp, enum ibv_wc_status status)
 	wqe->status = status;
 	noticed = is_noticed(wqe);
 	if (noticed)
-		wqe->done_ns = cq_stamp(cq->bell);
+		wqe->done_ns = cq_stamp(cq->line.at);
 	if (status == IBV_WC_SUCCESS)
 		count_done(wqe);
 	forget_attempt(sq);

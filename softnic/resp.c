@@ -16,7 +16,7 @@
 
 static struct mr_view own_view(const struct qp *qp)
 {
-	return (struct mr_view){ nic.pub, nic.bell, qp->ibv.pd->handle, 0 };
+	return (struct mr_view){ nic.pub, NULL, qp->ibv.pd->handle, 0 };
 }
 
 /* What the target's queue pair may be reached by from outside. */
@@ -217,7 +217,8 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
-		store_release(&r->peer->bell->invalidated[wqe->imm >> 16], wqe->imm);
+		store_release(&r->peer->bell->invalidated[wqe->imm >> 16],
+			      r->peer->pub->mrs[wqe->imm >> 16].binds);
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 

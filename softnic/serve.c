@@ -32,6 +32,7 @@ struct guest {
 	int fd;
 	pid_t pid;
 	uint32_t slot;		/* 0: it has said no other, or a wrong one */
+	struct bell *bell;	/* NULL: it has no slot */
 	struct ask *asks;
 	uint32_t num_asks;
 	struct guest *next;
@@ -62,11 +63,15 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 		.type = MSG_QP,
 		.qpn = ask->qpn,
 		.from = ask->from,
-		.value = err,
 		.addr = ask->question,
 	};
 	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1 }, num_fds = 0;
 
+	if (!err && !g->bell)
+		err = EPERM;
+	if (!err)
+		err = -line_join(g->bell, to_cq(qp->ibv.recv_cq));
+	m.value = err;
 	if (!err)
 		num_fds = serve_descriptors(qp, fds, &m.has);
 	if (!message_send(g->fd, &m, fds, num_fds) && !err && !qp_is_datagram(qp))
@@ -162,11 +167,17 @@ static void handle_hello(struct guest *g, uint32_t slot)
 		.value = nic.nonce,
 		.addr = (uintptr_t)&nic.nonce,
 	};
-	int fds[] = { nic.pub_fd, nic.bell_fd, nic.mem_fd };
+	int fds[] = { nic.pub_fd, -1, nic.mem_fd };
 
-	if (slot && slot < SOFTNIC_SLOTS && !g->slot && has_slot(g, slot))
-		g->slot = slot;
+	if (slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot))
+		g->bell = line_create_bell(&fds[1]);
+	if (fds[1] < 0) {
+		message_send(g->fd, &m, fds, 1);
+		return;
+	}
+	g->slot = slot;
 	message_send(g->fd, &m, fds, nic.mem_fd >= 0 ? 3 : 2);
+	close(fds[1]);
 }
 
 struct guest *serve_guest(const struct qp *qp, uint32_t user)
@@ -179,6 +190,12 @@ struct guest *serve_guest(const struct qp *qp, uint32_t user)
 		if (g->slot == user >> SOFTNIC_QP_INDEX_BITS)
 			return g;
 	return NULL;
+}
+
+/* What we do to ourselves rings our own. */
+const struct shared_bell *serve_bell(const struct qp *qp)
+{
+	return qp->guest && qp->guest->slot != nic.slot ? qp->guest->bell->shared : nic.bell;
 }
 
 static void handle_from_user(struct guest *g, const struct message *m)
@@ -217,6 +234,8 @@ static void end(struct guest *g)
 		at = &(*at)->next;
 	*at = g->next;
 	qp_guest_ended(g, g->slot);
+	if (g->bell)
+		line_end_all(g->bell);
 	pthread_mutex_unlock(&nic.lock);
 	close(g->fd);
 	while ((a = g->asks)) {

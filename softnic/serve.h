@@ -35,6 +35,13 @@ int serve_descriptors(const struct qp *qp, int *fds, uint32_t *has);
  */
 struct guest *serve_guest(const struct qp *qp, uint32_t user);
 
+/**
+ * serve_bell() - where the peer of a queue pair says what it invalidated
+ *
+ * Context: nic.lock held, and kept for as long as it is used.
+ */
+const struct shared_bell *serve_bell(const struct qp *qp);
+
 /** serve_forget_all() - after a fork, in the child: they are the parent's guests */
 void serve_forget_all(void);
 

@@ -3,7 +3,8 @@
  * What processes share: four kinds of sealed memfd, and the messages that hand them out.
  *
  * pub	one a process; the owner writes, peers can only read: memory regions, counters.
- * bell	one a process; every peer may write: where completion queues are armed and rung.
+ * bell	one for each peer of a process, which may write it: where completion queues are armed
+ *	and rung.
  * qp	one a queue pair; its peers may write: the receive queue, and their guards.
  * srq	one a shared receive queue; the peers of its queue pairs may write.
  *
@@ -61,7 +62,8 @@ struct shared_mr {
 	uint32_t qpn;		/* of type 2: the queue pair it is bound to */
 	uint32_t file;		/* that peers may map, and it lies in; 0: in none */
 	uint64_t offset;	/* in the file */
-	uint64_t reserved;
+	uint32_t binds;		/* of a window: how many there were, this one included */
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct shared_mr) == 64, "one cache line");
 
@@ -114,7 +116,7 @@ _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
 struct shared_bell {
 	struct shared_cq cqs[SHARED_CQS];
-	/* Of each window of type 2, by its place: the key that its peer invalidated last. */
+	/* Of each window of type 2, by its place: the bind that was invalidated last. */
 	uint32_t invalidated[SHARED_MRS];
 };
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * A peer that attached as it should, and then writes at random wherever it may: it may break
- * its own connection, and disturb when we look for completions, but nobody crashes and the
- * bytes of others stay right.
+ * its own connection, but nobody crashes, the bytes of others stay right, and whoever sleeps
+ * until others send is woken.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "softnic/qp.h"
 #include "verbs_harness.h"
@@ -89,11 +93,146 @@ static void test_a_peer_that_scribbles_crashes_nobody(void **state)
 	}
 }
 
+/* All that it maps of its victim for writing: the queue pair, and where it rings. */
+static void scribble_for_ever(const struct end *e, uint64_t random)
+{
+	const struct remote *r = &to_qp(e->qp)->remote;
+	uint32_t *bell = (uint32_t *)r->peer->bell, n = sizeof(*r->peer->bell) / sizeof(*bell);
+	uint32_t *at = (uint32_t *)r->cq, i;
+
+	for (;;) {
+		scribble(e, &random);
+		store_relaxed(&bell[next_random(&random) % n], next_random(&random));
+		for (i = 0; i < 16; i++)
+			store_relaxed(&at[i], next_random(&random) % 4 ? 0 : next_random(&random));
+	}
+}
+
+/* Its program: a connection, one write, and then what it should not. */
+static int be_scribbler(int fd)
+{
+	struct name name;
+	struct end e;
+	struct wr w;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	end_open(&e, ALL_ACCESS);
+	name = end_name(&e);
+	assert_int_equal(write(fd, &name, sizeof(name)), sizeof(name));
+	assert_int_equal(read(fd, &name, sizeof(name)), sizeof(name));
+	end_connect(&e, &name, &plain);
+	do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, BUF_SIZE - 8), IBV_WC_SUCCESS);
+	assert_int_equal(write(fd, "", 1), 1);
+	scribble_for_ever(&e, name.qpn);
+	return 1;
+}
+
+/* Returns when it has begun. */
+static pid_t start_scribbler(struct end *e)
+{
+	struct name ours = end_name(e), theirs;
+	char number[16], byte;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	snprintf(number, sizeof(number), "%d", fds[1]);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		execl("/proc/self/exe", "scribbler", "--scribbler", number, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &theirs, sizeof(theirs)), sizeof(theirs));
+	end_connect(e, &theirs, &plain);
+	assert_int_equal(write(fds[0], &ours, sizeof(ours)), sizeof(ours));
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+/* One more queue pair on the same completion queue. */
+static void end_open_on_queue(struct end *e, const struct end *other)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = other->cq,
+		.recv_cq = other->cq,
+		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, 1, 1, 0 },
+	};
+
+	*e = *other;
+	e->qp = ibv_create_qp(e->pd, &init);
+	assert_non_null(e->qp);
+}
+
+static void sleep_until_event(struct end *e)
+{
+	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* What the honest one sent. Returns how many came; what the other says is its own affair. */
+static int take_messages(struct end *e)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (ibv_poll_cq(e->cq, 1, &wc) == 1) {
+		if (wc.qp_num != e->qp->qp_num)
+			continue;
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.byte_len, 64);
+		assert_memory_equal(e->buf + 64 * wc.wr_id, e->buf + BUF_SIZE / 2, 64);
+		memset(e->buf + 64 * wc.wr_id, 0, 64);
+		assert_int_equal(post_recv(e, wc.wr_id, 64 * wc.wr_id, 64), 0);
+		n++;
+	}
+	return n;
+}
+
+static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
+{
+	enum { MESSAGES = 2000 };
+	struct pair *pair = *state;
+	struct end *e = &pair->e, bad;
+	int left = MESSAGES, i;
+	pid_t pid;
+
+	end_open_on_queue(&bad, e);
+	pid = start_scribbler(&bad);
+	memset(e->buf + BUF_SIZE / 2, 0x5a, 64);
+	tell(&pair->p, ORDER_FILL, 0, 64, 0x5a);
+	for (i = 0; i < QUEUE_DEPTH; i++) {
+		assert_int_equal(post_recv(e, i, 64 * i, 64), 0);
+		assert_int_equal(post_recv(&bad, i, BUF_SIZE / 4, 64), 0);
+	}
+	give_order(&pair->p, ORDER_SEND_MANY, 0, 64, MESSAGES);
+	while (left) {
+		ibv_req_notify_cq(e->cq, 0);
+		left -= take_messages(e);
+		if (left)
+			sleep_until_event(e);
+	}
+	assert_int_equal(take_answer(&pair->p).result, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(ibv_destroy_qp(bad.qp), 0);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test_setup_teardown(test_a_peer_that_scribbles_crashes_nobody,
 						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(
+			test_whoever_sleeps_is_woken_beside_one_that_scribbles, pair_up, pair_down),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
@@ -101,5 +240,7 @@ static int tests(void)
 
 int main(int argc, char **argv)
 {
+	if (argc == 3 && !strcmp(argv[1], "--scribbler"))
+		return be_scribbler(atoi(argv[2]));
 	return test_main(argc, argv, tests);
 }

@@ -141,7 +141,8 @@ static void test_a_peer_that_dies_about_to_ring_is_no_lost_event(void **state)
 	event = (struct pollfd){ .fd = pair.e.channel->fd, .events = POLLIN };
 	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
 	assert_int_equal(ibv_req_notify_cq(pair.e.cq, 0), 0);
-	store_relaxed(&to_cq(pair.e.cq)->bell->armed, ARMED_NOT);
+	store_relaxed(&to_cq(pair.e.cq)->line.at->armed, ARMED_NOT);
+	line_disarm(to_cq(pair.e.cq));
 	assert_int_equal(ibv_modify_qp(pair.e.qp, &to_error, IBV_QP_STATE), 0);
 	assert_int_equal(poll(&event, 1, 0), 0);
 	puppet_kill(&pair.p);

@@ -242,7 +242,7 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	assert_true(rq_take(&qp->rq->ring, &r, t.a.qp->qp_num));
 	assert_true(rq_finish(&qp->rq->ring, &r, t.a.qp->qp_num, &nothing, &qp->arrivals.ring));
-	add_ordered(&to_cq(t.b.cq)->bell->arrivals, 1);
+	add_ordered(&to_cq(t.b.cq)->line.at->arrivals, 1);
 	assert_nothing(&t.b);
 	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 8, 0), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
