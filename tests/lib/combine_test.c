@@ -134,6 +134,37 @@ static void neighbours_of_many_threads_become_few_work_requests(void **in)
 		      (unsigned long long)hybrid);
 }
 
+/* They meet at one NIC: a thread of one session may find requests of the other, and posts them. */
+static void sessions_of_one_nic_leave_nobody_behind(void **in)
+{
+	struct walk walks[2];
+	struct weir_session *sessions[2];
+	pthread_t threads[2 * THREADS];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		sessions[i] = session_to(*in, NULL);
+		walks[i] = (struct walk){ .region = region_of(sessions[i], PAGES * PAGE) };
+		walks[i].pages = calloc(PAGES, PAGE);
+		assert_non_null(walks[i].pages);
+		memset(walks[i].pages, 1 + i, PAGES * PAGE);
+		assert_int_equal(weir_memory_register(sessions[i], walks[i].pages, PAGES * PAGE,
+						      &walks[i].memory, NULL), 0);
+		pthread_barrier_init(&walks[i].begin, NULL, THREADS);
+	}
+	for (i = 0; i < 2 * THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, write_pages, &walks[i % 2]), 0);
+	for (i = 0; i < 2 * THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(walks[i].failed, 0);
+		check_pages(&walks[i]);
+		weir_session_close(sessions[i]);
+		pthread_barrier_destroy(&walks[i].begin);
+		free(walks[i].pages);
+	}
+}
+
 static int start(void **in)
 {
 	static struct donor donor;
@@ -153,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neighbours_of_many_threads_become_few_work_requests),
+		cmocka_unit_test(sessions_of_one_nic_leave_nobody_behind),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
