@@ -15,9 +15,11 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#include <weir/request.h>
 
 /* Progress is shown this often; a stop that came just before a sleep is noticed after it. */
 #define TICK_S 0.5
+#define TOUCH_BYTES (1u << 20)
 
 struct run {
 	struct load load;
@@ -255,11 +257,31 @@ static int make_verify(struct run *run)
 		return failure(o->cmd, "out of memory to verify");
 	run->load.verify = &run->verify;
 	if (o->op == PERF_WRITE && !run->load.trace)
-		return 0; /* what is not written stays 0, and does not match */
+		return 0; /* what is not written holds 0, and does not match */
 	err = verify_write_all(&run->verify, run->load.region);
 	if (err)
 		return failure(o->cmd, "%s: writing what is to be read: %s", o->donor,
 			       weir_strerror(err));
+	return 0;
+}
+
+/* Writes all of the region once: memory that is touched for the first time costs its donor a page
+ * fault, which is not what is to be measured. */
+static int touch(struct run *run)
+{
+	const struct perf_options *o = run->load.options;
+	void *zeroes = calloc(1, TOUCH_BYTES);
+	int err = zeroes ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; !err && at < o->region_bytes; at += TOUCH_BYTES) {
+		uint64_t left = o->region_bytes - at;
+
+		err = weir_write(run->load.region, at, zeroes,
+				 left < TOUCH_BYTES ? left : TOUCH_BYTES);
+	}
+	free(zeroes);
+	if (err)
+		return failure(o->cmd, "%s: writing the region: %s", o->donor, weir_strerror(err));
 	return 0;
 }
 
@@ -321,6 +343,8 @@ int run_create(const struct perf_options *o, const struct trace *trace,
 	status = make_buffers(r, slot_bytes);
 	if (!status)
 		status = make_workers(r, slot_bytes);
+	if (!status)
+		status = touch(r);
 	if (!status)
 		status = make_verify(r);
 	return status;
