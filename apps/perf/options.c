@@ -42,9 +42,11 @@ static const char help[] =
 	"                         override its parts\n"
 	"  -b, --batching HOW     single, doorbell, merge or hybrid\n"
 	"  -m, --mr HOW           pre, dyn or auto; user: registered once, beforehand\n"
-	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive\n"
+	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: busy, with shared\n"
+	"                         completion queues\n"
 	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
 	"  -c, --channels N       queue pairs, default 2\n"
+	"      --cqs N            completion queues that they share, default one each; scq: one\n"
 	"      --fragment BYTES   a work request is at most this long, default 1M\n"
 	"      --verify           compare what was read with what was written\n"
 	"      --plot FILE        draw the latencies, as SVG\n"
@@ -53,50 +55,20 @@ static const char help[] =
 	DEVICE_HELP
 	"  -h, --help\n";
 
-static const char *const op_names[] = { "read", "write", "mix", NULL };
-static const char *const pattern_names[] = { "sequential", "random", "strided", "zipf",
+const char *const perf_op_names[] = { "read", "write", "mix", NULL };
+const char *const perf_pattern_names[] = { "sequential", "random", "strided", "zipf",
 					     "clusters", "trace", NULL };
 
 /* The first of these is never written by users: it stands for the default. */
-static const char *const preset_names[] = { "", "rdmabox", "single", "accelio", NULL };
-static const char *const batching_names[] = { "", "single", "doorbell", "merge", "hybrid", NULL };
-static const char *const mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
-static const char *const polling_names[] = { "",      "adaptive",    "busy",
-					     "event", "event-batch", "hybrid", NULL };
+const char *const perf_preset_names[] = { "", "rdmabox", "single", "accelio", NULL };
+const char *const perf_batching_names[] = { "", "single", "doorbell", "merge", "hybrid", NULL };
+const char *const perf_mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
+const char *const perf_polling_names[] = { "",      "adaptive",    "busy",
+					     "event", "event-batch", "hybrid",   "scq", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
 
-const char *perf_op_name(enum perf_op op)
-{
-	return op_names[op];
-}
-
-const char *perf_pattern_name(enum pattern pattern)
-{
-	return pattern_names[pattern];
-}
-
-const char *perf_preset_name(enum weir_preset preset)
-{
-	return preset_names[preset];
-}
-
-const char *perf_batching_name(enum weir_batching batching)
-{
-	return batching_names[batching];
-}
-
-const char *perf_mr_name(enum weir_mr mr)
-{
-	return mr_names[mr];
-}
-
-const char *perf_polling_name(enum weir_polling polling)
-{
-	return polling_names[polling];
-}
-
 /* What getopt_long() gives for options without a letter. */
-enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_FRAGMENT, OPT_VERIFY,
+enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT, OPT_VERIFY,
        OPT_PLOT };
 
 static const struct option long_options[] = {
@@ -119,6 +91,7 @@ static const struct option long_options[] = {
 	{ "polling", required_argument, NULL, 'l' },
 	{ "window", required_argument, NULL, 'w' },
 	{ "channels", required_argument, NULL, 'c' },
+	{ "cqs", required_argument, NULL, OPT_CQS },
 	{ "fragment", required_argument, NULL, OPT_FRAGMENT },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "plot", required_argument, NULL, OPT_PLOT },
@@ -238,26 +211,29 @@ static int parse_session(struct perf_options *o, int opt)
 
 	switch (opt) {
 	case 'P':
-		status = choose(o, opt, preset_names, &choice);
+		status = choose(o, opt, perf_preset_names, &choice);
 		o->session.preset = choice;
 		return status;
 	case 'b':
-		status = choose(o, opt, batching_names, &choice);
+		status = choose(o, opt, perf_batching_names, &choice);
 		o->session.batching = choice;
 		return status;
 	case 'm':
-		status = choose(o, opt, mr_names, &choice);
+		status = choose(o, opt, perf_mr_names, &choice);
 		o->user_mr = choice == MR_USER;
 		o->session.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
 		return status;
 	case 'l':
-		status = choose(o, opt, polling_names, &choice);
-		o->session.polling = choice;
+		status = choose(o, opt, perf_polling_names, &choice);
+		o->scq = choice == PERF_POLLING_SCQ;
+		o->session.polling = o->scq ? WEIR_POLLING_BUSY : choice;
 		return status;
 	case 'w':
 		return parse_window(o);
 	case 'c':
 		return count(o, opt, 16, &o->session.channels);
+	case OPT_CQS:
+		return count(o, opt, 16, &o->session.cqs);
 	default: /* OPT_FRAGMENT */
 		status = bytes(o, opt, 4096, 1u << 30, &fragment);
 		if (!status)
@@ -274,11 +250,11 @@ static int parse_load(struct perf_options *o, int opt)
 
 	switch (opt) {
 	case 'o':
-		status = choose(o, opt, op_names, &choice);
+		status = choose(o, opt, perf_op_names, &choice);
 		o->op = choice;
 		return status;
 	case 'p':
-		status = choose(o, opt, pattern_names, &choice);
+		status = choose(o, opt, perf_pattern_names, &choice);
 		o->pattern = choice;
 		return status;
 	case 't':
@@ -312,6 +288,7 @@ static int parse_option(struct perf_options *o, int opt)
 	case 'l':
 	case 'w':
 	case 'c':
+	case OPT_CQS:
 	case OPT_FRAGMENT:
 		return parse_session(o, opt);
 	case 'S':
@@ -363,6 +340,8 @@ static int check(struct perf_options *o)
 {
 	int status = check_trace(o);
 
+	if (o->scq && !o->session.cqs)
+		o->session.cqs = 1;
 	if (status || o->pattern == PATTERN_TRACE)
 		return status;
 	o->threads = o->threads ? o->threads : 1;

@@ -106,7 +106,7 @@ static void draw(FILE *out, const struct perf_options *o, const struct result *r
 		"font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\" stroke=\"none\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 		"<text x=\"%d\" y=\"20\">%s: %s, %.0f requests a second</text>\n",
-		LEFT + WIDTH + 40, TOP + HEIGHT + 60, LEFT, perf_batching_name(r->after.batching),
+		LEFT + WIDTH + 40, TOP + HEIGHT + 60, LEFT, perf_batching_names[r->after.batching],
 		title, (double)r->ops / r->seconds);
 	fputs("<g fill=\"#3b76b5\">\n", out);
 	draw_bars(out, &r->latency, &axis);

@@ -24,14 +24,19 @@ static double ratio(uint64_t a, uint64_t b)
 
 static const char *mr_name(const struct perf_options *o, const struct result *result)
 {
-	return o->user_mr ? "user" : perf_mr_name(result->after.mr);
+	return o->user_mr ? "user" : perf_mr_names[result->after.mr];
+}
+
+static const char *polling_name(const struct perf_options *o, const struct result *result)
+{
+	return perf_polling_names[o->scq ? PERF_POLLING_SCQ : result->after.polling];
 }
 
 void report_title(const struct perf_options *o, char *text, size_t room)
 {
-	snprintf(text, room, "%s, %s%s, %s over %s, %u thread%s of depth %u", perf_op_name(o->op),
+	snprintf(text, room, "%s, %s%s, %s over %s, %u thread%s of depth %u", perf_op_names[o->op],
 		 size_format(o->size).text, o->trace_path ? " a page" : "",
-		 perf_pattern_name(o->pattern), size_format(o->region_bytes).text, o->threads,
+		 perf_pattern_names[o->pattern], size_format(o->region_bytes).text, o->threads,
 		 o->threads == 1 ? "" : "s", o->depth);
 }
 
@@ -83,8 +88,8 @@ void report_text(const struct perf_options *o, const struct result *r)
 	report_title(o, title, sizeof(title));
 	printf("%s over %s: %s\n", r->after.peer, r->after.device, title);
 	printf("preset %s: batching %s, memory %s, polling %s, window %s, %u channel%s\n\n",
-	       perf_preset_name(r->after.preset), perf_batching_name(r->after.batching),
-	       mr_name(o, r), perf_polling_name(r->after.polling), o->window, r->after.channels,
+	       perf_preset_names[r->after.preset], perf_batching_names[r->after.batching],
+	       mr_name(o, r), polling_name(o, r), o->window, r->after.channels,
 	       r->after.channels == 1 ? "" : "s");
 	print_costs(r);
 	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
@@ -98,8 +103,8 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 	json_open_object(json, "settings");
 	json_string(json, "donor", r->after.peer);
 	json_string(json, "device", r->after.device);
-	json_string(json, "op", perf_op_name(o->op));
-	json_string(json, "pattern", perf_pattern_name(o->pattern));
+	json_string(json, "op", perf_op_names[o->op]);
+	json_string(json, "pattern", perf_pattern_names[o->pattern]);
 	if (o->trace_path)
 		json_string(json, "trace", o->trace_path);
 	json_uint(json, "threads", o->threads);
@@ -109,10 +114,10 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 	json_double(json, "seconds", o->seconds);
 	json_uint(json, "ops", o->ops);
 	json_uint(json, "seed", o->seed);
-	json_string(json, "preset", perf_preset_name(r->after.preset));
-	json_string(json, "batching", perf_batching_name(r->after.batching));
+	json_string(json, "preset", perf_preset_names[r->after.preset]);
+	json_string(json, "batching", perf_batching_names[r->after.batching]);
 	json_string(json, "mr", mr_name(o, r));
-	json_string(json, "polling", perf_polling_name(r->after.polling));
+	json_string(json, "polling", polling_name(o, r));
 	json_string(json, "window", o->window);
 	json_uint(json, "channels", r->after.channels);
 	if (o->pattern == PATTERN_STRIDED)

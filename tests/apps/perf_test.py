@@ -97,6 +97,7 @@ class Report(WithDonor):
                     "-o mix -p zipf -m user -b merge -l event-batch -w off -c 4",
                     "-o write -p strided -m auto -b hybrid -l hybrid -w delay -s 777",
                     "-o mix -p clusters --gap 0 --cluster 4 -w knee -s 64K -r 16M --fragment 4K",
+                    "-o read -p random -l scq -c 4", "-o write -l scq --cqs 2 -c 4",
                     "-o read -p sequential -P accelio -s 1 -c 1", "-o mix -p random -P single"):
             with self.subTest(way):
                 said = self.measured("--threads", "3", "--depth", "8", "--ops", "300", "--verify",
