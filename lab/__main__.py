@@ -106,7 +106,9 @@ def _options():
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
                         help="runs of each point, of which the median is shown (default 3)")
-    common.add_argument("--profile", metavar="NAME|FILE", help="another NIC than the paper's: connectx-3, connectx-5")
+    common.add_argument("--profile", metavar="NAME|FILE",
+                        help="another NIC than the paper's: connectx-3, connectx-5, "
+                             "connectx-5-edr")
     common.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
     listing = commands.add_parser("list", help="name the figures")

@@ -6,7 +6,7 @@ from lab.experiment import Result, Series, Target
 NAME = "avatar-fig1"
 TITLE = "threads that share a queue pair stand in line for its lock"
 VARIED = "threads that share one QP, synchronous writes of 64 bytes, the lock held until the end"
-PROFILE = "connectx-5"
+PROFILE = "connectx-5-edr"
 
 THREADS = [1, 3, 6, 9, 12, 16]
 # The bars. The paper's text says 66 % at 3 threads and 56 % at 9; its bars say 73 and 60.

@@ -7,7 +7,7 @@ NAME = "avatar-fig2"
 TITLE = "a small message waits for the large ones of another queue pair"
 VARIED = ("size of the messages in the background, two under way on a QP of their own; 1 KB messages one "
           "at a time in the foreground; one traffic class")
-PROFILE = "connectx-5"
+PROFILE = "connectx-5-edr"
 
 KIB = 1024
 SIZES = {"none": 0, "16 KB": 16 * KIB, "64 KB": 64 * KIB, "256 KB": 256 * KIB, "1 MB": 1024 * KIB}
