@@ -207,14 +207,14 @@ static bool bury(struct run *r, bool well)
 	return well;
 }
 
-static int count_entries(const char *path, const char *containing)
+static int count_entries(const char *path, const char *prefix)
 {
 	DIR *d = opendir(path);
 	struct dirent *e;
 	int n = 0;
 
 	while (d && (e = readdir(d)))
-		n += !!strstr(e->d_name, containing);
+		n += !strncmp(e->d_name, prefix, strlen(prefix));
 	if (d)
 		closedir(d);
 	return n;
