@@ -31,6 +31,11 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def die_with_parent_at_once():
+    """The same, for a child that heeds nothing milder."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def raise_on_signals():
     """SIGTERM and SIGHUP unwind like Ctrl-C does, through every finally."""
     def interrupt(_signal, _frame):
