@@ -68,8 +68,8 @@ const char *const perf_polling_names[] = { "",      "adaptive",    "busy",
 #define MR_USER (WEIR_MR_DYN + 1)
 
 /* What getopt_long() gives for options without a letter. */
-enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT, OPT_VERIFY,
-       OPT_PLOT };
+enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT,
+       OPT_VERIFY, OPT_PLOT };
 
 static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },
