@@ -180,13 +180,29 @@ class Engines(RuleBasedStateMachine):
             self.submit(engine, op, begin, cells[turn], retries, None, 0, exclusive)
         self.gather(held)
 
+    def in_flight(self):
+        """One of the parts that each WR in flight carries: of most the only one."""
+        count = self.library.sim_in_flight(self.sim, -1, ffi.NULL)
+        wrs = [ffi.new("struct sim_event *") for _ in range(count)]
+        for index, wr in enumerate(wrs):
+            self.library.sim_in_flight(self.sim, index, wr)
+        return wrs
+
     @rule(index=st.integers(0, 200), outcome=outcomes)
     def complete(self, index, outcome):
-        wr = ffi.new("struct sim_event *")
-        count = self.library.sim_in_flight(self.sim, 0, wr)
-        if not count:
-            return
-        self.library.sim_in_flight(self.sim, index % count, wr)
+        if wrs := self.in_flight():
+            self.end(wrs[index % len(wrs)], outcome)
+
+    @rule(index=st.integers(0, 200))
+    def post_in_part(self, index):
+        """Of a request with several parts in flight one was never posted."""
+        wrs = self.in_flight()
+        parts = [wr for wr in wrs
+                 if any(wr.req == other.req and wr.offset != other.offset for other in wrs)]
+        if parts:
+            self.end(parts[index % len(parts)], "never posted")
+
+    def end(self, wr, outcome):
         status, happens = OUTCOMES[outcome]
         parts = self.carried(wr)
         if happens == YES:
