@@ -69,15 +69,15 @@ class Result:
         }
 
 
-def within(what, paper, model, tolerance, unit="", why=""):
+def within(what, paper, model, tolerance, unit="", why="", calibrated=False):
     """A number that is to come out, give or take a share of it."""
-    return Target(what, f"{paper:g}{unit}", f"{model:.3g}{unit}",
-                  abs(model - paper) <= tolerance * abs(paper), why)
+    return Target(what, f"{paper:.3g}{unit}", f"{model:.3g}{unit}",
+                  abs(model - paper) <= tolerance * abs(paper), why, calibrated)
 
 
-def holds(what, paper, model, met, why=""):
+def holds(what, paper, model, met, why="", calibrated=False):
     """An ordering or a shape: model says in words or numbers what came out."""
-    return Target(what, paper, model, bool(met), why)
+    return Target(what, paper, model, bool(met), why, calibrated)
 
 
 def _place(module):
