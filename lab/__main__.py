@@ -3,10 +3,11 @@
 
 import argparse
 import json
+import os
 import re
 import sys
 
-from lab import experiment, hunt, report, simulate
+from lab import calibrate, experiment, hunt, report, simulate, whatif
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
 in virtual time. What comes out is modelled, never measured."""
@@ -69,8 +70,43 @@ def _run(options):
 def _report(options):
     # First, so that a path that cannot be written is not found out in the end.
     with open(options.output, "w", encoding="utf-8") as page:
-        page.write(report.page(list(_results(options, []))))
+        results = list(_results(options, []))
+        page.write(report.page(results, [] if options.no_calibration else _fits(options)))
     print(options.output)
+
+
+def _fits(options, titled=""):
+    # Each series names its own NIC.
+    return list(calibrate.fits(simulate.Sim("connectx-3", 1, options.quiet), titled))
+
+
+def _calibrate(options):
+    fits = _fits(options, options.series)
+    if not fits:
+        _misused(f"no series has '{options.series}' in its title")
+    print("# The model beside what was measured\n\nModelled, not measured: virtual time. "
+          "The model's numbers were fitted to these series.")
+    for fit in fits:
+        calibrate.show(fit)
+    print(f"\n{calibrate.summary(fits)}")
+    sys.exit(1 if calibrate.unexplained(fits) else 0)
+
+
+def _what_if(options):
+    if not simulate.profile_path(options.profile).is_file():
+        _misused(f"no profile '{options.profile}': one of {', '.join(simulate.profiles())},"
+                 " or a file, with a / in its path")
+    if options.size > options.region:
+        _misused(f"--size {whatif.size(options.size)} is more than --region"
+                 f" {whatif.size(options.region)}")
+    names = ("op", "size", "threads", "depth", "pattern", "region", "mr", *whatif.CHOICES)
+    workload = {name: getattr(options, name) for name in names}
+    sim = simulate.Sim(options.profile, options.seeds, options.quiet)
+    found = whatif.answer(sim, workload)
+    if options.json:
+        print(json.dumps(whatif.as_json(found)))
+    else:
+        whatif.show(found)
 
 
 def _hunt(options):
@@ -100,6 +136,56 @@ def _count(text):
     return int(text)
 
 
+def _upto(most):
+    def number(text):
+        if not text.isdigit() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {most}")
+        return int(text)
+    return number
+
+
+def _bytes(least, most):
+    def number(text):
+        parts = re.fullmatch(r"(\d+)([KMG]?)", text)
+        value = parts and int(parts[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[parts[2]]
+        if not parts or not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes from"
+                                             f" {whatif.size(least)} to {whatif.size(most)}")
+        return value
+    return number
+
+
+def _window(text):
+    return whatif.NO_WINDOW if text == "off" else _bytes(64 << 10, whatif.NO_WINDOW)(text)
+
+
+def _add_what_if(commands):
+    """The options of weir perf that the simulator has something to say of."""
+    asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf")
+    asking.set_defaults(do=_what_if)
+    add = asking.add_argument
+    add("-o", "--op", choices=["read", "write"], default="write")
+    add("-s", "--size", type=_bytes(1, 16 << 20), default=4096, metavar="BYTES", help="default 4K")
+    add("-t", "--threads", type=_upto(1024), default=1, metavar="N", help="default 1")
+    add("-n", "--depth", type=_upto(4096), default=1, metavar="N",
+        help="requests that each thread has under way; default 1")
+    add("-r", "--region", type=_bytes(4096, 1 << 40), default=64 << 20, metavar="BYTES",
+        help="of the donor's memory; default 64M")
+    add("-p", "--pattern", choices=list(whatif.PATTERNS), default="sequential",
+        help="sequential: each thread in a part of its own; default sequential")
+    add("-m", "--mr", choices=["pre", "dyn", "user"], default="pre", help="default pre")
+    add("-c", "--channels", type=_upto(16), default=2, metavar="N", help="default 2")
+    add("-b", "--batching", choices=list(whatif.BATCHING), default="hybrid", help="default hybrid")
+    add("-l", "--polling", choices=list(whatif.POLLING), default="adaptive",
+        help="default adaptive")
+    add("-w", "--window", type=_window, default=8 << 20, metavar="off|BYTES", help="default 8M")
+    add("--profile", default="connectx-5", metavar="NAME|FILE", help="the NIC; default connectx-5")
+    add("--seeds", type=_count, default=1, metavar="N",
+        help="runs of each setting, of which the median is taken; default 1")
+    add("-j", "--json", action="store_true", help="one JSON object")
+    add("-q", "--quiet", action="store_true", help="no progress")
+
+
 def _options():
     parser = argparse.ArgumentParser(prog="weir lab", description=DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -121,7 +207,16 @@ def _options():
                                help="run all, and write a page of HTML")
     page.add_argument("-o", "--output", metavar="FILE", default="weir-lab.html",
                       help="default weir-lab.html")
+    page.add_argument("--no-calibration", action="store_true",
+                      help="without what the model was fitted to")
     page.set_defaults(do=_report)
+    _add_what_if(commands)
+    fitting = commands.add_parser("calibrate",
+                                  help="what the model was fitted to, and how well it fits")
+    fitting.add_argument("--series", default="", metavar="TEXT",
+                         help="only those that have this in their title")
+    fitting.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    fitting.set_defaults(do=_calibrate)
     hunting = commands.add_parser("hunt", help="look for bugs in the engine, seed by seed")
     hunting.add_argument("--seeds", type=_range, default=(1, 10000), metavar="A-B",
                          help="default 1-10000; the same seeds give the same runs to the byte")
@@ -135,12 +230,14 @@ def main():
     options = _options()
     try:
         options.do(options)
+        sys.stdout.flush()
     except (hunt.Failure, simulate.Failure) as failure:
         sys.exit(f"weir lab: {failure}")
+    except BrokenPipeError:
+        # Whoever read has seen enough; Python flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         sys.exit(f"weir lab: {error.filename}: {error.strerror}")
-    except BrokenPipeError:
-        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The model beside what was measured: what its numbers were fitted to, and how well they fit.
+"""weir lab calibrate: the model beside what was measured.
 
-  python3 -m lab.calibrate [--series TEXT]
-
-Prints a table for each series: measured, modelled, error. Of a cache's series it says where the
-fall begins, in both. None of these points is a figure that the lab reproduces afterwards, but for
-Avatar's Fig. 1, which is marked as calibrated there. Ends with 1 when a point is out of tolerance
-that is not known to be.
+What the model's numbers were fitted to, and how well they fit: measured, modelled and the error of
+each point, and of a cache's series where the fall begins, in both. None of these points is a figure
+that the lab reproduces afterwards, but for those that are marked as calibrated there.
 """
 
-import argparse
 import csv
 import dataclasses
 import pathlib
-import sys
-
-from lab.simulate import Sim
 
 ANCHORS = pathlib.Path(__file__).with_name("anchors.csv")
 CX3, CX5 = {"profile": "connectx-3"}, {"profile": "connectx-5"}
@@ -218,6 +211,32 @@ CONTENTION = [
 ALL = LATENCIES + CEILINGS + KNEES + CONTENTION
 
 
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    x: float
+    measured: float
+    modelled: float
+    within: bool
+
+    @property
+    def error(self):
+        return self.modelled / self.measured - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """A series, and what came out. falls: at which step, as measured and as modelled; or None."""
+    series: Series
+    points: list
+    falls: tuple | None
+
+    def wrong(self):
+        """How much is out of tolerance: a fall at another step counts as a point."""
+        far = self.falls is not None and abs(self.falls[0] - self.falls[1]) > 1
+        return sum(not point.within for point in self.points) + far
+
+
 def falls_at(values):
     """The step at which what rose or stayed begins to fall for good."""
     best = max(values)
@@ -227,60 +246,57 @@ def falls_at(values):
     return len(values)
 
 
-def rows(series, measured, outcomes):
-    """(x, measured, modelled, error, whether it is within) of each point."""
+def _fit(sim, series):
+    measured = series.measured()
+    outcomes = sim.all([series.settings(x) for x, _ in measured], series.title)
     modelled = [series.value(out) for out in outcomes]
     shift = measured[0][1] - modelled[0] if series.from_first else 0
-    for (x, y), value in zip(measured, modelled):
-        value += shift
-        off = abs(value - y)
-        yield x, y, value, (value - y) / y, off <= max(series.within * y, series.slack)
+    points = [Point(x, y, value + shift,
+                    abs(value + shift - y) <= max(series.within * y, series.slack))
+              for (x, y), value in zip(measured, modelled)]
+    falls = tuple(falls_at([getattr(point, which) for point in points])
+                  for which in ("measured", "modelled")) if series.knee else None
+    return Fit(series, points, falls)
 
 
-def show(series, measured, outcomes):
-    """Prints the table of one series. Returns how many points are out of tolerance."""
-    table = list(rows(series, measured, outcomes))
-    print(f"\n### {series.title}\n")
-    if series.from_first:
-        print("Another host's: shifted so that the first point agrees.\n")
-    print(f"| x | measured, {series.unit} | modelled, {series.unit} | error | |")
+def fits(sim, titled=""):
+    """Each series whose title contains @titled, as they come."""
+    return (_fit(sim, series) for series in ALL if titled in series.title)
+
+
+def notes(fit):
+    """What there is to say below a table, sentence by sentence."""
+    said = []
+    if fit.series.from_first:
+        said.append("Another host's: shifted so that the first point agrees.")
+    if fit.falls:
+        here, there = fit.falls
+        said.append(f"Falls at step {here} as measured, at {there} as modelled: "
+                    f"{'' if abs(here - there) <= 1 else 'not '}within one step.")
+    if fit.wrong() and fit.series.known:
+        said.append(f"Why it is off: {fit.series.known}.")
+    return said
+
+
+def unexplained(all_fits):
+    """How much is out of tolerance in series that do not say why."""
+    return sum(fit.wrong() for fit in all_fits if not fit.series.known)
+
+
+def summary(all_fits):
+    wrong = sum(fit.wrong() for fit in all_fits)
+    strange = unexplained(all_fits)
+    return (f"{sum(len(fit.points) for fit in all_fits)} points; out of tolerance: "
+            f"{wrong - strange} in series that say why, {strange} in others. "
+            "A fall at another step counts as one.")
+
+
+def show(fit):
+    print(f"\n### {fit.series.title}\n")
+    print(f"| x | measured, {fit.series.unit} | modelled, {fit.series.unit} | error | |")
     print("| ---: | ---: | ---: | ---: | --- |")
-    for x, y, value, error, within in table:
-        print(f"| {x:g} | {y:.2f} | {value:.2f} | {error:+.0%} | "
-              f"{'' if within else f'more than {series.within:.0%}'} |")
-    wrong = sum(not row[4] for row in table)
-    if series.knee:
-        here, there = falls_at([row[1] for row in table]), falls_at([row[2] for row in table])
-        agrees = abs(here - there) <= 1
-        wrong += not agrees
-        print(f"\nFalls at step {here} as measured, at {there} as modelled: "
-              f"{'within one step' if agrees else 'not within one step'}.")
-    if wrong and series.known:
-        print(f"\nWhy it is off: {series.known}")
-    return wrong
-
-
-def main():
-    parser = argparse.ArgumentParser(prog="calibrate", description=__doc__.splitlines()[0])
-    parser.add_argument("--series", default="", help="only those whose title contains this")
-    args = parser.parse_args()
-    sim = Sim("connectx-3", seeds=1)
-    points = explained = wrong = 0
-    print("# The model beside what was measured\n\nModelled, not measured: weir-sim's virtual "
-          "time. The numbers were fitted to these series.")
-    for series in ALL:
-        if args.series not in series.title:
-            continue
-        measured = series.measured()
-        points += len(measured)
-        outcomes = sim.all([series.settings(x) for x, _ in measured], series.title)
-        off = show(series, measured, outcomes)
-        explained += off if series.known else 0
-        wrong += 0 if series.known else off
-    print(f"\n{points} points; out of tolerance: {explained} in series that say why, {wrong} in "
-          "others. A fall at another step counts as one.")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for point in fit.points:
+        print(f"| {point.x:g} | {point.measured:.2f} | {point.modelled:.2f} | {point.error:+.0%} | "
+              f"{'' if point.within else f'more than {fit.series.within:.0%}'} |")
+    for note in notes(fit):
+        print(f"\n{note}")

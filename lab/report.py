@@ -4,6 +4,8 @@
 import html
 import io
 
+from lab import calibrate
+
 try:
     import matplotlib
     matplotlib.use("svg")
@@ -25,7 +27,8 @@ ABOUT = """
 Every curve and every number in the column "model" comes from weir's simulator: it is modelled, not
 measured. The column "paper" quotes what the papers published, measured on their machines. A target
 that is marked calibrated was used to fit the model, so that it proves nothing. Where the paper
-publishes no number there is an ordering or a shape to compare with, or nothing.
+publishes no number there is an ordering or a shape to compare with, or nothing. What the model was
+fitted to, and how well it fits, stands at the end.
 """
 
 
@@ -100,9 +103,32 @@ def _summary(results):
     return f"<table>{''.join(rows)}</table>"
 
 
-def page(results, calibration=""):
-    """results: pairs of an experiment's module and its Result. Return: HTML."""
+def _fit(fit):
+    rows = [_row(("x", f"measured, {fit.series.unit}", f"modelled, {fit.series.unit}", "error",
+                  ""), "th")]
+    rows += [_row((f"{point.x:g}", f"{point.measured:.2f}", f"{point.modelled:.2f}",
+                   f"{point.error:+.0%}",
+                   "" if point.within else f"more than {fit.series.within:.0%}"),
+                  style="" if point.within else "missed") for point in fit.points]
+    said = "".join(f"<p>{html.escape(note)}</p>" for note in calibrate.notes(fit))
+    return f"<h3>{html.escape(fit.series.title)}</h3><table>{''.join(rows)}</table>{said}"
+
+
+def _calibration(fits):
+    begin = '<h2 id="calibration">What the model was fitted to</h2>'
+    if not fits:
+        return f"{begin}<p>Left out here; <code>weir lab calibrate</code> prints it.</p>"
+    return (f"{begin}<p>Points that others measured, beside the model. {calibrate.summary(fits)}"
+            f"</p><details><summary>All series</summary>{''.join(map(_fit, fits))}</details>")
+
+
+def page(results, fits):
+    """results: pairs of an experiment's module and its Result; fits: calibrate.fits(), or none.
+
+    Return: HTML.
+    """
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
             f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
-            f"<p>{ABOUT}</p>{_summary(results)}{calibration}"
-            f"{''.join(_section(module, result) for module, result in results)}</body></html>\n")
+            f"<p>{ABOUT}</p>{_summary(results)}"
+            f"{''.join(_section(module, result) for module, result in results)}"
+            f"{_calibration(fits)}</body></html>\n")

@@ -16,11 +16,22 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 SIM = HERE.parent / "sim"
 PROGRAM = SIM / "weir-sim"
-ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(SIM / "profiles")}
+PROFILES = SIM / "profiles"
+ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(PROFILES)}
 
 
 class Failure(Exception):
     """The simulator refused, or broke."""
+
+
+def profiles():
+    """The names of those that come with the lab."""
+    return sorted(path.name for path in PROFILES.iterdir() if path.name.startswith("connectx"))
+
+
+def profile_path(profile):
+    """Of a name, or of a path with a / in it."""
+    return pathlib.Path(profile) if "/" in profile else PROFILES / profile
 
 
 def _run(arguments):
@@ -67,10 +78,8 @@ class Sim:
 
     def profile_numbers(self):
         """The profile's numbers by name, as its file has them."""
-        path = pathlib.Path(self.profile)
-        if "/" not in self.profile:
-            path = SIM / "profiles" / self.profile
-        lines = (line.split("#")[0] for line in path.read_text(encoding="utf-8").splitlines())
+        text = profile_path(self.profile).read_text(encoding="utf-8")
+        lines = (line.split("#")[0] for line in text.splitlines())
         return {name.strip(): float(value) for name, _, value in
                 (line.partition("=") for line in lines if line.strip())}
 

@@ -30,7 +30,7 @@ _weir()
 		;;
 	lab,*)
 		mapfile -t COMPREPLY < <(compgen -W \
-			"list run report hunt $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+			"list run report what-if calibrate hunt $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
 		return
 		;;
 	key,*)

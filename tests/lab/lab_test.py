@@ -68,6 +68,54 @@ class Lab(unittest.TestCase):
             self.assertIn(profile, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
 
+    def test_what_if_says_what_binds_and_what_would_be_better(self):
+        done = lab("what-if", "--depth", "16", "--polling", "busy", "--mr", "user", "--size", "64K",
+                   "--region", "1M", "--profile", "connectx-3", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertIs(said["modelled"], True)
+        # Long messages in few pages: only the way to the wire can be full.
+        self.assertTrue(said["binds"])
+        self.assertLessEqual(set(said["binds"]), {"link", "PCIe"})
+        gains = {limit["name"]: limit["gain"] for limit in said["limits"]}
+        self.assertLess(gains["WQE cache"], 1.02)
+        self.assertGreaterEqual(said["best"]["gain"], 1)
+        self.assertEqual(set(said["best"]["settings"]), set(said["workload"]))
+
+    def test_what_if_in_words_says_that_it_is_modelled(self):
+        done = lab("what-if", "--polling", "busy", "--region", "1M")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Modelled, not measured", done.stdout)
+        self.assertIn("What binds first: requests under way.", done.stdout)
+
+    def test_what_if_refuses_what_it_cannot_run(self):
+        for arguments, why in ((("--op", "mix"), "'mix'"), (("--size", "0"), "from 1 to 16M"),
+                               (("--size", "x"), "'x'"), (("--threads", "2000"), "from 1 to 1024"),
+                               (("--channels", "17"), "from 1 to 16"),
+                               (("--window", "3K"), "from 64K to 1G"),
+                               (("--size", "8M", "--region", "4M"), "more than --region 4M"),
+                               (("--profile", "connectx-99"), "no profile 'connectx-99'")):
+            done = lab("what-if", *arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(why, done.stderr)
+
+    def test_calibrate_shows_the_error_of_each_point(self):
+        done = lab("calibrate", "--series", "inlined WRITE")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| 1024 | 2.40 |", done.stdout)
+        self.assertIn("3 points; out of tolerance: 0", done.stdout)
+        done = lab("calibrate", "--series", "nothing like it")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nothing like it", done.stderr)
+
+    def test_who_reads_only_the_beginning_hears_no_complaint(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([WEIR, "lab", "list"], stdout=writer, stderr=subprocess.PIPE,
+                              text=True, check=False)
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_no_seeds_are_refused(self):
         for seeds in ("0", "-1", "x"):
             self.assertEqual(lab("run", "avatar-fig1", "--seeds", seeds).returncode, 2, seeds)
@@ -107,12 +155,14 @@ class Report(unittest.TestCase):
     def test_the_page_has_every_figure_and_calls_nothing_measured(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.html")
-            done = lab("report", "--seeds", "1", "-o", str(page))
+            # What calibrate prints takes a minute; the page is the same otherwise.
+            done = lab("report", "--seeds", "1", "--no-calibration", "-o", str(page))
             self.assertEqual(done.returncode, 0, done.stderr)
             text = page.read_text()
         for name in figures():
             self.assertIn(f'id="{name}"', text)
         self.assertIn("it is modelled, not\nmeasured", text)
+        self.assertIn("weir lab calibrate", text)
         self.assertNotIn("http://", text.replace("http://www.w3.org", ""))
 
     def test_a_page_that_cannot_be_written_is_named(self):

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir lab what-if: what a NIC would do with a workload, what limits it, and what would be better.
+
+A workload is a dictionary of what `weir perf` is asked by the same names. What limits it is asked of
+the simulator itself: each limit is made twice as wide in turn (for sleeping: it polls busily), and
+the one that gains most binds.
+"""
+
+import dataclasses
+
+BATCHING = {"single": {"chain": 1, "merge": 0}, "doorbell": {"merge": 0}, "merge": {"chain": 1},
+            "hybrid": {}}
+POLLING = {"busy": "busy", "event": "event", "event-batch": "batch", "hybrid": "hybrid",
+           "adaptive": "adaptive"}
+PATTERNS = {"sequential": "seq", "random": "random"}
+NO_WINDOW = 1 << 30
+FRAGMENT = 1 << 20
+RUN_BYTES = 64 << 20
+ENTRIES = 1 << 24  # of a cache that nothing drops out of
+GAIN = 1.03  # what is less than that is no difference
+FULL = 0.95  # busy for so much of the time
+
+# What is tried in place of what was asked.
+CHOICES = {
+    "channels": [1, 2, 4, 8, 16],
+    "batching": list(BATCHING),
+    "polling": list(POLLING),
+    "window": [256 << 10, 1 << 20, 8 << 20, NO_WINDOW],
+}
+
+CPU_COSTS = ["post_ns", "post_sge_ns", "doorbell_ns", "blueflame_ns", "poll_ns", "poll_wc_ns",
+             "arm_ns", "lock_ns", "handoff_ns", "handoff_waiter_ns", "wake_ns", "wake_call_ns",
+             "syscall_ns", "switch_ns", "irq_ns", "copy_call_ns", "reg_ns", "reg_page_ns",
+             "dereg_ns", "dereg_page_ns"]
+PIPELINE = [f"{way}_{what}_ns" for way in ("tx", "rx") for what in ("write", "read")]
+CORE_NS = 50  # weir-sim's own default
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """One that may bind.
+
+    busy: the part of the time that it is, where that can be said; shown: that, or what else there is
+    to say of it; gain: the rate if it were twice as wide, in parts of this one
+    """
+    name: str
+    busy: float | None
+    shown: str
+    gain: float
+
+
+def settings(workload, numbers):
+    """What weir-sim is to run. numbers: of the profile."""
+    size, under_way = workload["size"], workload["threads"] * workload["depth"]
+    # How long a request takes of what all of them share, at the least; guessed, if it is not the link.
+    each_us = max(0.1, 4 / under_way, size * 8 / numbers["link_gbps"] / 1000)
+    # The caches are to hold what they will hold in the long run: each page was asked for.
+    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
+    requests = pages * 3 if workload["pattern"] == "random" else pages
+    return {
+        "driver": "weir", "op": workload["op"], "size": size, "threads": workload["threads"],
+        "depth": workload["depth"], "pattern": PATTERNS[workload["pattern"]],
+        "mr": workload["mr"], "region_bytes": workload["region"], "qps": workload["channels"],
+        "poll": POLLING[workload["polling"]], "window": workload["window"],
+        "fragment": min(FRAGMENT, workload["window"]), **BATCHING[workload["batching"]],
+        "warmup_us": round(min(2000000, 100 + each_us * max(2 * under_way, requests))),
+        "run_us": round(max(1000, each_us * max(100, min(2000, RUN_BYTES / size)))),
+    }
+
+
+def rate(out):
+    return out["load"]["mops"]
+
+
+def _wider(numbers, workload):
+    """By each limit's name, what makes it twice as wide; caches are made as large as they can be."""
+    def times(names, factor):
+        return {name: f"{numbers[name] * factor:.3f}" for name in names}
+
+    def halved(names):
+        return times(names, 0.5)
+
+    return {
+        "message rate": halved(PIPELINE),
+        "link": times(["link_gbps"], 2),
+        "PCIe": times(["pcie_read_gbps", "pcie_write_gbps"], 2),
+        "CPU": {**halved(CPU_COSTS), **times(["copy_gbps"], 2), "core_ns": CORE_NS // 2},
+        "WQE cache": {"wqe_entries": ENTRIES},
+        "QP cache": {"qpc_entries": ENTRIES},
+        "MTT reach": {"mtt_entries": ENTRIES, "mpt_entries": ENTRIES},
+        "window": {"window": NO_WINDOW},
+        "requests under way": {"depth": min(4096, 2 * workload["depth"])},
+    }
+
+
+def _as_it_is(out, numbers):
+    """By each limit's name, what the run says of it: its busy and shown."""
+    sides = [out["clients"], out["servers"]]
+
+    def busy(*parts):
+        share = max(side["busy"][part] for side in sides for part in parts)
+        return share, f"{share:.0%} busy"
+
+    def missed(*caches):
+        return None, f"{max(side['misses'][cache] for side in sides for cache in caches):.1%} missed"
+
+    idle = out["load"]["empty_polls"] * numbers["poll_empty_ns"] / 1000 / out["run_us"]
+    working = max(0, out["clients"]["busy"]["cores"] - idle)
+    return {
+        "message rate": busy("pipeline"), "link": busy("link_out", "link_in"),
+        "PCIe": busy("pcie_read", "pcie_write"), "CPU": (None, f"{working:.1f} cores at work"),
+        "WQE cache": missed("wqe"), "QP cache": missed("qp"), "MTT reach": missed("mtt", "mpt"),
+        "window": (None, f"{out['load']['window_waits']:.0f} waits"),
+        "requests under way": (None, f"{out['load']['in_flight']:.0f} on average"),
+        "sleeping": (None, f"{out['load']['sleeps']:.0f} times"),
+    }
+
+
+def limits(sim, workload, numbers, out):
+    """All limits, the one that binds first."""
+    now = _as_it_is(out, numbers)
+    awake = {**workload, "polling": "busy"}
+    (busily,) = sim.all([settings(awake, numbers)], "limits")
+    found = [Limit("sleeping", *now["sleeping"], rate(busily) / rate(out))]
+    # Who sleeps may sleep less when something is a little faster: then that is not the limit.
+    if found[0].gain >= GAIN:
+        workload, out = awake, busily
+    base, wider = settings(workload, numbers), _wider(numbers, workload)
+    outs = sim.all([{**base, **changes} for changes in wider.values()], "limits")
+    found += [Limit(name, *now[name], rate(one) / rate(out)) for name, one in zip(wider, outs)]
+    return sorted(found, key=lambda limit: -limit.gain)
+
+
+def binds(found):
+    """The limits that bind first: one, or those that are full together; or none."""
+    if found[0].gain >= GAIN:
+        return [found[0].name]
+    return [limit.name for limit in found if limit.busy is not None and limit.busy >= FULL]
+
+
+def best(sim, workload, numbers):
+    """The best settings found, one at a time, until none gains. Return: workload, what came out."""
+    here, (out,) = workload, sim.all([settings(workload, numbers)])
+    while True:
+        before = here
+        for name, values in CHOICES.items():
+            there = [{**here, name: value} for value in values]
+            outs = sim.all([settings(one, numbers) for one in there], f"trying {name}")
+            most = max(range(len(there)), key=lambda i: rate(outs[i]))
+            if rate(outs[most]) >= GAIN * rate(out):
+                here, out = there[most], outs[most]
+        if here == before:
+            return here, out
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """workload, out: what was asked, and what came out; better, better_out: the best that was found."""
+    profile: str
+    workload: dict
+    out: dict
+    limits: list
+    better: dict
+    better_out: dict
+
+    def changed(self):
+        """The settings in which the best differs from what was asked."""
+        return {name: self.better[name] for name in CHOICES
+                if self.better[name] != self.workload[name]}
+
+
+def answer(sim, workload):
+    numbers = sim.profile_numbers()
+    (out,) = sim.all([settings(workload, numbers)], "as asked")
+    found = limits(sim, workload, numbers, out)
+    return Answer(sim.profile, workload, out, found, *best(sim, workload, numbers))
+
+
+def _outcome(out):
+    """What a user wants to know of a run."""
+    load = out["load"]
+    return {"mops": load["mops"], "gbps": load["gbps"], "latency_us": load["latency_us"],
+            "client_cores": out["clients"]["busy"]["cores"],
+            "donor_cores": out["servers"]["busy"]["cores"]}
+
+
+def as_json(a):
+    return {
+        "modelled": True, "profile": a.profile, "workload": a.workload, **_outcome(a.out),
+        "limits": [dataclasses.asdict(limit) for limit in a.limits],
+        "binds": binds(a.limits),
+        "best": {"settings": a.better, "gain": rate(a.better_out) / rate(a.out),
+                 **_outcome(a.better_out)},
+    }
+
+
+def size(number):
+    """As weir perf takes it: 4096 is 4K."""
+    for unit, letter in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if number % unit == 0:
+            return f"{number // unit}{letter}"
+    return str(number)
+
+
+def _said(name, value):
+    return "off" if name == "window" and value == NO_WINDOW else \
+        size(value) if name == "window" else str(value)
+
+
+def _show_outcome(out):
+    result = _outcome(out)
+    latency = result["latency_us"]
+    print(f"  rate     {result['mops']:.3f} M/s, {result['gbps']:.2f} Gb/s")
+    print(f"  latency  p50 {latency['p50']:.1f} us, p99 {latency['p99']:.1f} us,"
+          f" p99.9 {latency['p999']:.1f} us")
+    print(f"  CPU      {result['client_cores']:.2f} cores here, {result['donor_cores']:.2f} of the"
+          " donor")
+
+
+def show(a):
+    w, first, changed = a.workload, binds(a.limits), a.changed()
+    print(f"Modelled, not measured: weir's engine on a simulated {a.profile}, one donor.\n")
+    print(f"{w['op']} of {size(w['size'])}, {w['threads']} x {w['depth']} under way, {w['pattern']}"
+          f" in {size(w['region'])}; memory {w['mr']}; "
+          + ", ".join(f"{name} {_said(name, w[name])}" for name in CHOICES))
+    _show_outcome(a.out)
+    print(f"\n{'limit':20}{'as it is':>18}   rate if it were twice as wide")
+    for limit in a.limits:
+        print(f"{limit.name:20}{limit.shown:>18}   {limit.gain - 1:+.1%}")
+    print(f"\nWhat binds first: {', with '.join(first) or 'none of them alone'}.")
+    if not changed:
+        print("No other channels, batching, polling or window gains 3 %.")
+        return
+    print("\nBest found: " + ", ".join(f"{name} {_said(name, value)}"
+                                       for name, value in changed.items())
+          + f": {rate(a.better_out) / rate(a.out) - 1:+.0%}")
+    _show_outcome(a.better_out)
