@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants bugs in a copy of the core, one at a time: the property test must find each.
+"""Plants bugs in a copy of the core, one at a time: the hunt or the property test must find each.
 
   canary.py ROOT CC
 
-A test that finds nothing proves nothing until it has been seen to find something. Which runs
-the property test makes depends on the version of hypothesis: a bug that they miss is looked for
-again, in more of them. There is a copy for each CPU, of which only what a bug changes is compiled.
+A test that finds nothing proves nothing until it has been seen to find something. The hunt comes
+first, since it is fast. Which runs the property test makes depends on the version of hypothesis: a
+bug that they miss is looked for again, in more of them. There is a copy for each CPU, of which only what a bug changes is compiled.
 """
 
 import concurrent.futures
@@ -17,8 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 MORE_EXAMPLES = 3000
+SEEDS = 5000
 
 # What is wrong then, the file, the line as it is, and as it is planted.
 BUGS = [
@@ -122,40 +124,56 @@ BUGS = [
 
 
 class Copy:
-    """A copy of the core, built as a library, in which one bug is planted after the other."""
+    """A copy of the core with what looks for bugs in it; one bug is planted after the other."""
 
     def __init__(self, source, cc, root):
         self.root = pathlib.Path(root)
-        self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", f"-I{root}"]
-        self.library = self.root / "engine.so"
-        for part in ("core", "tests/core"):
+        self.cc = [*cc, "-std=gnu11", "-O1", "-w", "-fPIC", "-D_GNU_SOURCE", f"-I{root}"]
+        for part in ("core", "sim", "tests/core"):
             shutil.copytree(pathlib.Path(source) / part, self.root / part)
-        self.sources = [self.root / "tests/core/sim.c", *sorted((self.root / "core").glob("*.c"))]
-        self.build(self.sources)
+        self.core = sorted((self.root / "core").glob("*.c"))
+        self.property = [self.root / "tests/core/sim.c"]
+        self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
+                     *(self.root / "sim" / name for name in ("event.c", "rng.c"))]
+        self.build(self.core + self.property + self.hunt)
 
     def build(self, changed):
         for path in changed:
             subprocess.run([*self.cc, "-c", path, "-o", path.with_suffix(".o")], check=True)
-        objects = [path.with_suffix(".o") for path in self.sources]
-        subprocess.run([*self.cc, "-shared", *objects, "-o", self.library], check=True)
+        for sources, to in ((self.property, ["-shared", "-o", self.root / "engine.so"]),
+                            (self.hunt, ["-o", self.root / "hunt"])):
+            objects = [path.with_suffix(".o") for path in self.core + sources]
+            subprocess.run([*self.cc, *objects, *to], check=True)
+
+    def hunts(self, limit_s):
+        """Whether the hunt comes upon a promise that is broken. A crash is one, too, and a hang."""
+        try:
+            return subprocess.run([self.root / "hunt", "1", str(SEEDS)], capture_output=True,
+                                  timeout=limit_s).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
 
     def test(self, examples=""):
         """The property test's exit status."""
-        return subprocess.run([sys.executable, self.root / "tests/core/engine_property.py", self.library],
+        return subprocess.run([sys.executable, self.root / "tests/core/engine_property.py",
+                               self.root / "engine.so"],
                               env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
                               capture_output=True, timeout=600).returncode
 
-    def finds(self, name, line, planted):
-        """Whether the property test fails with a bug; the copy is clean again then."""
+    def finds(self, limit_s, name, line, planted):
+        """Who finds a bug, or None; the copy is clean again then."""
         path = self.root / name
         text = path.read_text()
-        changed = [path] if path in self.sources else self.sources
+        changed = [path] if path in self.core else self.core + self.property + self.hunt
         path.write_text(text.replace(line, planted))
         self.build(changed)
-        found = self.test() != 0 or self.test(MORE_EXAMPLES) != 0
+        if self.hunts(limit_s):
+            by = "hunt"
+        else:
+            by = "property test" if self.test() != 0 or self.test(MORE_EXAMPLES) != 0 else None
         path.write_text(text)
         self.build(changed)
-        return found
+        return by
 
 
 def check_patterns(root):
@@ -165,7 +183,7 @@ def check_patterns(root):
             sys.exit(f"{name}: '{line}' is there {count} times: bring this list up to date")
 
 
-def search(copies):
+def search(copies, limit_s):
     """The bugs that are not found. Each copy takes the next bug when it is done with one."""
     free = queue.SimpleQueue()
     for copy in copies:
@@ -174,10 +192,10 @@ def search(copies):
     def seek(bug):
         sentence, *planted = bug
         copy = free.get()
-        found = copy.finds(*planted)
+        by = copy.finds(limit_s, *planted)
         free.put(copy)
-        print(f"{'found ' if found else 'MISSED'} {sentence}", flush=True)
-        return found
+        print(f"{sentence}: {f'found by the {by}' if by else 'MISSED'}", flush=True)
+        return by
 
     with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
         return [bug for bug, found in zip(BUGS, pool.map(seek, BUGS)) if not found]
@@ -191,10 +209,13 @@ def main(source, cc):
         if clean == 77:
             print("skipped: the property test cannot run here")
             return 77
-        if clean:
-            print("the property test fails with nothing planted")
+        began = time.monotonic()
+        if clean or copies[0].hunts(600):
+            print("something is found with nothing planted")
             return 1
-        return 1 if search(copies) else 0
+        # A copy that takes so much longer than a clean one hangs.
+        limit_s = 10 + 10 * (time.monotonic() - began)
+        return 1 if search(copies, limit_s) else 0
 
 
 if __name__ == "__main__":
