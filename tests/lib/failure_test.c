@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "lib/mend.h"
+#include "lib/pump.h"
+#include "lib/request.h"
+#include "lib/session.h"
 
 #define DEAD_NS (10 * SECOND_NS) /* nothing may take longer after a death */
 
@@ -215,6 +219,64 @@ static void what_is_not_posted_can_be_canceled(void **in)
 	assert_int_equal(s->tally.status, 0);
 }
 
+/* A request that waits in the NIC's inbox while the last channel of its session goes down. */
+struct late {
+	struct state *state;
+	struct tally tally, done;
+	int canceled;
+};
+
+/* The next two requests are all zero, and so look like ones that wait. */
+static void be_ready(struct weir_session *session)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct weir_request *request = calloc(1, sizeof(*request));
+
+		request->session = session;
+		weir_list_init(&request->link);
+		weir_spare_put(&session->spares, &request->node);
+	}
+}
+
+/* Nothing is taken from the inbox on the way: not as weir_session_lock() has it. */
+static void take_down(struct weir_session *session)
+{
+	pthread_mutex_lock(&session->nic->lock);
+	weir_mend_give_up(session, -ECONNRESET);
+	while (!session->down)
+		weir_pump_poll(session, now_ns());
+	pthread_mutex_unlock(&session->nic->lock);
+}
+
+/* Inside a callback a request is only left in the inbox, and without a thread nobody takes it. */
+static void submit_too_late(void *arg, int status)
+{
+	struct late *late = arg;
+	struct weir_request *request;
+
+	assert_int_equal(status, 0);
+	request = submit(late->state, 4096, 0, &late->tally);
+	take_down(late->state->session);
+	late->canceled = weir_cancel(request);
+	tally_done(&late->done, 0);
+}
+
+static void what_was_refused_cannot_be_canceled(void **in)
+{
+	struct state *s = *in;
+	struct late late = { .state = s };
+	struct weir_completion completion = { .done = submit_too_late, .arg = &late };
+
+	be_ready(s->session);
+	assert_int_equal(weir_barrier_async(s->session, &completion), 0);
+	tally_wait(&late.done, 1);
+	tally_wait(&late.tally, 1);
+	assert_int_equal(late.canceled, -EINPROGRESS);
+	assert_int_equal(late.tally.status, -ENOTCONN);
+}
+
 static void what_is_not_posted_in_time_ends(void **in)
 {
 	struct state *s = *in;
@@ -291,6 +353,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_killed_donor_does_not_harm_another_session, setup,
 						teardown_dead),
 		cmocka_unit_test_setup_teardown(what_is_not_posted_can_be_canceled, setup_narrow,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_was_refused_cannot_be_canceled, setup_driven,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_posted_in_time_ends, setup_narrow,
 						teardown),
