@@ -274,6 +274,7 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
 		cq->consumed = cq->arrived;	/* not all arrivals were completions */
+	store_relaxed(&cq->has_left_some, n == room && (int32_t)(cq->arrived - cq->consumed) > 0);
 	line_answer(cq, cq->arrived - cq->consumed, n < room);
 	if (n)
 		count_taken(wc, n);

@@ -53,6 +53,7 @@ struct cq {
 	uint32_t promised;		/* completions that pollers wait for */
 	uint32_t arrived;		/* at all lines; lock */
 	uint32_t consumed;		/* of those; lock */
+	bool has_left_some;		/* the last poll had no room for all; written under lock */
 	uint64_t done_ns;		/* when the last one taken came about; lock */
 	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */
 	bool has_overrun;		/* lock */

@@ -185,26 +185,35 @@ void line_answer(struct cq *cq, uint32_t waiting, bool all)
 		forget_ended(cq);
 }
 
-/* Is there what was neither polled nor told of by an event, of the kind that is waited for? */
+/*
+ * Is there what was neither polled nor told of by an event, of the kind that is waited for? What a
+ * poll had no room for is news again: who polls some and sleeps would sleep for ever.
+ */
 static bool is_news(const struct line *l, bool solicited)
 {
 	uint32_t arrivals = load_ordered(&l->at->arrivals), those = load_ordered(&l->at->solicited);
+	bool again = load_relaxed(&l->cq->has_left_some);
 
 	if (solicited && (those == load_relaxed(&l->solicited_seen) ||
-			  those == load_relaxed(&l->at->solicited_told)))
+			  (those == load_relaxed(&l->at->solicited_told) && !again)))
 		return false;
 	return arrivals != load_relaxed(&l->seen) &&
 	       (int32_t)(arrivals - load_relaxed(&l->answered)) > 0 &&
-	       (int32_t)(arrivals - load_relaxed(&l->at->told)) > 0;
+	       ((int32_t)(arrivals - load_relaxed(&l->at->told)) > 0 || again);
 }
 
-/* Under lines_lock: an event tells of all that came before it. */
-static void end_arm(struct cq *cq)
+/*
+ * Under lines_lock: an event tells of all that came before it. Whoever fired it has said so at
+ * @fired; of the others that is not known, but it was before now.
+ */
+static void end_arm(struct cq *cq, const struct line *fired)
 {
 	struct line *l;
 
 	for (l = &cq->line; l; l = l->next) {
 		store_ordered(&l->at->armed, ARMED_NOT);
+		if (l == fired)
+			continue;
 		store_relaxed(&l->at->told, load_ordered(&l->at->arrivals));
 		store_relaxed(&l->at->solicited_told, load_ordered(&l->at->solicited));
 	}
@@ -229,7 +238,7 @@ bool line_arm(struct cq *cq, uint32_t how)
 		found = is_news(l, how == ARMED_SOLICITED) &&
 			swap_ordered(&l->at->armed, ARMED_NOT) != ARMED_NOT;
 	if (found)
-		end_arm(cq);
+		end_arm(cq, NULL);
 	pthread_mutex_unlock(&cq->lines_lock);
 	return found;
 }
@@ -238,7 +247,7 @@ void line_disarm(struct cq *cq)
 {
 	pthread_mutex_lock(&cq->lines_lock);
 	if (load_ordered(&cq->line.at->armed) == ARMED_NOT)
-		end_arm(cq);
+		end_arm(cq, &cq->line);
 	pthread_mutex_unlock(&cq->lines_lock);
 }
 
@@ -253,7 +262,7 @@ bool line_take(struct cq *cq)
 	if (l) {
 		add_ordered(&l->at->fired, -1);
 		if (load_ordered(&l->at->armed) == ARMED_NOT)
-			end_arm(cq);
+			end_arm(cq, l);
 	}
 	pthread_mutex_unlock(&cq->lines_lock);
 	return l;

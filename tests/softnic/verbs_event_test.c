@@ -102,6 +102,54 @@ static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 	tell(&pair->p, ORDER_POLL, 0, 0, 0);
 }
 
+static void test_what_came_before_an_event_was_taken_is_news(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct wr w;
+	int i;
+
+	ibv_req_notify_cq(e->cq, 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
+	take_event(e);		/* it was for the first */
+	ibv_req_notify_cq(e->cq, 0);
+	assert_true(is_readable(e->channel->fd, PATIENCE_MS));
+	take_event(e);
+	ibv_req_notify_cq(e->cq, 0);
+	assert_false(is_readable(e->channel->fd, 20));
+	wait_wc(e);
+	wait_wc(e);
+	write_once(e);
+	take_event(e);
+}
+
+/* perftest before 23.07 arms, polls 16 at most, and waits for an event: of what is left, too. */
+static void test_what_a_poll_left_is_news(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	struct ibv_wc wc;
+	struct wr w;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
+	ibv_req_notify_cq(e->cq, 0);
+	take_event(e);		/* it was for all */
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
+		ibv_req_notify_cq(e->cq, 0);
+		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
+		take_event(e);
+	}
+	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 1);
+	ibv_req_notify_cq(e->cq, 0);
+	assert_false(is_readable(e->channel->fd, 20));
+	write_once(e);
+	take_event(e);
+}
+
 static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event(void **state)
 {
 	struct pair *pair = *state;
@@ -290,6 +338,8 @@ static int tests(void)
 		cmocka_unit_test(test_one_arm_gives_one_event),
 		cmocka_unit_test(test_arming_twice_gives_one_event),
 		cmocka_unit_test(test_an_arm_fires_for_what_came_since_the_last_event),
+		cmocka_unit_test(test_what_came_before_an_event_was_taken_is_news),
+		cmocka_unit_test(test_what_a_poll_left_is_news),
 		cmocka_unit_test(test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
 		cmocka_unit_test(test_a_send_is_complete_when_its_answer_is_there),
