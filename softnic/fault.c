@@ -120,15 +120,19 @@ void fault_open(void)
 
 int fault_set(uint32_t option, uint64_t to)
 {
+	bool goes_down = option == OPTION_PORT_DOWN_AFTER && !to;
+	bool goes = option == OPTION_DEVICE_GONE_AFTER && !to;
+
 	if (option < OPTION_FIRST_FAULT || !option_is_valid(option, to))
 		return -EINVAL;
 	pthread_mutex_lock(&faults.lock);
-	set(option, to);
+	/* What comes now does not come again with the next operation. */
+	set(option, goes_down || goes ? OPTION_NEVER : to);
 	store_release(&fault_any, true);
 	pthread_mutex_unlock(&faults.lock);
-	if (option == OPTION_PORT_DOWN_AFTER && !to)
+	if (goes_down)
 		port_goes_down();
-	if (option == OPTION_DEVICE_GONE_AFTER && !to)
+	if (goes)
 		device_goes();
 	return 0;
 }

@@ -3,55 +3,18 @@
  * Faults on demand: that each comes about as it was asked for, and that the same seed
  * brings the same ones.
  */
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "softnic/control.h"
+#include "fault_harness.h"
 #include "softnic/nic.h"
-#include "verbs_harness.h"
-
-static int fault(pid_t pid, const char *text)
-{
-	struct softnic_options o;
-	char why[512];
-
-	option_defaults(&o);
-	if (option_parse(text, OPTION_FIRST_FAULT, &o, why, sizeof(why)))
-		fail_msg("%s", why);
-	return softnic_fault(pid, &o);
-}
-
-static void cause(const char *text)
-{
-	assert_int_equal(fault(getpid(), text), 0);
-}
 
 static void start(struct pair *pair, const struct manners *m)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, m);
-}
-
-static void expect_event(struct end *e, enum ibv_event_type type)
-{
-	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
-	struct ibv_async_event event;
-
-	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-	assert_int_equal(ibv_get_async_event(e->ctx, &event), 0);
-	assert_int_equal(event.event_type, type);
-	ibv_ack_async_event(&event);
-}
-
-static enum ibv_port_state port_state(struct end *e)
-{
-	struct ibv_port_attr attr;
-
-	assert_int_equal(ibv_query_port(e->ctx, 1, &attr), 0);
-	return attr.state;
 }
 
 static void test_a_queue_pair_fails_after_as_many_operations(void **state)
