@@ -86,7 +86,7 @@ int line_join(struct bell *bell, struct cq *cq)
 	return 0;
 }
 
-/* Events that it fired and nobody took are the queue's. cq->lock held. */
+/* What they rang unheard, and events that they fired, are the queue's. cq->lock held. */
 static void forget_ended(struct cq *cq)
 {
 	struct line **at, *l;
@@ -97,6 +97,7 @@ static void forget_ended(struct cq *cq)
 			at = &l->next;
 			continue;
 		}
+		cq->arrived += load_acquire(&l->at->arrivals) - l->heard;
 		add_ordered(&cq->line.at->fired, load_relaxed(&l->at->fired));
 		*at = l->next;
 		put(l->bell);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The bells that guests ring, with the guests as threads of the queue's own process: between
+ * processes a sanitizer sees one side only.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "softnic/cq.h"
+#include "softnic/nic.h"
+#include "verbs_harness.h"
+
+enum {
+	GUESTS = 3,
+	RINGERS = GUESTS + 1,
+	RINGS = 2000,		/* of each */
+	CAPACITY = 31,
+	ROOM = CAPACITY / RINGERS,
+	BATCH = 4,
+	PATIENCE_S = 100,
+};
+
+/* Who completes: a guest, or the first of them the queue's own process. */
+struct ringer {
+	struct cq *cq;
+	struct bell *bell;
+	struct line *line;		/* NULL: it may end before all was taken, and @rung tells */
+	struct cq_source source;
+	uint32_t first;			/* arrivals before it began */
+	uint32_t rung, taken;
+	uint32_t values[RINGS];		/* without any order but the bell's */
+	pthread_t thread;
+};
+
+static uint32_t value_of(uint32_t n)
+{
+	return ~n;
+}
+
+static uint32_t num_heard(const struct ringer *r)
+{
+	return r->line ? r->line->heard - r->first : load_acquire(&r->rung);
+}
+
+static int take(struct qp *self, struct ibv_wc *wc, int room)
+{
+	struct ringer *r = (struct ringer *)self;
+	int n;
+
+	for (n = 0; n < room && r->taken != num_heard(r); n++, r->taken++)
+		wc[n] = (struct ibv_wc){ .wr_id = r->taken, .byte_len = r->values[r->taken] };
+	return n;
+}
+
+static uint32_t waiting(struct qp *self)
+{
+	struct ringer *r = (struct ringer *)self;
+
+	return num_heard(r) - r->taken;
+}
+
+static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
+{
+	r->cq = to_cq(cq);
+	r->source = (struct cq_source){ take, waiting, (struct qp *)r, NULL };
+	cq_add(r->cq, &r->source);
+}
+
+/* A guest comes. */
+static void come(struct ringer *r)
+{
+	int fd;
+
+	r->bell = line_create_bell(&fd);
+	assert_non_null(r->bell);
+	close(fd);
+	pthread_mutex_lock(&nic.lock);
+	assert_int_equal(line_join(r->bell, r->cq), 0);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+static void leave(struct ringer *r)
+{
+	pthread_mutex_lock(&nic.lock);
+	line_end_all(r->bell);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+static bool has_room(const struct shared_cq *at)
+{
+	int32_t waiting = load_relaxed(&at->arrivals) - load_relaxed(&at->consumed);
+
+	return waiting < ROOM;
+}
+
+/* The next completion. Each fourth is solicited. */
+static void ring(struct ringer *r, struct shared_cq *at)
+{
+	uint32_t n = r->rung;
+	bool solicited = n % 4 == 3;
+
+	while (!has_room(at))
+		sched_yield();
+	r->values[n] = value_of(n);
+	store_release(&r->rung, n + 1);
+	if (!r->bell)
+		cq_notice(r->cq, 1, solicited);
+	else if (!cq_ring(at, r->cq->ibv.channel->fd, solicited))
+		cq_may_have_overrun(r->cq);	/* as the guest would have it told */
+}
+
+static void *ring_all(void *arg)
+{
+	struct ringer *r = arg;
+
+	while (r->rung < RINGS)
+		ring(r, r->line->at);
+	return NULL;
+}
+
+static void sleep_until_event(struct ibv_comp_channel *channel)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
+	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static int poll_some(struct ibv_cq *cq)
+{
+	struct ibv_wc wc[BATCH];
+	int n = ibv_poll_cq(cq, BATCH, wc), i;
+
+	for (i = 0; i < n; i++)
+		assert_int_equal(wc[i].byte_len, value_of(wc[i].wr_id));
+	return n;
+}
+
+/* Sleeps whenever there is nothing: in turn for anything, and for what is solicited. */
+static void take_all(struct ibv_cq *cq, uint32_t total)
+{
+	uint32_t taken = 0, sleeps = 0, n;
+
+	while (taken < total) {
+		n = poll_some(cq);
+		if (!n) {
+			assert_int_equal(ibv_req_notify_cq(cq, sleeps % 2), 0);
+			n = poll_some(cq);
+		}
+		if (!n) {
+			sleep_until_event(cq->channel);
+			sleeps++;
+		}
+		taken += n;
+	}
+	assert_int_equal(poll_some(cq), 0);
+	assert_false(to_cq(cq)->has_overrun);
+	print_message("# slept %u times\n", sleeps);
+}
+
+static struct ibv_cq *create_cq(const struct end *e)
+{
+	struct ibv_cq *cq = ibv_create_cq(e->ctx, CAPACITY, NULL, e->channel, 0);
+
+	assert_non_null(cq);
+	assert_int_equal(cq->cqe, CAPACITY);
+	return cq;
+}
+
+/* Each completion once, whole, and nobody sleeps while there is one. */
+static void test_what_many_ring_at_once_is_taken_once(void **state)
+{
+	static struct ringer ringers[RINGERS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	for (i = 0; i < RINGERS; i++) {
+		struct ringer *r = &ringers[i];
+
+		ringer_begin(r, cq);
+		if (i)
+			come(r);
+		r->line = i ? r->bell->lines : &r->cq->line;
+		r->first = r->line->heard;
+	}
+	for (i = 0; i < RINGERS; i++)
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]), 0);
+	take_all(cq, RINGERS * RINGS);
+	for (i = 0; i < RINGERS; i++) {
+		pthread_join(ringers[i].thread, NULL);
+		cq_del(to_cq(cq), &ringers[i].source);
+	}
+	for (i = 1; i < RINGERS - 1; i++)
+		leave(&ringers[i]);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	leave(&ringers[RINGERS - 1]);	/* its queue is gone before it */
+	end_close(&e);
+}
+
+enum { VISIT = 8 };
+
+static void *come_and_go(void *arg)
+{
+	struct ringer *r = arg;
+	struct shared_cq *at;
+	int n;
+
+	while (r->rung < RINGS) {
+		come(r);
+		at = &r->bell->shared->cqs[r->cq->ibv.handle];
+		for (n = 0; n < VISIT; n++)
+			ring(r, at);
+		leave(r);
+	}
+	return NULL;
+}
+
+static void test_what_a_guest_rang_counts_after_it_left(void **state)
+{
+	static struct ringer ringers[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	for (i = 0; i < GUESTS; i++)
+		ringer_begin(&ringers[i], cq);
+	for (i = 0; i < GUESTS; i++)
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, come_and_go,
+						&ringers[i]), 0);
+	take_all(cq, GUESTS * RINGS);
+	for (i = 0; i < GUESTS; i++) {
+		pthread_join(ringers[i].thread, NULL);
+		cq_del(to_cq(cq), &ringers[i].source);
+	}
+	poll_some(cq);
+	assert_null(to_cq(cq)->line.next);	/* all that ended were forgotten */
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+/* Or the next arm would take what comes for what was told. */
+static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
+{
+	static struct ringer own, guest;
+	struct ibv_cq *cq;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&own, cq);
+	ringer_begin(&guest, cq);
+	come(&guest);
+	while (guest.rung < BATCH)
+		ring(&guest, &guest.bell->shared->cqs[cq->handle]);
+	leave(&guest);
+	assert_null(to_cq(cq)->line.next);
+	assert_int_equal(poll_some(cq), BATCH);
+	assert_int_equal(poll_some(cq), 0);
+	ring(&own, to_cq(cq)->line.at);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(poll(&(struct pollfd){ e.channel->fd, POLLIN, 0 }, 1, 0), 1);
+	sleep_until_event(e.channel);
+	assert_int_equal(poll_some(cq), 1);
+	cq_del(to_cq(cq), &own.source);
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_what_many_ring_at_once_is_taken_once),
+		cmocka_unit_test(test_what_a_guest_rang_counts_after_it_left),
+		cmocka_unit_test(test_what_was_rung_unheard_by_who_left_hides_nothing),
+	};
+
+	alarm(PATIENCE_S);
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}
