@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Processes that speak softnic's language and mean ill: they stop half way, pass descriptors
- * of anything, and pass for others. Each may break its own connection; nobody waits for ever,
+ * Processes that speak softnic's language and mean ill when they are asked: they stop half way,
+ * and pass descriptors of anything. Each may break its own connection; nobody waits for ever,
  * and the traffic of others goes on.
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "softnic/cq.h"
-#include "softnic/nic.h"
+#include "odd_file.h"
 #include "softnic/qp.h"
-#include "stuck_file.h"
 #include "verbs_harness.h"
-
-/* What is passed where a descriptor is due. */
-enum kind {
-	GOOD, NOTHING, PIPE, DIRECTORY, PATH_ONLY, EVENTS, UNSEALED, SHORT, STUCK, OF_CALLER,
-};
 
 enum step { NEVER, AT_HELLO, AT_QUESTION };
 
@@ -85,51 +76,6 @@ struct fake {
 static struct {
 	uint64_t nonce, written;
 } memory = { .nonce = 0x6d656d6f7279 };
-
-static int open_pipe(void)
-{
-	int fds[2];
-
-	return pipe2(fds, O_CLOEXEC) ? -1 : fds[0];
-}
-
-static int memfd(size_t size, int seals)
-{
-	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (ftruncate(fd, size) || fcntl(fd, F_ADD_SEALS, seals))
-		_exit(1);
-	return fd;
-}
-
-static int open_kind(enum kind kind, int good)
-{
-	char path[32];
-
-	switch (kind) {
-	case GOOD:
-		return good;
-	case PIPE:
-		return open_pipe();
-	case DIRECTORY:
-		return open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	case PATH_ONLY:
-		return open("/proc/self/mem", O_PATH | O_CLOEXEC);
-	case EVENTS:
-		return eventfd(0, EFD_CLOEXEC);
-	case UNSEALED:
-		return memfd(1 << 26, F_SEAL_GROW);
-	case SHORT:
-		return memfd(32, F_SEAL_SHRINK);
-	case STUCK:
-		return stuck_file_open();
-	case OF_CALLER:
-		snprintf(path, sizeof(path), "/proc/%d/mem", (int)getppid());
-		return open(path, O_RDWR | O_CLOEXEC);
-	default:
-		return -1;
-	}
-}
 
 static int create_pub(void)
 {
@@ -212,9 +158,9 @@ static void greet(int fd, const struct act *act, const struct message *asked)
 		.addr = (uintptr_t)&memory.nonce,
 	};
 	int fds[] = {
-		open_kind(act->pub, create_pub()),
-		open_kind(act->bell, create_memory(sizeof(struct shared_bell))),
-		open_kind(act->mem, open("/proc/self/mem", O_RDWR | O_CLOEXEC)),
+		odd_file_open(act->pub, create_pub()),
+		odd_file_open(act->bell, create_memory(sizeof(struct shared_bell))),
+		odd_file_open(act->mem, open("/proc/self/mem", O_RDWR | O_CLOEXEC)),
 	};
 
 	send_with(fd, &m, fds, 3);
@@ -225,7 +171,7 @@ static void give_qp(int fd, const struct act *act, const struct message *asked)
 	struct message m = {
 		.type = MSG_QP, .qpn = asked->qpn, .from = asked->from, .addr = asked->addr,
 	};
-	int qp = open_kind(act->qp, create_qp(act, asked));
+	int qp = odd_file_open(act->qp, create_qp(act, asked));
 
 	send_with(fd, &m, &qp, 1);
 }
@@ -350,132 +296,10 @@ static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
 	pair_down(state);
 }
 
-/* As any process of this user can. */
-static int call(uint32_t slot)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct timeval patience = { PATIENCE_MS / 1000, 0 };
-	struct sockaddr_un addr;
-	socklen_t len = shared_address(slot, &addr);
-
-	assert_int_equal(connect(fd, (struct sockaddr *)&addr, len), 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	return fd;
-}
-
-/* How the question for a queue pair is answered to who says that it has a slot: an errno. */
-static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
-{
-	struct message hello = { .type = MSG_HELLO, .value = slot }, m;
-	struct message ask = { .type = MSG_ASK_QP, .qpn = qpn, .from = from };
-	int fd = call(nic.slot);
-
-	assert_int_equal(message_send(fd, &hello, NULL, 0), 0);
-	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
-	assert_int_equal(m.type, MSG_WELCOME);
-	assert_int_equal(message_send(fd, &ask, NULL, 0), 0);
-	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
-	assert_int_equal(m.type, MSG_QP);
-	close(fd);
-	return m.value;
-}
-
-static void test_who_passes_for_another_gets_no_queue_pair(void **state)
-{
-	struct pair *pair = *state;
-	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
-
-	if (getenv("TEST_PID_NAMESPACES"))
-		skip();		/* there the kernel does not know them apart */
-	assert_int_equal(ask_from(theirs >> SOFTNIC_QP_INDEX_BITS, ours, theirs), EPERM);
-	assert_int_equal(ask_from(nic.slot, ours, theirs), EPERM);
-	assert_int_equal(ask_from(0, ours, theirs), EPERM);
-	assert_int_equal(ask_from(nic.slot, ours, nic.slot << SOFTNIC_QP_INDEX_BITS), EPERM);
-}
-
-enum { KINDS = 5 };
-
-/* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
-static void call_with_odd_descriptors(uint32_t slot, int report)
-{
-	static const enum kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS, STUCK };
-	const struct message hello = { .type = MSG_HELLO };
-	int i, odd, fd;
-	char n = 0, byte;
-
-	for (i = 0; i < KINDS; i++) {
-		odd = open_kind(kinds[i], -1);
-		fd = call(slot);
-		if (odd < 0)	/* nothing may be mounted here */
-			shutdown(fd, SHUT_WR);
-		else
-			message_send(fd, &hello, &odd, 1);
-		n += read(fd, &byte, 1) == 0;
-	}
-	(void)!write(report, &n, 1);
-	pause();
-}
-
-static void test_a_question_that_brings_descriptors_ends_the_call(void **state)
-{
-	struct pair *pair = *state;
-	uint32_t slot = nic.slot;
-	struct wr w;
-	int fds[2];
-	pid_t pid;
-	char n;
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		setpgid(0, 0);
-		call_with_odd_descriptors(slot, fds[1]);
-	}
-	assert_int_equal(read(fds[0], &n, 1), 1);
-	assert_int_equal(n, KINDS);
-	kill(-pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	close(fds[0]);
-	close(fds[1]);
-	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
-}
-
-/* The longest is a byte over; what is no message ends the call, what means nothing does not. */
-static void test_words_that_are_no_message_end_the_call(void **state)
-{
-	union {
-		struct message m;
-		char bytes[sizeof(struct message) + 1];
-	} words = { .m = { .magic = SHARED_MAGIC, .version = SHARED_VERSION, .type = 77 } };
-	struct pair *pair = *state;
-	struct message m;
-	struct wr w;
-	size_t n;
-	int fd;
-
-	for (n = 1; n <= sizeof(words); n++) {
-		fd = call(nic.slot);
-		assert_int_equal(send(fd, &words, n, 0), n);
-		m = (struct message){ .type = MSG_HELLO };
-		if (n == sizeof(words.m))
-			assert_int_equal(message_send(fd, &m, NULL, 0), 0);
-		assert_int_equal(read(fd, &m, sizeof(m)), n == sizeof(words.m) ? sizeof(m) : 0);
-		close(fd);
-	}
-	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
-}
-
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_whoever_answers_wrongly_breaks_its_own_connection),
-		cmocka_unit_test_setup_teardown(test_who_passes_for_another_gets_no_queue_pair,
-						pair_up, pair_down),
-		cmocka_unit_test_setup_teardown(
-			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
-		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,
-						pair_up, pair_down),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
