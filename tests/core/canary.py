@@ -6,7 +6,9 @@
 
 A test that finds nothing proves nothing until it has been seen to find something. The hunt comes
 first, since it is fast. Which runs the property test makes depends on the version of hypothesis: a
-bug that they miss is looked for again, in more of them. There is a copy for each CPU, of which only what a bug changes is compiled.
+bug that they miss is looked for again, in more of them. Either finds a bug by saying so; if it could
+not look, that is an error of this test. There is a copy for each CPU, of which only what a bug
+changes is compiled.
 """
 
 import concurrent.futures
@@ -21,6 +23,9 @@ import time
 
 MORE_EXAMPLES = 3000
 SEEDS = 5000
+
+# How the hunt and the property test end.
+HOLDS, BROKEN, SKIPPED = 0, 1, 77
 
 # What is wrong then, the file, the line as it is, and as it is planted.
 BUGS = [
@@ -123,6 +128,13 @@ BUGS = [
 ]
 
 
+def is_broken(run):
+    """Whether a promise is, as a run that came to its end says."""
+    if run.returncode not in (HOLDS, BROKEN):
+        raise RuntimeError(f"{run.args[0]} exits with {run.returncode}:\n{run.stdout}{run.stderr}")
+    return run.returncode == BROKEN
+
+
 class Copy:
     """A copy of the core with what looks for bugs in it; one bug is planted after the other."""
 
@@ -148,17 +160,18 @@ class Copy:
     def hunts(self, limit_s):
         """Whether the hunt comes upon a promise that is broken. A crash is one, too, and a hang."""
         try:
-            return subprocess.run([self.root / "hunt", "1", str(SEEDS)], capture_output=True,
-                                  timeout=limit_s).returncode != 0
+            run = subprocess.run([self.root / "hunt", "1", str(SEEDS)], capture_output=True, text=True,
+                                 timeout=limit_s)
         except subprocess.TimeoutExpired:
             return True
+        return run.returncode < 0 or is_broken(run)
 
     def test(self, examples=""):
-        """The property test's exit status."""
+        """A run of the property test."""
         return subprocess.run([sys.executable, self.root / "tests/core/engine_property.py",
                                self.root / "engine.so"],
                               env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
-                              capture_output=True, timeout=600).returncode
+                              capture_output=True, text=True, timeout=600)
 
     def finds(self, limit_s, name, line, planted):
         """Who finds a bug, or None; the copy is clean again then."""
@@ -170,7 +183,7 @@ class Copy:
         if self.hunts(limit_s):
             by = "hunt"
         else:
-            by = "property test" if self.test() != 0 or self.test(MORE_EXAMPLES) != 0 else None
+            by = "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
         path.write_text(text)
         self.build(changed)
         return by
@@ -192,8 +205,10 @@ def search(copies, limit_s):
     def seek(bug):
         sentence, *planted = bug
         copy = free.get()
-        by = copy.finds(limit_s, *planted)
-        free.put(copy)
+        try:
+            by = copy.finds(limit_s, *planted)
+        finally:
+            free.put(copy)
         print(f"{sentence}: {f'found by the {by}' if by else 'MISSED'}", flush=True)
         return by
 
@@ -206,11 +221,11 @@ def main(source, cc):
     with tempfile.TemporaryDirectory() as folder:
         copies = [Copy(source, cc, f"{folder}/{number}") for number in range(len(os.sched_getaffinity(0)))]
         clean = copies[0].test()
-        if clean == 77:
+        if clean.returncode == SKIPPED:
             print("skipped: the property test cannot run here")
-            return 77
+            return SKIPPED
         began = time.monotonic()
-        if clean or copies[0].hunts(600):
+        if is_broken(clean) or copies[0].hunts(600):
             print("something is found with nothing planted")
             return 1
         # A copy that takes so much longer than a clean one hangs.
