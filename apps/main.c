@@ -3,6 +3,7 @@
 #include "apps/cmd.h"
 #include "apps/device.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -40,6 +41,14 @@ static int print_help(void)
 	return EXIT_OK;
 }
 
+/* On a full disk what was found out is lost: that is no success. */
+static int end(const char *cmd, int status)
+{
+	if ((!fflush(stdout) && !ferror(stdout)) || status)
+		return status;
+	return failure(cmd, "cannot write to standard output: %s", strerror(errno));
+}
+
 static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 {
 	char name[32];
@@ -49,7 +58,7 @@ static int run_cmd(const struct cmd *cmd, int argc, char **argv)
 	prctl(PR_SET_NAME, name);
 	name[strlen("weir")] = ' ';
 	argv[0] = name;
-	return cmd->run(argc, argv);
+	return end(name, cmd->run(argc, argv));
 }
 
 int main(int argc, char **argv)
@@ -58,10 +67,10 @@ int main(int argc, char **argv)
 
 	device_init(argc, argv);
 	if (!strcmp(name, "-h") || !strcmp(name, "--help") || (!strcmp(name, "help") && argc == 2))
-		return print_help();
+		return end("weir", print_help());
 	if (!strcmp(name, "-V") || !strcmp(name, "--version")) {
 		puts(WEIR_VERSION_TEXT);
-		return EXIT_OK;
+		return end("weir", EXIT_OK);
 	}
 	for (size_t i = 0; i < NR_CMDS; i++)
 		if (!strcmp(name, cmds[i].name))

@@ -199,8 +199,6 @@ static int trace(struct trace *t)
 	}
 	if (!status && t->follow)
 		status = follow(t, process);
-	if (!status && ferror(stdout))
-		status = failure(t->cmd, "cannot write: %s", strerror(errno));
 	find_free(&t->find);
 	close(process);
 	return status;

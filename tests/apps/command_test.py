@@ -56,6 +56,15 @@ class BadInput(unittest.TestCase):
             self.assertIn("--help'", done.stderr, args)
             self.assertEqual(done.stdout, "", args)
 
+    def test_what_cannot_be_written_is_no_success(self):
+        for args in (("--help",), ("--version",), ("perf", "--help"), ("stat",), ("stat", "--json")):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([WEIR, *args], stdin=subprocess.DEVNULL, stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=60,
+                                      env=clean_environment(WEIR_DEVICE="softnic"), check=False)
+            self.assertEqual(done.returncode, 1, args)
+            self.assertIn("cannot write to standard output: No space left", done.stderr, args)
+
     def test_a_device_that_is_not_there_is_named(self):
         done = weir("ping", "--device", "mlx5_77", "127.0.0.1")
         self.assertEqual(done.returncode, 1)
