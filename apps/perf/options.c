@@ -6,6 +6,7 @@
 #include "apps/perf/trace.h"
 #include "apps/size.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,8 +144,9 @@ static int number(const struct perf_options *o, int opt, uint64_t min, uint64_t 
 	uint64_t parsed;
 	char *end;
 
+	errno = 0;
 	parsed = strtoull(optarg, &end, 10);
-	if (*optarg < '0' || *optarg > '9' || *end || parsed < min || parsed > max)
+	if (errno || *optarg < '0' || *optarg > '9' || *end || parsed < min || parsed > max)
 		return usage_error(o->cmd, "--%s %s: %" PRIu64 " to %" PRIu64, option_name(opt),
 				   optarg, min, max);
 	*value = parsed;
@@ -318,6 +320,17 @@ static int parse_option(struct perf_options *o, int opt)
 	}
 }
 
+int perf_options_check_buffers(const struct perf_options *o, uint64_t slot_bytes)
+{
+	uint64_t bytes = slot_bytes * o->threads * o->depth;
+
+	if (bytes <= BUFFERS_MAX_BYTES)
+		return 0;
+	return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: at most %s",
+			   o->threads, o->depth, size_format(slot_bytes).text,
+			   size_format(bytes).text, size_format(BUFFERS_MAX_BYTES).text);
+}
+
 /* A trace says by itself what is asked for, of which memory. */
 static int check_trace(struct perf_options *o)
 {
@@ -359,12 +372,7 @@ static int check(struct perf_options *o)
 	if (o->region_bytes / o->size < (uint64_t)o->threads)
 		return usage_error(o->cmd, "--region %s: at least --size for each thread",
 				   size_format(o->region_bytes).text);
-	if (o->size * o->threads * o->depth > BUFFERS_MAX_BYTES)
-		return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: "
-				   "at most %s", o->threads, o->depth, size_format(o->size).text,
-				   size_format(o->size * o->threads * o->depth).text,
-				   size_format(BUFFERS_MAX_BYTES).text);
-	return 0;
+	return perf_options_check_buffers(o, o->size);
 }
 
 int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_on)

@@ -45,6 +45,14 @@ struct perf_options {
  */
 int perf_options_parse(int argc, char **argv, struct perf_options *options, bool *go_on);
 
+/**
+ * perf_options_check_buffers() - whether there is to be so much memory for requests
+ * @slot_bytes: of the longest, at most 64 MiB; how many there are is in @options
+ *
+ * Return: 0, or an exit status; it has explained itself then.
+ */
+int perf_options_check_buffers(const struct perf_options *options, uint64_t slot_bytes);
+
 /* The names of choices, as on the command line, by their numbers. */
 extern const char *const perf_op_names[], *const perf_pattern_names[];
 extern const char *const perf_preset_names[], *const perf_batching_names[];

@@ -78,7 +78,7 @@ static int follow_trace(struct perf_options *o, struct trace *trace)
 	o->region_bytes = trace->pages * TRACE_PAGE;
 	if (!o->depth)
 		o->depth = trace->depth < TRACE_DEPTH_MAX ? trace->depth : TRACE_DEPTH_MAX;
-	return 0;
+	return perf_options_check_buffers(o, trace->count_max * (uint64_t)TRACE_PAGE);
 }
 
 int cmd_perf(int argc, char **argv)

@@ -198,6 +198,12 @@ class Trace(WithDonor):
         self.assertEqual(said["bytes"], sum(4096 * (1 + i % 4) for i in range(1000)))
         self.assertEqual(said["settings"]["threads"], 2)
 
+    def test_more_buffers_than_are_sensible_are_refused(self):
+        done = self.replay("weir-trace 1 1000 256\n" + "W 0 256 0 0 0\n" * 5000)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("256 threads of depth 4096 with 1.0 MiB each are 1.0 TiB of buffers: "
+                      "at most 4.0 GiB", done.stderr)
+
     def test_what_is_no_trace_is_refused_with_its_line(self):
         for text, line, what in (
                 ("", 0, "empty"), ("weir-trace 2 10 1\n", 1, "expected"),
@@ -228,6 +234,7 @@ class BadInput(WithDonor):
                 (("--seconds", "soon"), "0 to 86400"), (("--seconds", "-1"), "0 to 86400"),
                 (("--window", "65535"), "off, delay, knee or at least 64K"),
                 (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: 1 to"),
+                (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
                 (("--stride", "5000"), "a multiple of --size 4096"),
                 (("--cluster", "2"), "at most --depth, 1"),
                 (("--region", "8K", "--threads", "3"), "at least --size for each thread"),
