@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -133,8 +134,31 @@ static void fail_channel(struct state *s, unsigned int channel)
 	weir_session_unlock(s->session);
 }
 
+/* Far beyond what requests and attempts to connect may take by themselves. */
+static uint64_t patience_ns(void)
+{
+	return now_ns() + 60 * SECOND_NS;
+}
+
+/* What hangs says where, and ends all: the teardown would hang, too. */
+static void must_not_hang(struct state *s, uint64_t until_ns, const char *what)
+{
+	const struct weir_link *links = s->session->links;
+
+	if (now_ns() < until_ns)
+		return;
+	fprintf(stderr,
+		"%s: for a minute; mended %llu times, channels in states %d, %d and %d, with %u, "
+		"%u and %u work requests\n",
+		what, (unsigned long long)s->session->counters->reconnects, links[0].state,
+		links[1].state, links[2].state, links[0].in_flight, links[1].in_flight,
+		links[2].in_flight);
+	abort();
+}
+
 static int read_much(struct state *s)
 {
+	uint64_t until_ns = patience_ns();
 	struct tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
 	struct weir_iov iov = { weir_pool_get(s->pool), MIB, weir_pool_memory(s->pool) };
@@ -142,10 +166,22 @@ static int read_much(struct state *s)
 
 	for (i = 0; i < 12; i++)
 		submitted += !weir_read_async(s->region, 0, &iov, 1, &completion, NULL);
-	while (__atomic_load_n(&tally.done, __ATOMIC_ACQUIRE) < submitted)
+	while (__atomic_load_n(&tally.done, __ATOMIC_ACQUIRE) < submitted) {
+		must_not_hang(s, until_ns, "reads are not done");
 		weir_session_process(s->session);
+	}
 	weir_pool_put(s->pool, iov.addr);
 	return submitted ? tally.status : -ENOTCONN;
+}
+
+static void read_until_mended(struct state *s, unsigned int times)
+{
+	uint64_t until_ns = patience_ns();
+
+	while (info_of(s).reconnects < times) {
+		must_not_hang(s, until_ns, "reads are done, but the channel is not mended");
+		assert_int_equal(read_much(s), 0);
+	}
 }
 
 static void wait_mended(struct state *s, unsigned int times)
@@ -192,8 +228,7 @@ static void each_channel_comes_back(void **in)
 
 	for (i = 0; i < 3 * CHANNELS; i++) {
 		fail_channel(s, i % CHANNELS);
-		while (info_of(s).reconnects < i + 1)
-			assert_int_equal(read_much(s), 0);
+		read_until_mended(s, i + 1);
 		wait_mended(s, i + 1);
 		all_works(s);
 	}
@@ -271,8 +306,7 @@ static void all_channels_may_break_together(void **in)
 
 	for (i = 0; i < CHANNELS; i++)
 		fail_channel(s, i);
-	while (info_of(s).reconnects < CHANNELS)
-		assert_int_equal(read_much(s), 0);
+	read_until_mended(s, CHANNELS);
 	wait_mended(s, CHANNELS);
 	all_works(s);
 }
