@@ -134,7 +134,7 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
  * What is in flight ends with -ECANCELED or its real outcome; every callback has returned when
  * this returns. Regions, memories and pools of the session that have not been released by then
  * are released with it.
- * Context: any thread but a callback of this session.
+ * Context: any thread but a callback, of this session or another: it waits.
  */
 void weir_session_close(struct weir_session *session);
 
