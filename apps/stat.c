@@ -195,7 +195,7 @@ static int stat_donor(const struct stat_options *options, struct weir_session *s
 	return EXIT_OK;
 }
 
-/* Prints once, or until it fails or is asked to stop. */
+/* Prints once, or until it fails, is asked to stop, or cannot be heard. */
 static int repeat(const struct stat_options *options, struct client *client)
 {
 	bool clear = options->watch_s > 0 && !options->json && isatty(STDOUT_FILENO);
@@ -211,7 +211,7 @@ static int repeat(const struct stat_options *options, struct client *client)
 		if (status || options->watch_s <= 0)
 			return status;
 		stop_or_sleep(options->watch_s);
-	} while (!stop_requested());
+	} while (!stop_requested() && !ferror(stdout));
 	return EXIT_OK;
 }
 

@@ -57,7 +57,8 @@ class BadInput(unittest.TestCase):
             self.assertEqual(done.stdout, "", args)
 
     def test_what_cannot_be_written_is_no_success(self):
-        for args in (("--help",), ("--version",), ("perf", "--help"), ("stat",), ("stat", "--json")):
+        for args in (("--help",), ("--version",), ("perf", "--help"), ("stat",), ("stat", "--json"),
+                     ("stat", "--watch=0.1")):
             with open("/dev/full", "w", encoding="ascii") as full:
                 done = subprocess.run([WEIR, *args], stdin=subprocess.DEVNULL, stdout=full,
                                       stderr=subprocess.PIPE, text=True, timeout=60,
