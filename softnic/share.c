@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "nic.h"
+#include "passed.h"
 #include "serve.h"
 #include "share.h"
 
@@ -93,12 +94,17 @@ static bool find_file(uint64_t addr, uint64_t length, struct mapping_query *firs
 	return found;
 }
 
-/* By its path, and opened anew: the descriptor is the program's, which may close it any time. */
+/*
+ * By its path, and opened anew: the descriptor is the program's, which may close it any time. Of
+ * its other files none is asked for more than its seals: a file system may never answer.
+ */
 static int try_fd(int fd, const struct mapping_query *m, struct stat *file)
 {
 	char path[32];
 	int own;
 
+	if (!passed_is_sealed(fd))
+		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (stat(path, file) < 0 || !is_of(file, m))
 		return -1;

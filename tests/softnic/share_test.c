@@ -3,15 +3,20 @@
  * Memory that peers map: which is, what of it they reach, and when they let go of it.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "softnic/near.h"
 #include "softnic/nic.h"
 #include "softnic/qp.h"
+#include "stuck_file.h"
 #include "verbs_harness.h"
 
 enum { PAGE = 4096, SIZE = 16 * PAGE, HUGE = 2 << 20, ROUNDS = 50 };
@@ -182,6 +187,51 @@ static void write_until_mapped(struct end *e)
 	while (!load_acquire(&near_of(e)->number) && now_ms() < deadline)
 		do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	assert_int_not_equal(load_acquire(&near_of(e)->number), 0);
+}
+
+enum { SKIP = 2 };
+
+/* Its descriptor comes before the one that is sought. Whoever asks the file waits to its end. */
+static void register_beside_a_stuck_file(int told)
+{
+	struct end e;
+	uint8_t *at, result = SKIP;
+	int fd;
+
+	setpgid(0, 0);
+	if (stuck_file_open() >= 0) {
+		at = map_sealed(&fd);
+		end_open(&e, ALL_ACCESS);
+		result = !!file_of(ibv_reg_mr(e.pd, at, SIZE, IBV_ACCESS_LOCAL_WRITE));
+	}
+	if (write(told, &result, 1) == 1)
+		pause();
+	_exit(1);
+}
+
+static void test_other_files_of_the_program_are_not_asked(void **state)
+{
+	struct pollfd p = { .events = POLLIN };
+	uint8_t result = 0;
+	int ends[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid)
+		register_beside_a_stuck_file(ends[1]);
+	setpgid(pid, pid);
+	close(ends[1]);
+	p.fd = ends[0];
+	if (poll(&p, 1, PATIENCE_MS) == 1)
+		assert_int_equal(read(ends[0], &result, 1), 1);
+	close(ends[0]);
+	kill(-pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (result == SKIP)
+		skip();
+	assert_int_equal(result, 1);
 }
 
 static void test_who_writes_to_it_maps_it_and_all_operations_reach_it(void **state)
@@ -451,6 +501,7 @@ static bool kernel_tells(void)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_other_files_of_the_program_are_not_asked),
 		cmocka_unit_test(test_only_what_cannot_fail_under_a_peer_is_shared),
 		cmocka_unit_test_setup_teardown(
 			test_who_writes_to_it_maps_it_and_all_operations_reach_it, pair_up,
