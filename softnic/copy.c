@@ -89,6 +89,25 @@ int copy_bytes(const struct copy_target *t, bool to, struct iovec *here, int num
 	return 0;
 }
 
+/*
+ * The end of a message comes last, in a word where it is one: programs poll it, and expect all
+ * before it to be there, as behind a NIC. memcpy() promises no order. At least one byte.
+ */
+static void copy_in_order(char *to, const char *from, size_t n)
+{
+	uint64_t word;
+
+	if (n < sizeof(word) || ((uintptr_t)to + n) % sizeof(word)) {
+		memcpy(to, from, --n);
+		__atomic_store_n(to + n, from[n], __ATOMIC_RELEASE);
+		return;
+	}
+	n -= sizeof(word);
+	memcpy(to, from, n);
+	memcpy(&word, from + n, sizeof(word));
+	__atomic_store_n((uint64_t *)(to + n), word, __ATOMIC_RELEASE);
+}
+
 int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_here,
 	      struct iovec *there, int num_there)
 {
@@ -100,8 +119,10 @@ int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_
 	advance(&there, &num_there, 0);
 	while (num_here && num_there) {
 		n = here->iov_len < there->iov_len ? here->iov_len : there->iov_len;
-		memcpy(to ? there->iov_base : here->iov_base,
-		       to ? here->iov_base : there->iov_base, n);
+		if (to)
+			copy_in_order(there->iov_base, here->iov_base, n);
+		else
+			memcpy(here->iov_base, there->iov_base, n);
 		advance(&here, &num_here, n);
 		advance(&there, &num_there, n);
 	}
