@@ -108,7 +108,7 @@ static struct weir_wr *wr_of_lone(struct weir_engine *e)
 	struct weir_wr *wr = e->free_wrs;
 	uint16_t channel;
 
-	if (ready->next != ready->prev || weir_list_is_empty(ready) || req->posted ||
+	if (ready->next != ready->prev || weir_list_is_empty(ready) ||
 	    req->length > e->fragment_bytes || !wr)
 		return NULL;
 	channel = weir_channels_pick(&e->channels);

@@ -32,6 +32,19 @@ static void post(struct hunt_session *s, const struct weir_action *a)
 	}
 }
 
+/* The engine's next action, if there is one. Who stands in line is not passed for it. */
+static bool next(struct hunt_session *s, struct weir_action *a)
+{
+	const struct weir_list *line = &s->hunt->window.line, *first = line->next;
+
+	if (*s->hunt->why || !weir_engine_next(&s->engine, a))
+		return false;
+	hunt_expect(s->hunt, a->type != WEIR_ACTION_POST || first == line ||
+			     first == &s->engine.waiter.link,
+		    "session %d posts before one that stands in line", s->number);
+	return true;
+}
+
 static void act(struct hunt_session *s, const struct weir_action *a)
 {
 	struct hunt_session *other;
@@ -69,7 +82,7 @@ void hunt_host_pull(struct hunt_session *s)
 {
 	struct weir_action action;
 
-	while (!*s->hunt->why && weir_engine_next(&s->engine, &action))
+	while (next(s, &action))
 		act(s, &action);
 	set_timer(s);
 	hunt_watch_counts(s->hunt);
@@ -97,13 +110,13 @@ static void submit(struct hunt_session *s, struct hunt_request *r)
 static void serve(struct sim_event *event)
 {
 	struct hunt_session *s = container_of(event, struct hunt_session, serve);
-	struct weir_inbox_node *node = weir_inbox_take(&s->inbox), *next;
+	struct weir_inbox_node *node = weir_inbox_take(&s->inbox), *after;
 	struct hunt_request *alone = NULL;
 
 	if (node && !node->next && is_free(s))
 		alone = container_of(node, struct hunt_request, node);
-	for (; node; node = next) {
-		next = node->next;
+	for (; node; node = after) {
+		after = node->next;
 		submit(s, container_of(node, struct hunt_request, node));
 	}
 	if (alone && alone->is_in && alone->asked.op != WEIR_OP_BARRIER) {

@@ -111,8 +111,6 @@ BUGS = [
      "if (!weir_list_is_empty(&w->line))"),
     ("who comes alone is never cut", "core/batch.c", "req->length > e->fragment_bytes || !wr",
      "!wr"),
-    ("what was posted in part goes out again alone", "core/batch.c",
-     "weir_list_is_empty(ready) || req->posted ||", "weir_list_is_empty(ready) ||"),
     ("a failed channel is used again", "core/channel.c",
      "\tc->up &= ~(1u << number);\n\tc->broken |=", "\tc->broken |="),
     ("deadlines are forgotten", "core/deadline.c",
