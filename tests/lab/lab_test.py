@@ -16,6 +16,8 @@ import time
 import unittest
 
 WEIR = os.path.abspath(sys.argv.pop(1))
+# Who is started in the background by a shell ignores interrupts, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def lab(*arguments, **more):
@@ -131,11 +133,18 @@ class Lab(unittest.TestCase):
         child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", "1-100000000"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  start_new_session=True)
+        self.addCleanup(self.kill_all_of, child)
         while "weir-hunt" not in self.names_of_children(child.pid):
             time.sleep(0.01)
         os.killpg(child.pid, signal.SIGINT)
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 130)
+
+    @staticmethod
+    def kill_all_of(child):
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
 
     @staticmethod
     def names_of_children(pid):
