@@ -5,6 +5,7 @@ import concurrent.futures
 import hashlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -23,6 +24,8 @@ def _chunk(program, first, last):
                               check=False)
     except OSError as error:
         raise Failure(f"cannot run {program}: {error.strerror}") from error
+    if done.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
+        raise KeyboardInterrupt
     lines = done.stdout.splitlines()
     if done.returncode not in (0, 1) or not lines:
         raise Failure(f"{program} {first} {last}: {done.stderr.strip() or 'exit status '}"
@@ -41,8 +44,8 @@ def hunt(first, last, program=PROGRAM):
     chunks = [(at, min(at + CHUNK - 1, last)) for at in range(first, last + 1, CHUNK)]
     digest = hashlib.sha256()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        runs = [pool.submit(_chunk, program, *chunk) for chunk in chunks]
         try:
+            runs = [pool.submit(_chunk, program, *chunk) for chunk in chunks]
             for (_, end), run in zip(chunks, runs):
                 said = run.result()
                 if said.startswith("broken "):

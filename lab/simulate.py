@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def _run(arguments):
                               env=ENVIRONMENT)
     except OSError as error:
         raise Failure(f"cannot run {PROGRAM}: {error.strerror}") from error
+    if done.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
+        raise KeyboardInterrupt
     if done.returncode:
         raise Failure(f"weir-sim {' '.join(arguments)}: "
                       f"{done.stderr.strip() or f'exit status {done.returncode}'}")
@@ -90,8 +93,8 @@ class Sim:
     def _run_missing(self, missing, what):
         jobs = os.cpu_count() or 1
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            under_way = {pool.submit(_run, a): a for a in sorted(missing)}
             try:
+                under_way = {pool.submit(_run, a): a for a in sorted(missing)}
                 for done in concurrent.futures.as_completed(under_way):
                     self._known[under_way[done]] = done.result()
                     self.runs += 1
