@@ -22,6 +22,7 @@ KEY = os.environ.get("WEIR_TEST_KEY")
 PRELOAD = os.environ.get("WEIR_TEST_PRELOAD", "")
 MIB = 1 << 20
 HAS_MORE_TIME = 300
+no_matter_which_device = unittest.skipIf(DEVICE != "softnic", "the same on every device")
 
 
 def environment(**more):
@@ -112,6 +113,7 @@ class Report(WithDonor):
             timeout=HAS_MORE_TIME, env=environment(), check=True).stdout)
         self.assertEqual((state["lent_bytes"], state["regions"]), (0, 0))
 
+    @no_matter_which_device
     def test_a_plot_is_well_formed(self):
         import xml.etree.ElementTree as xml
         with tempfile.TemporaryDirectory() as directory:
@@ -198,12 +200,14 @@ class Trace(WithDonor):
         self.assertEqual(said["bytes"], sum(4096 * (1 + i % 4) for i in range(1000)))
         self.assertEqual(said["settings"]["threads"], 2)
 
+    @no_matter_which_device
     def test_more_buffers_than_are_sensible_are_refused(self):
         done = self.replay("weir-trace 1 1000 256\n" + "W 0 256 0 0 0\n" * 5000)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("256 threads of depth 4096 with 1.0 MiB each are 1.0 TiB of buffers: "
                       "at most 4.0 GiB", done.stderr)
 
+    @no_matter_which_device
     def test_what_is_no_trace_is_refused_with_its_line(self):
         for text, line, what in (
                 ("", 0, "empty"), ("weir-trace 2 10 1\n", 1, "expected"),
@@ -221,6 +225,7 @@ class Trace(WithDonor):
             self.assertIn(what, done.stderr)
 
 
+@no_matter_which_device
 class BadInput(WithDonor):
     def test_it_is_named_with_what_may_be(self):
         for options, said in (

@@ -34,12 +34,24 @@ void fixture_runs_on(const char *kinds)
 	exit(77);
 }
 
+static double factor(void)
+{
+	double size = strtod(environment("WEIR_TEST_SIZE", "1"), NULL);
+
+	assert_true(size > 0 && size <= 1);
+	return size;
+}
+
 size_t fixture_scaled(size_t bytes)
 {
-	double factor = strtod(environment("WEIR_TEST_SIZE", "1"), NULL);
+	return ((size_t)((double)bytes * factor()) + 4095) / 4096 * 4096;
+}
 
-	assert_true(factor > 0 && factor <= 1);
-	return ((size_t)((double)bytes * factor) + 4095) / 4096 * 4096;
+int fixture_rounds(int count)
+{
+	int rounds = (int)(count * factor());
+
+	return rounds ? rounds : 1;
 }
 
 const char *fixture_address(void)

@@ -35,6 +35,9 @@ void fixture_runs_on(const char *kinds);
 /* @bytes, or less of them on a slow device: a multiple of 4096. */
 size_t fixture_scaled(size_t bytes);
 
+/* As many rounds, or fewer on a slow device: at least one. */
+int fixture_rounds(int count);
+
 /* The address without a port, and the key, NULL if there is none. */
 const char *fixture_address(void);
 const struct weir_key *fixture_key(void);

@@ -261,13 +261,14 @@ static void a_message_that_was_accepted_is_not_dropped(void **in)
 
 static void *call_often(void *arg)
 {
+	const int calls = fixture_rounds(CALLS);
 	struct state *s = arg;
 	char sent[300], got[300];
 	uint64_t seed = (uintptr_t)&seed;
 	size_t length;
 	int i;
 
-	for (i = 0; i < CALLS; i++) {
+	for (i = 0; i < calls; i++) {
 		size_t size = 1 + random_next(&seed) % sizeof(sent);
 
 		memset(sent, (int)random_next(&seed), size);

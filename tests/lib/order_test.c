@@ -101,10 +101,11 @@ static void wait_free(struct slot *slot)
 
 static void *work(void *arg)
 {
+	const int rounds = fixture_rounds(ROUNDS);
 	struct worker *w = arg;
 	int i;
 
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < rounds; i++) {
 		struct slot *slot = &w->slots[random_next(&w->seed) % SLOTS];
 
 		wait_free(slot);

@@ -56,15 +56,15 @@ static struct weir_session_info work(const struct donor *donor,
 	struct weir_memory *memory;
 	struct tally tally = { 0 };
 	static char from[64];
-	unsigned int i;
+	unsigned int i, rounds = (unsigned int)fixture_rounds(ROUNDS);
 
 	assert_int_equal(weir_memory_register(session, from, sizeof(from), &memory, NULL), 0);
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < rounds; i++) {
 		read_back(region, i);
 		ask(session);
 	}
 	if (!options->no_thread)
-		write_async(region, memory, from, &tally, ROUNDS);
+		write_async(region, memory, from, &tally, rounds);
 	weir_session_info(session, &info);
 	weir_memory_deregister(memory);
 	weir_region_close(region);
@@ -87,7 +87,7 @@ static void all_of_them_do_the_same_work(void **in)
 		};
 		struct weir_session_info info = work(&donor, &options);
 
-		assert_true(info.requests >= 2 * ROUNDS);
+		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
 		assert_int_equal(info.errors, 0);
 	}
 	donor_stop(&donor);
@@ -145,7 +145,7 @@ static void with_shared_completion_queues_they_do_the_same_work(void **in)
 		};
 		struct weir_session_info info = work(&donor, &options);
 
-		assert_true(info.requests >= 2 * ROUNDS);
+		assert_true(info.requests >= 2 * (uint64_t)fixture_rounds(ROUNDS));
 		assert_int_equal(info.errors, 0);
 	}
 	donor_stop(&donor);
