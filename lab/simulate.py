@@ -66,7 +66,6 @@ class Sim:
         self.profile = profile
         self.seeds = range(1, seeds + 1)
         self.quiet = quiet or not sys.stderr.isatty()
-        self.runs = 0
         self._known = {}
 
     def all(self, settings, what=""):
@@ -74,10 +73,6 @@ class Sim:
         wanted = [[self._arguments(one, seed) for seed in self.seeds] for one in settings]
         self._run_missing({tuple(a) for one in wanted for a in one} - self._known.keys(), what)
         return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
-
-    def one(self, **settings):
-        """What came out for one setting."""
-        return self.all([settings])[0]
 
     def profile_numbers(self):
         """The profile's numbers by name, as its file has them."""
@@ -97,7 +92,6 @@ class Sim:
                 under_way = {pool.submit(_run, a): a for a in sorted(missing)}
                 for done in concurrent.futures.as_completed(under_way):
                     self._known[under_way[done]] = done.result()
-                    self.runs += 1
                     self._progress(what, sum(f.done() for f in under_way), len(under_way))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
