@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The blocking forms: requests on memory that nobody registered, waited for. */
+/* The blocking forms: requests that are waited for. */
 #include <errno.h>
 
 #include "lib/region.h"
@@ -9,14 +9,13 @@
 
 #define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
 
-static int run(struct weir_region *region, enum weir_op op, uint64_t offset, void *buf,
-	       size_t length, uint64_t compare, uint64_t operand)
+static int run(struct weir_region *region, enum weir_op op, uint64_t offset,
+	       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare, uint64_t operand)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
-	struct weir_iov iov = { .addr = buf, .length = length };
 	int rc;
 
-	rc = weir_request_transfer_wait(region, op, offset, &iov, compare, operand, &waiter);
+	rc = weir_request_transfer_wait(region, op, offset, iov, iovcnt, compare, operand, &waiter);
 	if (rc)
 		return rc;
 	weir_waiter_wait(&waiter, region->session, &region->session->op_gaps, UINT64_MAX);
@@ -33,15 +32,19 @@ static size_t part_of(const struct weir_session *session, size_t left)
 static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset, char *buf,
 		    size_t length)
 {
-	size_t done = 0, part;
+	size_t done = 0;
 	int rc;
 
 	if (!length || offset > region->length || length > region->length - offset)
 		return -EINVAL;
 	do {
-		part = part_of(region->session, length - done);
-		rc = run(region, op, offset + done, buf + done, part, 0, 0);
-		done += part;
+		const struct weir_iov iov = {
+			.addr = buf + done,
+			.length = part_of(region->session, length - done),
+		};
+
+		rc = run(region, op, offset + done, &iov, 1, 0, 0);
+		done += iov.length;
 	} while (!rc && done < length);
 	return rc;
 }
@@ -56,11 +59,24 @@ int weir_write(struct weir_region *region, uint64_t offset, const void *buf, siz
 	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* only read */
 }
 
+int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+	       unsigned int iovcnt)
+{
+	return run(region, WEIR_OP_READ, offset, iov, iovcnt, 0, 0);
+}
+
+int weir_writev(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		unsigned int iovcnt)
+{
+	return run(region, WEIR_OP_WRITE, offset, iov, iovcnt, 0, 0);
+}
+
 static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
 		  uint64_t operand, uint64_t *old)
 {
 	uint64_t before;
-	int rc = run(region, op, offset, &before, sizeof(before), compare, operand);
+	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
+	int rc = run(region, op, offset, &iov, 1, compare, operand);
 
 	if (!rc && old)
 		*old = before;

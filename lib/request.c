@@ -321,10 +321,10 @@ int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *
 }
 
 int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
-			       const struct weir_iov *iov, uint64_t compare, uint64_t operand,
-			       struct weir_waiter *waiter)
+			       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
+			       uint64_t operand, struct weir_waiter *waiter)
 {
-	return transfer_new(region, op, offset, iov, 1, compare, operand, NULL, waiter, NULL);
+	return transfer_new(region, op, offset, iov, iovcnt, compare, operand, NULL, waiter, NULL);
 }
 
 int weir_cancel(struct weir_request *request)

@@ -65,7 +65,7 @@ void weir_requests_fini(struct weir_session *session);
  */
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter);
 int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
-			       const struct weir_iov *iov, uint64_t compare, uint64_t operand,
-			       struct weir_waiter *waiter);
+			       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
+			       uint64_t operand, struct weir_waiter *waiter);
 
 #endif

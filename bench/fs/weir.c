@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A donor and a session, and the calls that block: what the library is for. */
+/* A donor and a session, and the calls that block, on memory registered beforehand as all others do. */
 #include "bench/fs/transport.h"
 
 #include <string.h>
 #include <weir/weir.h>
 
 static struct weir_region *region;
+static struct weir_memory *memory;
 static void *all_buffers;
 
 /* The donor has its own memory. */
-static void weir_lend(int socket, void *memory, size_t bytes)
+static void weir_lend(int socket, void *unused, size_t bytes)
 {
 	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = bytes + (64u << 20) };
 	struct weir_donor_info info;
 	struct weir_donor *donor;
 	struct weir_error error;
 
-	(void)memory;
+	(void)unused;
 	must(!weir_donor_open(&options, &donor, &error), "donor", error.text);
 	weir_donor_info(donor, &info);
 	tell(socket, info.address, sizeof(info.address));
@@ -36,19 +37,28 @@ static void weir_borrow(int socket, void *buffers, size_t bytes)
 	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
 	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, like the others' */
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
+	must(!weir_memory_register(session, buffers, (size_t)LANES * LANE_BYTES, &memory, &error),
+	     "memory", error.text);
 	all_buffers = buffers;
+}
+
+static struct weir_iov lane_iov(int lane, size_t size)
+{
+	return (struct weir_iov){ lane_buffer(all_buffers, lane), size, memory };
 }
 
 static void weir_transport_read(int lane, size_t size, uint64_t offset)
 {
-	int rc = weir_read(region, offset, lane_buffer(all_buffers, lane), size);
+	struct weir_iov iov = lane_iov(lane, size);
+	int rc = weir_readv(region, offset, &iov, 1);
 
 	must(!rc, "read", weir_strerror(rc));
 }
 
 static void weir_transport_write(int lane, size_t size, uint64_t offset)
 {
-	int rc = weir_write(region, offset, lane_buffer(all_buffers, lane), size);
+	struct weir_iov iov = lane_iov(lane, size);
+	int rc = weir_writev(region, offset, &iov, 1);
 
 	must(!rc, "write", weir_strerror(rc));
 }

@@ -96,11 +96,16 @@ int weir_barrier_async(struct weir_session *session, const struct weir_completio
 int weir_cancel(struct weir_request *request);
 
 /*
- * Blocking forms. @buf is any memory, as in an iov without one.
+ * Blocking forms. @buf is any memory, as in an iov without one; weir_readv() and weir_writev() are
+ * the asynchronous ones, waited for.
  * Context: any thread but a callback. Return: the request's status.
  */
 int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length);
 int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length);
+int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+	       unsigned int iovcnt);
+int weir_writev(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		unsigned int iovcnt);
 int weir_compare_swap(struct weir_region *region, uint64_t offset, uint64_t expected,
 		      uint64_t desired, uint64_t *old);
 int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old);

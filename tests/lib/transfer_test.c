@@ -177,6 +177,34 @@ static void pieces_are_gathered_and_scattered(void **in)
 	weir_pool_destroy(pool);
 }
 
+static void blocking_pieces_reach_registered_memory_straight(void **in)
+{
+	struct state *s = *in;
+	struct weir_session_info before, after;
+	struct weir_memory *memory;
+	char bytes[3 * 4096], loose[100];
+	struct weir_iov iov[2] = { { bytes, 4096, NULL }, { bytes + 8192, 100, NULL } };
+
+	fill(bytes, sizeof(bytes), 6);
+	assert_int_equal(weir_memory_register(s->session, bytes, sizeof(bytes), &memory, NULL), 0);
+	iov[0].memory = iov[1].memory = memory;
+	weir_session_info(s->session, &before);
+	assert_int_equal(weir_writev(s->region, 10, iov, 2), 0);
+	iov[0].addr = bytes + 4096;
+	assert_int_equal(weir_readv(s->region, 10, iov, 1), 0);
+	weir_session_info(s->session, &after);
+	assert_memory_equal(bytes + 4096, bytes, 4096);
+	assert_int_equal(after.pre - before.pre + after.dyn - before.dyn, 0);
+
+	iov[0] = (struct weir_iov){ loose, 100, NULL };
+	assert_int_equal(weir_readv(s->region, 10 + 4096, iov, 1), 0);
+	assert_memory_equal(loose, bytes + 8192, 100);
+	iov[0] = (struct weir_iov){ bytes + 8192, 4097, memory };
+	assert_int_equal(weir_readv(s->region, 0, iov, 1), -EINVAL);
+	assert_int_equal(weir_writev(s->region, 0, iov, 0), -EINVAL);
+	weir_memory_deregister(memory);
+}
+
 static void memory_that_is_not_registered_is_refused(void **in)
 {
 	struct state *s = *in;
@@ -442,6 +470,7 @@ int main(void)
 		cmocka_unit_test(atomics_return_what_was_there),
 		cmocka_unit_test_setup_teardown(no_addition_is_lost_between_threads, setup, teardown),
 		cmocka_unit_test(pieces_are_gathered_and_scattered),
+		cmocka_unit_test(blocking_pieces_reach_registered_memory_straight),
 		cmocka_unit_test(memory_that_is_not_registered_is_refused),
 		cmocka_unit_test(callbacks_do_not_nest),
 		cmocka_unit_test(a_queue_tells_each_once),
