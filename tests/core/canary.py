@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Plants bugs in a copy of the core, one at a time: the hunt or the property test must find each.
+"""Plants bugs in a copy of the core, one at a time: the hunt, the property test, or where these do
+not reach a unit test must find each.
 
   canary.py ROOT CC
 
@@ -123,7 +124,45 @@ BUGS = [
      "any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);", ";"),
     ("a request waits for company", "core/batch.c", "channel = 0;\n\tint rc = 0;\n\n\tif (",
      "channel = 0;\n\tint rc = 0;\n\n\tif (e->backlog.live == 1)\n\t\treturn false;\n\tif ("),
+    ("who has spent his quantum goes on", "core/sched.c", "if (flow->left <= 0) {",
+     "if (flow->left <= -(1 << 20)) {"),
+    ("a flow's debt is forgiven", "core/sched.c", "flow->left += quantum_of(c, flow);\n\t}\n\tflow->wrs++",
+     "flow->left = quantum_of(c, flow);\n\t}\n\tflow->wrs++"),
+    ("to go and come again brings a quantum", "core/sched.c", "if (flow->round < c->round) {",
+     "if (true) {"),
+    ("weights do nothing", "core/sched.c", "return (int64_t)flow->weight * cost_of", "return cost_of"),
+    ("a flow spends its quantum in one go", "core/sched.c", "weir_list_add_tail(flow->round == c->round ?",
+     "weir_list_add(flow->round == c->round ?"),
+    ("who has no room in flight is passed over", "core/sched.c", "if (!c->open && c->waiting)",
+     "if (weir_list_is_empty(&c->current) && c->waiting)"),
+    ("the low levels fill the wire", "core/sched.c",
+     "return !flow->wrs || !is_low(s, c) ||", "return true || !is_low(s, c) ||"),
+    ("a low flow has not even one", "core/sched.c", "return !flow->wrs || !is_low(s, c) ||",
+     "return !is_low(s, c) ||"),
+    ("what low levels have in flight is counted for ever", "core/sched.c", "s->low_bytes -= bytes;", ";"),
+    ("who was held stays so", "core/sched.c", "if (flow->is_held && !flow->wrs) {", "if (false) {"),
+    ("a flow has one work request too many", "core/sched.c",
+     "flow->wrs++;\n\tif (is_low(s, c))\n\t\ts->low_bytes += bytes;\n\tif (flow->wrs < c",
+     "flow->wrs++;\n\tif (is_low(s, c))\n\t\ts->low_bytes += bytes;\n\tif (flow->wrs <= c"),
+    ("who was blocked is not listed again", "core/sched.c",
+     "} else if (weir_list_is_empty(&flow->link)) {", "} else if (false) {"),
+    ("a low level starves", "core/sched.c", "return class_starves(a);", "return false;"),
+    ("who was served still starves", "core/sched.c",
+     "c->passed_bytes = 0;\n\tc->share +=", "c->share +="),
+    ("levels are ignored", "core/sched.c", "return a->config.level == b->config.level && ", "return "),
+    ("classes share equally", "core/sched.c", "SHARE_SHIFT) / c->config.weight", "SHARE_SHIFT)"),
+    ("a class that was away has a claim", "core/sched.c", "if (c->share < share)", "if (false)"),
+    ("a class that was away has a debt", "core/sched.c", "return least != UINT64_MAX ? least : most;",
+     "return least != UINT64_MAX ? least : 0;"),
+    ("turns are counted in bytes", "core/sched.c",
+     "if (c->config.policy == WEIR_SCHED_ROUND_ROBIN)", "if (false)"),
+    ("a class without room is chosen", "core/sched.c", "!(classes & 1u << i) ||", ""),
+    ("levels that fall are accepted", "core/sched.c",
+     "(i && configs[i].level < configs[i - 1].level)", "false"),
 ]
+
+# Files of which the hunt and the property test know nothing, and the unit test that does.
+UNITS = {"core/sched.c": "tests/core/sched_test.c"}
 
 
 def is_broken(run):
@@ -171,12 +210,26 @@ class Copy:
                               env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
                               capture_output=True, text=True, timeout=600)
 
+    def unit_finds(self, limit_s, name):
+        """Whether the unit test of a file fails. A crash is failing, too, and so is a hang."""
+        program = self.root / "unit"
+        subprocess.run([*self.cc, self.root / name, self.root / UNITS[name], "-lcmocka",
+                        "-o", program], check=True)
+        try:
+            return subprocess.run([program], capture_output=True, timeout=limit_s).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
+
     def finds(self, limit_s, name, line, planted):
         """Who finds a bug, or None; the copy is clean again then."""
         path = self.root / name
         text = path.read_text()
         changed = [path] if path in self.core else self.core + self.property + self.hunt
         path.write_text(text.replace(line, planted))
+        if name in UNITS:
+            by = "unit test" if self.unit_finds(limit_s, name) else None
+            path.write_text(text)
+            return by
         self.build(changed)
         if self.hunts(limit_s):
             by = "hunt"
@@ -223,7 +276,8 @@ def main(source, cc):
             print("skipped: the property test cannot run here")
             return SKIPPED
         began = time.monotonic()
-        if is_broken(clean) or copies[0].hunts(600):
+        if is_broken(clean) or copies[0].hunts(600) or \
+                any(copies[0].unit_finds(600, name) for name in UNITS):
             print("something is found with nothing planted")
             return 1
         # A copy that takes so much longer than a clean one hangs.

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The scheduler, over a wire that carries one work request after the other: what arrives at its
+ * far end is measured. And a long random run, of which every step is judged from outside.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/sched.h"
+
+#define KIB 1024u
+#define MIB (1024u * KIB)
+#define SEGMENT WEIR_SCHED_SEGMENT_BYTES
+#define FLOWS_MAX 16
+#define WIRE_MAX 1024
+
+static const struct weir_sched_config fair = {
+	.weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4
+};
+
+/* A sender with more to send than there will ever be time for, in messages of @message_bytes. */
+struct sender {
+	struct weir_flow flow;
+	uint64_t message_bytes;
+	uint64_t offset; /* in its message */
+	uint64_t arrived; /* bytes */
+	uint64_t wrs; /* that arrived */
+};
+
+struct wr {
+	struct sender *sender;
+	uint32_t bytes;
+};
+
+/* The wire holds what is posted and has not arrived, in order. */
+struct wire {
+	struct weir_sched sched;
+	struct sender senders[FLOWS_MAX];
+	unsigned int nr_senders;
+	struct wr wrs[WIRE_MAX];
+	unsigned int first, count, depth;
+	uint64_t bytes;
+};
+
+static void wire_init(struct wire *w, const struct weir_sched_config *configs, uint8_t nr,
+		      uint64_t low_bytes_max)
+{
+	memset(w, 0, sizeof(*w));
+	w->depth = WIRE_MAX;
+	assert_int_equal(weir_sched_init(&w->sched, configs, nr, low_bytes_max), 0);
+}
+
+static struct sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
+{
+	struct sender *sender = &w->senders[w->nr_senders++];
+
+	weir_flow_init(&sender->flow, class, weight);
+	sender->message_bytes = message;
+	weir_sched_ready(&w->sched, &sender->flow);
+	return sender;
+}
+
+/* The next part of the sender's message: messages are not merged here. */
+static uint32_t part_of(const struct wire *w, const struct sender *sender)
+{
+	uint32_t segment = w->sched.classes[sender->flow.class].config.segment_bytes;
+	uint64_t left = sender->message_bytes - sender->offset;
+
+	return left < segment ? (uint32_t)left : segment;
+}
+
+static void wire_post(struct wire *w, struct sender *sender)
+{
+	uint32_t bytes = part_of(w, sender);
+
+	sender->offset = (sender->offset + bytes) % sender->message_bytes;
+	weir_sched_posted(&w->sched, &sender->flow, bytes);
+	w->wrs[(w->first + w->count++) % WIRE_MAX] = (struct wr){ sender, bytes };
+	w->bytes += bytes;
+}
+
+static void wire_fill(struct wire *w)
+{
+	struct weir_flow *flow;
+
+	while (w->count < w->depth &&
+	       (flow = weir_sched_next(&w->sched, WEIR_SCHED_CLASSES_ALL)) != NULL)
+		wire_post(w, container_of(flow, struct sender, flow));
+}
+
+static struct sender *wire_arrive(struct wire *w)
+{
+	struct wr wr = w->wrs[w->first];
+
+	assert_true(w->count > 0);
+	w->first = (w->first + 1) % WIRE_MAX;
+	w->count--;
+	w->bytes -= wr.bytes;
+	wr.sender->arrived += wr.bytes;
+	wr.sender->wrs++;
+	weir_sched_completed(&w->sched, &wr.sender->flow, wr.bytes);
+	return wr.sender;
+}
+
+/* Carries @bytes, the wire never being empty while somebody may post. */
+static void wire_carry(struct wire *w, uint64_t bytes)
+{
+	uint64_t carried = 0;
+
+	while (carried < bytes) {
+		wire_fill(w);
+		carried += w->wrs[w->first].bytes;
+		wire_arrive(w);
+	}
+}
+
+static void assert_near(uint64_t value, uint64_t expected, unsigned int percent)
+{
+	assert_in_range(value * 100, expected * (100 - percent), expected * (100 + percent));
+}
+
+/* (sum of x)^2 / (n * sum of x^2) is at least 0.99, over the bytes that arrived since @before. */
+static void assert_jain(const struct wire *w, const uint64_t *before)
+{
+	double sum = 0, squares = 0;
+	unsigned int i;
+
+	for (i = 0; i < w->nr_senders; i++) {
+		double x = (double)(w->senders[i].arrived - before[i]);
+
+		sum += x;
+		squares += x * x;
+	}
+	assert_true(sum * sum >= 0.99 * w->nr_senders * squares);
+}
+
+static void equal_weights_share_equally_whatever_the_size_of_their_messages(void **state)
+{
+	static const uint64_t sizes[] = { 1 * KIB, 1 * MIB, 100, 64 * KIB, 5000, 16 * MIB };
+	uint64_t before[FLOWS_MAX];
+	unsigned int i, second;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	for (i = 0; i < 6; i++)
+		wire_add(&w, 0, 1, sizes[i]);
+	for (second = 0; second < 20; second++) {
+		for (i = 0; i < 6; i++)
+			before[i] = w.senders[i].arrived;
+		wire_carry(&w, 6 * 20 * SEGMENT);
+		assert_jain(&w, before);
+	}
+}
+
+/* Who is refused room in flight gets his share all the same: the others wait for him. */
+static void weights_hold_whatever_the_limits_in_flight(void **state)
+{
+	static const unsigned int wrs_max[] = { 1, 2, 16 };
+	unsigned int i, depth;
+	struct weir_sched_config config = fair;
+	struct wire w;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		for (depth = 1; depth <= 64; depth *= 4) {
+			config.wrs_max = wrs_max[i];
+			wire_init(&w, &config, 1, UINT64_MAX);
+			w.depth = depth;
+			wire_add(&w, 0, 1, 1 * MIB);
+			wire_add(&w, 0, 2, 1 * KIB);
+			wire_add(&w, 0, 4, 40 * KIB);
+			wire_carry(&w, 700 * SEGMENT);
+			assert_near(w.senders[0].arrived, 100 * SEGMENT, 3);
+			assert_near(w.senders[1].arrived, 200 * SEGMENT, 3);
+			assert_near(w.senders[2].arrived, 400 * SEGMENT, 3);
+		}
+}
+
+static void classes_of_a_level_share_by_their_weights(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	struct wire w;
+
+	(void)state;
+	configs[1].weight = 3;
+	wire_init(&w, configs, 2, UINT64_MAX);
+	w.depth = 4;
+	wire_add(&w, 0, 1, 1 * MIB);
+	wire_add(&w, 0, 7, 64 * KIB);
+	wire_add(&w, 1, 1, 1 * MIB);
+	wire_carry(&w, 400 * SEGMENT);
+	assert_near(w.senders[0].arrived + w.senders[1].arrived, 100 * SEGMENT, 3);
+	assert_near(w.senders[2].arrived, 300 * SEGMENT, 3);
+}
+
+/* Also when the one that returns had sent alone for long, and the other before that. */
+static void a_class_that_was_away_has_no_claim_and_no_debt(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	uint64_t before[2];
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, configs, 2, UINT64_MAX);
+	w.depth = 2;
+	wire_add(&w, 0, 1, 1 * MIB);
+	wire_add(&w, 1, 1, 1 * MIB);
+	weir_sched_idle(&w.sched, &w.senders[1].flow);
+	wire_carry(&w, 500 * SEGMENT);
+	weir_sched_idle(&w.sched, &w.senders[0].flow);
+	weir_sched_ready(&w.sched, &w.senders[1].flow);
+	wire_carry(&w, 10 * SEGMENT);
+	weir_sched_ready(&w.sched, &w.senders[0].flow);
+	before[0] = w.senders[0].arrived;
+	before[1] = w.senders[1].arrived;
+	wire_carry(&w, 20 * SEGMENT);
+	assert_near(w.senders[0].arrived - before[0], 10 * SEGMENT, 20);
+	assert_near(w.senders[1].arrived - before[1], 10 * SEGMENT, 20);
+}
+
+static void round_robin_gives_turns_and_does_not_look_at_bytes(void **state)
+{
+	struct weir_sched_config config = fair;
+	struct wire w;
+
+	(void)state;
+	config.policy = WEIR_SCHED_ROUND_ROBIN;
+	wire_init(&w, &config, 1, UINT64_MAX);
+	w.depth = 8;
+	wire_add(&w, 0, 1, 1 * MIB);
+	wire_add(&w, 0, 1, 1 * KIB);
+	wire_add(&w, 0, 2, 64 * KIB);
+	wire_carry(&w, 300 * SEGMENT);
+	assert_near(w.senders[1].wrs, w.senders[0].wrs, 3);
+	assert_near(w.senders[2].wrs, 2 * w.senders[0].wrs, 3);
+}
+
+/* What lies before a request of the strict class on the wire, with @low_bytes_max for the others. */
+static uint64_t worst_before_strict(uint64_t low_bytes_max, unsigned int nr_low)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	uint64_t worst = 0;
+	struct sender *strict;
+	unsigned int i;
+	struct wire w;
+
+	configs[1].level = 1;
+	wire_init(&w, configs, 2, low_bytes_max);
+	strict = wire_add(&w, 0, 1, 16 * KIB);
+	weir_sched_idle(&w.sched, &strict->flow);
+	for (i = 0; i < nr_low; i++)
+		wire_add(&w, 1, (uint16_t)(1 + i), 1 * MIB);
+	for (i = 0; i < 500; i++) {
+		wire_carry(&w, (i % 7 + 1) * 10000);
+		wire_fill(&w);
+		worst = w.bytes > worst ? w.bytes : worst;
+		weir_sched_ready(&w.sched, &strict->flow);
+		assert_ptr_equal(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL), &strict->flow);
+		wire_post(&w, strict);
+		weir_sched_idle(&w.sched, &strict->flow);
+		while (wire_arrive(&w) != strict)
+			;
+	}
+	return worst;
+}
+
+static void a_strict_request_waits_for_one_segment_of_each_flow(void **state)
+{
+	(void)state;
+	assert_int_equal(worst_before_strict(0, 5), 5 * SEGMENT);
+	assert_in_range(worst_before_strict(3 * SEGMENT, 5), 5 * SEGMENT, 8 * SEGMENT);
+	assert_in_range(worst_before_strict(100 * SEGMENT, 2), 6 * SEGMENT, 8 * SEGMENT);
+}
+
+/* The wire is filled by one low flow that is alone, up to what the limit and one segment allow. */
+static void a_low_flow_that_is_alone_fills_the_wire(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	struct wire w;
+
+	(void)state;
+	configs[1].level = 1;
+	configs[1].wrs_max = 64;
+	wire_init(&w, configs, 2, 10 * SEGMENT);
+	wire_add(&w, 1, 1, 1 * MIB);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 10 * SEGMENT);
+	wire_arrive(&w);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 10 * SEGMENT);
+}
+
+static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
+{
+	struct sender *late;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	w.depth = 1;
+	for (i = 0; i < 5; i++)
+		wire_add(&w, 0, (uint16_t)(1 + 20 * i), 1 * MIB);
+	wire_carry(&w, 57 * SEGMENT);
+	late = wire_add(&w, 0, 1, 1 * KIB);
+	for (i = 0; i <= 5 && !late->wrs; i++) {
+		wire_fill(&w);
+		wire_arrive(&w);
+	}
+	assert_int_equal(late->wrs, 1);
+}
+
+/* To send nothing for a moment and come again brings nothing. */
+static void who_comes_and_goes_gets_no_more_than_who_stays(void **state)
+{
+	struct sender *restless, *steady;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	w.depth = 4;
+	restless = wire_add(&w, 0, 1, 64 * KIB);
+	steady = wire_add(&w, 0, 1, 64 * KIB);
+	for (i = 0; i < 400; i++) {
+		wire_fill(&w);
+		weir_sched_idle(&w.sched, &restless->flow);
+		wire_arrive(&w);
+		weir_sched_ready(&w.sched, &restless->flow);
+	}
+	assert_true(restless->arrived <= steady->arrived + 5 * SEGMENT);
+}
+
+static void a_low_level_is_passed_by_so_many_bytes_and_no_more(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair, fair };
+	uint64_t passed = 0, worst = 0;
+	struct sender *low;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	configs[1].level = 1;
+	configs[2].level = 2;
+	configs[2].pass_bytes_max = 10 * SEGMENT;
+	wire_init(&w, configs, 3, UINT64_MAX);
+	w.depth = 1;
+	wire_add(&w, 0, 1, 1 * MIB);
+	wire_add(&w, 1, 1, 1 * MIB);
+	low = wire_add(&w, 2, 1, 4 * KIB);
+	for (i = 0; i < 2000; i++) {
+		wire_fill(&w);
+		passed = w.wrs[w.first].sender == low ? 0 : passed + w.bytes;
+		worst = passed > worst ? passed : worst;
+		wire_arrive(&w);
+	}
+	assert_int_equal(worst, 10 * SEGMENT);
+	assert_int_equal(w.senders[1].wrs, 0);
+}
+
+static void a_class_without_room_lets_the_others_go(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	struct wire w;
+
+	(void)state;
+	configs[1].level = 1;
+	wire_init(&w, configs, 2, UINT64_MAX);
+	wire_add(&w, 0, 1, 1 * MIB);
+	wire_add(&w, 1, 1, 1 * MIB);
+	assert_ptr_equal(weir_sched_next(&w.sched, 3), &w.senders[0].flow);
+	assert_ptr_equal(weir_sched_next(&w.sched, 2), &w.senders[1].flow);
+	assert_null(weir_sched_next(&w.sched, 0));
+}
+
+#define MANY 100000
+
+static void a_hundred_thousand_flows_take_turns(void **state)
+{
+	struct weir_flow *flows = calloc(MANY, sizeof(*flows));
+	struct weir_sched s;
+	unsigned int i, round;
+
+	(void)state;
+	assert_non_null(flows);
+	assert_int_equal(weir_sched_init(&s, &fair, 1, UINT64_MAX), 0);
+	for (i = 0; i < MANY; i++) {
+		weir_flow_init(&flows[i], 0, 1);
+		weir_sched_ready(&s, &flows[i]);
+	}
+	for (round = 1; round <= 3; round++)
+		for (i = 0; i < MANY; i++) {
+			struct weir_flow *flow = weir_sched_next(&s, WEIR_SCHED_CLASSES_ALL);
+
+			assert_ptr_equal(flow, &flows[i]);
+			weir_sched_posted(&s, flow, SEGMENT);
+			weir_sched_completed(&s, flow, SEGMENT);
+		}
+	free(flows);
+}
+
+static void refuses_what_is_out_of_range(void **state)
+{
+	struct weir_sched_config configs[WEIR_SCHED_CLASSES_MAX + 1];
+	struct weir_sched s;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i <= WEIR_SCHED_CLASSES_MAX; i++)
+		configs[i] = fair;
+	assert_int_equal(weir_sched_init(&s, configs, 0, 0), -EINVAL);
+	assert_int_equal(weir_sched_init(&s, configs, WEIR_SCHED_CLASSES_MAX + 1, 0), -EINVAL);
+	assert_int_equal(weir_sched_init(&s, configs, WEIR_SCHED_CLASSES_MAX, 0), 0);
+	configs[0].level = 1;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+	configs[0] = fair;
+	configs[1].weight = 0;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+	configs[1].weight = WEIR_SCHED_WEIGHT_MAX + 1;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+	configs[1] = fair;
+	configs[1].segment_bytes = 0;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+	configs[1].segment_bytes = WEIR_SCHED_SEGMENT_MAX + 1;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+	configs[1] = fair;
+	configs[1].wrs_max = 0;
+	assert_int_equal(weir_sched_init(&s, configs, 2, 0), -EINVAL);
+}
+
+/* Plays at random, and knows the rules; @wire does what the scheduler says. */
+struct judge {
+	struct wire wire;
+	uint64_t seed;
+	uint64_t posted[FLOWS_MAX]; /* cost since the flow and its whole class were ready */
+	uint64_t passed[3]; /* bytes that passed a class while it could have posted */
+};
+
+static uint32_t draw(struct judge *j, uint32_t below)
+{
+	j->seed = j->seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(j->seed >> 33) % below;
+}
+
+static const struct weir_sched_class *class_of(const struct judge *j, unsigned int i)
+{
+	return &j->wire.sched.classes[j->wire.senders[i].flow.class];
+}
+
+/* Whether a flow could post, by the rules and not by the lists. */
+static bool could_post(const struct judge *j, unsigned int i)
+{
+	const struct weir_flow *flow = &j->wire.senders[i].flow;
+	const struct weir_sched *s = &j->wire.sched;
+	const struct weir_sched_class *c = class_of(j, i);
+	bool others_owe = false;
+	unsigned int k;
+
+	for (k = 0; k < j->wire.nr_senders; k++)
+		if (class_of(j, k) == c && j->wire.senders[k].flow.is_ready &&
+		    j->wire.senders[k].flow.round == c->round)
+			others_owe = true;
+	return flow->is_ready && flow->wrs < c->config.wrs_max &&
+	       (flow->round == c->round || !others_owe) &&
+	       (!flow->wrs || !c->config.level || s->low_bytes < s->low_bytes_max);
+}
+
+static bool class_could_post(const struct judge *j, unsigned int class)
+{
+	unsigned int i;
+
+	for (i = 0; i < j->wire.nr_senders; i++)
+		if (j->wire.senders[i].flow.class == class && could_post(j, i))
+			return true;
+	return false;
+}
+
+static void judge_limits(const struct judge *j)
+{
+	const struct weir_sched *s = &j->wire.sched;
+	uint64_t low = 0, floor = 0;
+	unsigned int i;
+
+	for (i = 0; i < j->wire.nr_senders; i++) {
+		const struct weir_flow *flow = &j->wire.senders[i].flow;
+
+		assert_true(flow->wrs <= class_of(j, i)->config.wrs_max);
+		assert_true(flow->left > 0 || !flow->round);
+		floor += class_of(j, i)->config.level && flow->wrs ?
+				 class_of(j, i)->config.segment_bytes : 0;
+	}
+	for (i = 0; i < j->wire.count; i++) {
+		const struct wr *wr = &j->wire.wrs[(j->wire.first + i) % WIRE_MAX];
+
+		low += s->classes[wr->sender->flow.class].config.level ? wr->bytes : 0;
+	}
+	assert_int_equal(low, s->low_bytes);
+	assert_true(low <= s->low_bytes_max + floor);
+}
+
+/* @chosen was chosen: nobody of a higher level could post, unless its class was starving. */
+static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32_t bytes)
+{
+	const struct weir_sched_class *classes = j->wire.sched.classes;
+	bool passes = false;
+	unsigned int c;
+
+	for (c = 0; c < 3; c++)
+		passes |= classes[c].config.level < classes[chosen->class].config.level &&
+			  class_could_post(j, c);
+	if (passes)
+		assert_true(classes[chosen->class].passed_bytes >=
+			    classes[chosen->class].config.pass_bytes_max);
+	for (c = 0; c < 3; c++) {
+		if (!class_could_post(j, c) || c == chosen->class)
+			j->passed[c] = 0;
+		else if (classes[c].config.level > classes[chosen->class].config.level)
+			j->passed[c] += bytes;
+		if (classes[c].config.pass_bytes_max)
+			assert_true(j->passed[c] <=
+				    classes[c].config.pass_bytes_max + 3 * SEGMENT);
+	}
+}
+
+/*
+ * Two flows of a class that both want to send all the time stay near each other: one may be two
+ * quanta ahead, having overdrawn in the end by a segment, and the other by one in the beginning.
+ */
+static void judge_shares(const struct judge *j)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < j->wire.nr_senders; i++)
+		for (k = 0; k < i; k++) {
+			const struct weir_flow *a = &j->wire.senders[i].flow;
+			const struct weir_flow *b = &j->wire.senders[k].flow;
+			uint64_t x = j->posted[i] / a->weight, y = j->posted[k] / b->weight;
+
+			if (a->class == b->class && a->is_ready && b->is_ready)
+				assert_true((x > y ? x - y : y - x) <= 4 * SEGMENT);
+		}
+}
+
+static void judge_post(struct judge *j)
+{
+	struct weir_flow *flow = weir_sched_next(&j->wire.sched, WEIR_SCHED_CLASSES_ALL);
+	struct sender *sender;
+	uint32_t bytes;
+	unsigned int i;
+
+	if (!flow) {
+		for (i = 0; i < j->wire.nr_senders; i++)
+			assert_false(could_post(j, i));
+		return;
+	}
+	sender = container_of(flow, struct sender, flow);
+	assert_true(could_post(j, (unsigned int)(sender - j->wire.senders)));
+	bytes = part_of(&j->wire, sender);
+	judge_choice(j, flow, bytes);
+	j->posted[sender - j->wire.senders] +=
+		bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
+	wire_post(&j->wire, sender);
+}
+
+/* Somebody comes or goes: in its class, who has sent what is counted anew. */
+static void judge_turn(struct judge *j)
+{
+	unsigned int i, k = draw(j, j->wire.nr_senders);
+	struct weir_flow *flow = &j->wire.senders[k].flow;
+
+	if (flow->is_ready)
+		weir_sched_idle(&j->wire.sched, flow);
+	else
+		weir_sched_ready(&j->wire.sched, flow);
+	for (i = 0; i < j->wire.nr_senders; i++)
+		if (j->wire.senders[i].flow.class == flow->class)
+			j->posted[i] = 0;
+}
+
+/* Flows go by several queue pairs: what was posted first need not arrive first. */
+static void judge_arrive(struct judge *j)
+{
+	struct wire *w = &j->wire;
+	unsigned int k = (w->first + draw(j, w->count)) % WIRE_MAX;
+	struct wr wr = w->wrs[k];
+
+	w->wrs[k] = w->wrs[w->first];
+	w->wrs[w->first] = wr;
+	wire_arrive(w);
+}
+
+static void judge_run(uint64_t seed)
+{
+	struct weir_sched_config configs[] = { fair, fair, fair };
+	struct judge j = { .seed = seed };
+	unsigned int i;
+
+	configs[1].level = 1;
+	configs[1].pass_bytes_max = draw(&j, 2) ? 0 : 4 * SEGMENT;
+	configs[2].level = draw(&j, 2) ? 1 : 2;
+	configs[2].pass_bytes_max = 8 * SEGMENT;
+	configs[2].wrs_max = 1 + draw(&j, 8);
+	wire_init(&j.wire, configs, 3, (uint64_t)draw(&j, 12) * 20000);
+	for (i = 0; i < 3 + draw(&j, FLOWS_MAX - 3); i++)
+		wire_add(&j.wire, (uint8_t)draw(&j, 3), (uint16_t)(1 + draw(&j, 4)),
+			 1 + draw(&j, 4 * SEGMENT));
+	for (i = 0; i < 3000; i++) {
+		unsigned int what = draw(&j, 100);
+
+		if (what < 48)
+			judge_post(&j);
+		else if (what < 99 && j.wire.count)
+			judge_arrive(&j);
+		else if (what == 99)
+			judge_turn(&j);
+		judge_limits(&j);
+		judge_shares(&j);
+	}
+}
+
+static void whatever_comes_each_step_is_right(void **state)
+{
+	uint64_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 100; seed++)
+		judge_run(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_weights_share_equally_whatever_the_size_of_their_messages),
+		cmocka_unit_test(weights_hold_whatever_the_limits_in_flight),
+		cmocka_unit_test(classes_of_a_level_share_by_their_weights),
+		cmocka_unit_test(a_class_that_was_away_has_no_claim_and_no_debt),
+		cmocka_unit_test(round_robin_gives_turns_and_does_not_look_at_bytes),
+		cmocka_unit_test(a_strict_request_waits_for_one_segment_of_each_flow),
+		cmocka_unit_test(a_low_flow_that_is_alone_fills_the_wire),
+		cmocka_unit_test(a_newcomer_waits_for_one_segment_of_each_flow),
+		cmocka_unit_test(who_comes_and_goes_gets_no_more_than_who_stays),
+		cmocka_unit_test(a_low_level_is_passed_by_so_many_bytes_and_no_more),
+		cmocka_unit_test(a_class_without_room_lets_the_others_go),
+		cmocka_unit_test(a_hundred_thousand_flows_take_turns),
+		cmocka_unit_test(refuses_what_is_out_of_range),
+		cmocka_unit_test(whatever_comes_each_step_is_right),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
