@@ -5,6 +5,7 @@ perf_test.py WEIR COUNT: the command, and the library that counts at the verbs b
 device, the donor's address and key are in the environment, as tests/lib/fixture.h has it.
 """
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ KEY = os.environ.get("WEIR_TEST_KEY")
 # What stands before libibverbs where the device is softnic.
 PRELOAD = os.environ.get("WEIR_TEST_PRELOAD", "")
 MIB = 1 << 20
+TRACES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "traces")
 HAS_MORE_TIME = 300
 no_matter_which_device = unittest.skipIf(DEVICE != "softnic", "the same on every device")
 
@@ -31,12 +33,15 @@ def environment(**more):
 
 
 class Donor:
-    """A donor of 64 MiB for a `with`."""
+    """A donor for a `with`."""
+
+    def __init__(self, memory="64M"):
+        self.memory = memory
 
     def __enter__(self):
         key = ["--key", KEY] if KEY else []
         self.process = subprocess.Popen(
-            [WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", "64M", *key],
+            [WEIR, "serve", "--listen", f"{ADDRESS}:0", "--memory", self.memory, *key],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment())
         self.address = self.process.stdout.readline().split()[1]
         return self
@@ -199,6 +204,23 @@ class Trace(WithDonor):
         self.assertEqual(said["ops"], 1000)
         self.assertEqual(said["bytes"], sum(4096 * (1 + i % 4) for i in range(1000)))
         self.assertEqual(said["settings"]["threads"], 2)
+
+    @no_matter_which_device
+    def test_what_was_recorded_of_redis_is_repeated(self):
+        with Donor("192M") as donor:
+            for mix in ("etc", "sys"):
+                with lzma.open(os.path.join(TRACES, f"{mix}.xz"), "rt") as file, \
+                        tempfile.NamedTemporaryFile("w") as plain:
+                    text = file.read()
+                    plain.write(text)
+                    plain.flush()
+                    done = donor.perf("--json", "--pattern", "trace", "--trace", plain.name)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                requests = [line.split() for line in text.splitlines() if line[0] in "RW"]
+                said = json.loads(done.stdout)
+                self.assertGreater(len(requests), 10000)
+                self.assertEqual(said["ops"], len(requests))
+                self.assertEqual(said["bytes"], sum(4096 * int(r[2]) for r in requests))
 
     @no_matter_which_device
     def test_more_buffers_than_are_sensible_are_refused(self):

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Whatever stands in a page trace: it is refused with a line of text, or each of its requests is one
+ * that can be made, after requests that come before it.
+ */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "apps/cmd.h"
+#include "apps/perf/trace.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* In place of the command's: it may say what it likes, as long as there is something. */
+int failure(const char *cmd, const char *format, ...)
+{
+	char text[256];
+	va_list ap;
+
+	(void)cmd;
+	va_start(ap, format);
+	assert(vsnprintf(text, sizeof(text), format, ap) > 0);
+	va_end(ap);
+	return EXIT_FAILED;
+}
+
+/* Bytes as they are, or lines that are nearly right. */
+static void write_trace(FILE *file, const uint8_t *data, size_t size)
+{
+	size_t i, number = 0;
+
+	if (!(*data & 1)) {
+		fwrite(data + 1, 1, size - 1, file);
+		return;
+	}
+	fprintf(file, "# made up\nweir-trace 1 %u %u\n", 1 + (*data >> 1) * 8u, 1 + (*data >> 4) * 1u);
+	for (i = 1; i + 4 <= size; i += 4, number++)
+		fprintf(file, "%c %u %u %u %zu %zu\n", data[i] & 1 ? 'R' : 'W', data[i + 1] * 1u,
+			(data[i + 2] & 15u) + (data[i] != 77), data[i + 2] >> 5u,
+			number - data[i + 3] % (number + 1), i);
+}
+
+static void check(const struct trace *trace)
+{
+	unsigned int depth = 0, count = 0;
+	size_t i;
+
+	assert(trace->nr_records && trace->pages && trace->threads <= TRACE_THREADS_MAX);
+	for (i = 0; i < trace->nr_records; i++) {
+		const struct trace_record *r = &trace->records[i];
+
+		assert(r->page < trace->pages && r->count && r->count <= trace->pages - r->page);
+		assert(r->thread < trace->threads && r->done <= i);
+		depth = i + 1 - r->done > depth ? (unsigned int)(i + 1 - r->done) : depth;
+		count = r->count > count ? r->count : count;
+	}
+	assert(depth == trace->depth && count == trace->count_max);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("trace", MFD_CLOEXEC);
+	FILE *file = fdopen(fd, "w");
+	struct trace trace;
+	char path[32];
+
+	if (size)
+		write_trace(file, data, size);
+	fflush(file);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!trace_read("perf", path, &trace)) {
+		check(&trace);
+		trace_free(&trace);
+	}
+	assert(!trace.records);
+	fclose(file);
+	return 0;
+}
