@@ -49,6 +49,7 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 	req->wrs = 0;
 	req->astray = 0;
 	req->sent = req->again = req->lost = req->alone = false;
+	req->path = WEIR_PATH_UNDECIDED;
 	weir_list_init(&req->link);
 	weir_deadline_add(&b->deadlines, req);
 	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;

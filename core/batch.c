@@ -9,6 +9,9 @@
  * A merged WR waits for as much room in the window as it wants rather than taking what
  * there is, or one small completion at a time would keep what waits in small pieces for
  * ever. It wants no more than a part of the window, so that meanwhile the rest is at work.
+ *
+ * Which path a WR takes is decided when it is known what it carries, and that it can go. All WRs of
+ * a batch go the way of the first: one that wants the other begins the next batch.
  */
 #include "core/batch.h"
 #include "core/cut.h"
@@ -19,6 +22,7 @@
 struct batch {
 	struct weir_wr *first;
 	struct weir_wr **tail;
+	uint16_t channel;
 	uint16_t count;
 	uint32_t reqs;
 	uint64_t bytes;
@@ -47,17 +51,26 @@ static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_
 		weir_merge_grow(m, &e->backlog.order, &limits);
 }
 
+/* A small write was to be unloaded, and goes by @path. */
+static void count_full(struct weir_engine *e, const struct weir_req *req, uint8_t path)
+{
+	e->unload_full += path == WEIR_PATH_OFFLOAD && req->path == WEIR_PATH_UNLOAD;
+}
+
 /* Carries out a plan: makes it a WR, which must be free, on @channel. */
-static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel)
+static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
+			       uint8_t path)
 {
 	struct weir_wr *wr = e->free_wrs;
 	struct weir_req *req;
 
 	e->free_wrs = wr->next;
 	wr->channel = channel;
+	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
 	e->channels.channel[channel].in_flight++;
 	weir_cut_begin(wr, m->first);
+	count_full(e, m->first, path);
 	for (req = m->first; req; req = req->beside) {
 		weir_cut_add(wr, req, weir_cut_length(req, e->fragment_bytes));
 		if (req->posted < req->length)
@@ -68,35 +81,92 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 	return wr;
 }
 
-/*
- * Posts from @ready on @channel what fits. Returns -EAGAIN when the window refused the
- * very first WR, and the engine stands in line; 0 otherwise. Who got something loses its
- * turn, and stands in line again, at its end, when it asks for more.
- */
-static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready,
-		      uint16_t channel)
+/* Whole and small writes only; a WR of several requests has each of them whole. */
+static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
 {
-	uint32_t room = weir_channels_room(&e->channels, channel);
+	return e->route && m->first->op == WEIR_OP_WRITE &&
+	       m->bytes <= e->route->config.bytes_max && m->nr_sge <= WEIR_UNLOAD_SGE_MAX &&
+	       (m->nr_reqs > 1 || m->first->length == m->bytes);
+}
+
+/* A WR that was to tell how long it takes, and does not go as it was to, tells nothing. */
+static void path_forgo(struct weir_engine *e, uint8_t path)
+{
+	if (path & WEIR_PATH_PROBE)
+		weir_route_forgo(e->route);
+}
+
+/* How a small write goes: as decided when it was first planned. With the buffer full it is offloaded. */
+static uint8_t path_of_small(struct weir_engine *e, struct weir_req *req)
+{
+	uint8_t path = req->path;
+
+	if (path == WEIR_PATH_UNDECIDED)
+		path = (uint8_t)weir_route_decide(e->route, req->remote,
+						  (enum weir_route_hint)req->hint, e->window->now_ns);
+	req->path = path & (WEIR_PATH_OFFLOAD | WEIR_PATH_UNLOAD);
+	if (!(path & WEIR_PATH_UNLOAD) || weir_channels_room(&e->channels, e->unload))
+		return path;
+	path_forgo(e, path);
+	return WEIR_PATH_OFFLOAD;
+}
+
+static uint16_t channel_of(const struct weir_engine *e, uint8_t path)
+{
+	return path & WEIR_PATH_UNLOAD ? e->unload : weir_channels_pick(&e->channels);
+}
+
+/* Whether the next WR can be one of @b, which has got its channel by the first. */
+static bool batch_takes(const struct weir_engine *e, const struct batch *b, uint8_t path)
+{
+	return b->channel != WEIR_CHANNEL_NONE && weir_channels_room(&e->channels, b->channel) &&
+	       (b->channel == e->unload) == ((path & WEIR_PATH_UNLOAD) != 0);
+}
+
+static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
+{
+	int rc = weir_window_take(e->window, &e->waiter, m->bytes);
+
+	if (!rc)
+		return 0;
+	e->waits++;
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
+						     .wrs = 1,
+						     .reqs = m->nr_reqs,
+						     .bytes = m->bytes });
+	return rc;
+}
+
+/*
+ * Posts from @ready what fits, on the batch's channel, or on one that suits its first WR. Returns
+ * -EAGAIN when the window refused the very first WR, and the engine stands in line; 0 otherwise. Who
+ * got something loses its turn, and stands in line again, at its end, when it asks for more.
+ */
+static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready)
+{
+	struct weir_merge m;
+	uint8_t path;
 	int rc = 0;
 
 	if (weir_window_must_wait(e->window, &e->waiter))
 		return -EAGAIN;
-	while (!weir_list_is_empty(ready) && e->free_wrs && room-- && b->count < e->chain_max &&
+	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
-		struct weir_merge m;
-
 		plan(e, &m, weir_backlog_first(ready));
-		rc = weir_window_take(e->window, &e->waiter, m.bytes);
-		if (rc) {
-			e->waits++;
-			weir_trace_note(e->trace, e->window->now_ns,
-					&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
-								     .wrs = 1,
-								     .reqs = m.nr_reqs,
-								     .bytes = m.bytes });
+		path = may_unload(e, &m) ? path_of_small(e, m.first) : WEIR_PATH_UNDECIDED;
+		if (!b->count && b->channel == WEIR_CHANNEL_NONE)
+			b->channel = channel_of(e, path);
+		if (!batch_takes(e, b, path)) {
+			path_forgo(e, path);
 			break;
 		}
-		batch_append(b, wr_make(e, &m, channel));
+		rc = batch_claim(e, &m);
+		if (rc) {
+			path_forgo(e, path);
+			break;
+		}
+		batch_append(b, wr_make(e, &m, b->channel, path));
 	}
 	return b->count ? 0 : rc;
 }
@@ -106,19 +176,29 @@ static struct weir_wr *wr_of_lone(struct weir_engine *e)
 	struct weir_list *ready = &e->backlog.ready;
 	struct weir_req *req = weir_backlog_first(ready);
 	struct weir_wr *wr = e->free_wrs;
+	uint8_t path = WEIR_PATH_UNDECIDED;
+	struct weir_merge m;
 	uint16_t channel;
 
 	if (ready->next != ready->prev || weir_list_is_empty(ready) ||
 	    req->length > e->fragment_bytes || !wr)
 		return NULL;
-	channel = weir_channels_pick(&e->channels);
-	if (channel == WEIR_CHANNEL_NONE || !weir_window_try(e->window, (uint32_t)req->length))
+	if (e->route) {
+		weir_merge_begin(&m, req, weir_cut_length(req, e->fragment_bytes));
+		path = may_unload(e, &m) ? path_of_small(e, req) : path;
+	}
+	channel = channel_of(e, path);
+	if (channel == WEIR_CHANNEL_NONE || !weir_window_try(e->window, (uint32_t)req->length)) {
+		path_forgo(e, path);
 		return NULL;
+	}
 	e->free_wrs = wr->next;
 	e->channels.channel[channel].in_flight++;
 	wr->channel = channel;
+	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
 	weir_cut_whole(wr, req);
+	count_full(e, req, path);
 	weir_list_del(&req->link);
 	req->state = WEIR_REQ_FLIGHT;
 	return wr;
@@ -139,16 +219,14 @@ bool weir_batch_lone(struct weir_engine *e, struct weir_action *out)
 
 bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 {
-	struct batch b = { .tail = &b.first };
-	uint16_t channel = 0;
+	struct batch b = { .tail = &b.first, .channel = 0 };
 	int rc = 0;
 
 	if (!weir_list_is_empty(&e->backlog.messages))
-		rc = batch_fill(e, &b, &e->backlog.messages, channel);
+		rc = batch_fill(e, &b, &e->backlog.messages);
 	if (!rc && !b.count && !weir_list_is_empty(&e->backlog.ready)) {
-		channel = weir_channels_pick(&e->channels);
-		if (channel != WEIR_CHANNEL_NONE)
-			rc = batch_fill(e, &b, &e->backlog.ready, channel);
+		b.channel = WEIR_CHANNEL_NONE;
+		rc = batch_fill(e, &b, &e->backlog.ready);
 	}
 	if (!rc)
 		weir_window_leave(&e->waiter);
@@ -157,10 +235,10 @@ bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b.count,
 						     .reqs = b.reqs, .bytes = b.bytes,
-						     .channel = channel });
+						     .channel = b.channel });
 	out->type = WEIR_ACTION_POST;
 	out->wr = b.first;
-	out->channel = channel;
+	out->channel = b.channel;
 	out->count = b.count;
 	return true;
 }

@@ -28,12 +28,14 @@ struct weir_channel {
  * @up: bit n: channel n may be posted to
  * @broken: bit n: channel n may come up again
  * @failed: bit n: the host has yet to hear that channel n is used no longer
+ * @apart: bit n: channel n is for what cannot go elsewhere too, and is never picked
  */
 struct weir_channels {
 	struct weir_channel channel[WEIR_CHANNEL_MAX];
 	uint32_t up;
 	uint32_t broken;
 	uint32_t failed;
+	uint32_t apart;
 };
 
 /**
@@ -103,7 +105,7 @@ static inline bool weir_channels_is_broken(const struct weir_channels *c, uint16
 /* Whether there is, or may be again, anywhere to post. */
 static inline bool weir_channels_any_left(const struct weir_channels *c)
 {
-	return c->up | c->broken;
+	return (c->up | c->broken) & ~c->apart;
 }
 
 /**
@@ -131,7 +133,7 @@ static inline uint16_t weir_channels_pick(const struct weir_channels *c)
 	uint16_t number, best = WEIR_CHANNEL_NONE;
 	uint32_t fewest = UINT32_MAX, left;
 
-	for (number = 0, left = c->up; left && fewest; number++, left >>= 1) {
+	for (number = 0, left = c->up & ~c->apart; left && fewest; number++, left >>= 1) {
 		const struct weir_channel *channel = &c->channel[number];
 
 		if (!(left & 1) || channel->in_flight >= channel->depth ||

@@ -38,6 +38,9 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	}
 	weir_channels_init(&e->channels);
 	weir_backlog_init(&e->backlog, config->seed);
+	e->route = NULL;
+	e->unload = WEIR_CHANNEL_NONE;
+	e->unload_full = 0;
 	e->waits = 0;
 	e->trace = NULL;
 	return 0;
@@ -46,6 +49,13 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
 {
 	e->trace = trace;
+}
+
+void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_t channel)
+{
+	e->route = route;
+	e->unload = channel;
+	e->channels.apart = 1u << channel;
 }
 
 static void note_channel(struct weir_engine *e, enum weir_trace_what what, uint16_t channel)
@@ -210,6 +220,15 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 							     .bytes = e->window->bytes_max });
 }
 
+/* The route learns from what went as it was decided, and succeeded. */
+static void wr_probed(struct weir_engine *e, const struct weir_wr *wr, int status)
+{
+	if (status)
+		weir_route_forgo(e->route);
+	else
+		weir_route_completed(e->route, wr->path, e->window->now_ns - wr->posted_ns);
+}
+
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_wr *wr = wc->wr;
@@ -222,6 +241,8 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 		wr_failed(e, wr, wc->status);
 	else
 		wr_succeeded(e, wr);
+	if (wr->path & WEIR_PATH_PROBE)
+		wr_probed(e, wr, wc->status);
 	wr->req = NULL;
 	wr->next = e->free_wrs;
 	e->free_wrs = wr;

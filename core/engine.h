@@ -15,6 +15,11 @@
  * Batching (promise 5): what is ready when the host pulls is merged where it lies side by
  * side, see merge.h, and chained; nothing waits for more to come.
  *
+ * Unloading (see route.h): small writes, merged or not, may take a channel of their own, on which
+ * the target's CPU copies them, and which completes them when it has. To all that is said here that
+ * is a channel like the others, but that only what is to be unloaded is posted there, as long as it
+ * has room: what finds none is offloaded.
+ *
  * Errors (promise 3): a request that was cut is done when none of its WRs is in flight,
  * with the first error that any of them met. Of a merged WR each request ends for itself:
  * when the WR was refused, or its local memory was not as registered, each is posted again
@@ -37,11 +42,13 @@
 #include "core/channel.h"
 #include "core/backlog.h"
 #include "core/request.h"
+#include "core/route.h"
 #include "core/trace.h"
 #include "core/window.h"
 
 #define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell, at most */
 #define WEIR_FRAGMENT_BYTES_MIN 4096
+#define WEIR_UNLOAD_SGE_MAX 3 /* pieces of local memory that an unloaded WR has at most */
 
 struct weir_engine;
 
@@ -101,6 +108,8 @@ struct weir_engine_config {
  * @free_wrs: those not in flight, chained
  * @channels: where it posts
  * @backlog: its requests
+ * @route: by which path small writes go, or NULL; @unload: the channel where they are unloaded
+ * @unload_full: writes that were to be unloaded, and found no room there
  * @waits: times that the window was full
  * @trace: where it notes what it decides, or NULL
  */
@@ -116,6 +125,9 @@ struct weir_engine {
 	struct weir_wr *free_wrs;
 	struct weir_channels channels;
 	struct weir_backlog backlog;
+	struct weir_route *route;
+	uint16_t unload;
+	uint64_t unload_full;
 	uint64_t waits;
 	struct weir_trace *trace;
 };
@@ -143,6 +155,15 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
  * @trace: *kept*; initialised; the host may note its own decisions there, too. NULL: no more
  */
 void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace);
+
+/**
+ * weir_engine_unload() - choose between two paths from now on
+ * @e: the engine; nothing was submitted yet
+ * @route: *kept*; initialised; serialised with the engine
+ * @channel: the number of the one that unloads, below WEIR_CHANNEL_MAX, not up yet. Its depth is how many WRs
+ *	the target's buffer holds
+ */
+void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_t channel);
 
 /**
  * weir_engine_channel_up() - a channel can be posted to

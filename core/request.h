@@ -15,6 +15,7 @@
 #include "core/platform.h"
 #include "core/list.h"
 #include "core/order.h"
+#include "core/route.h"
 
 #define WEIR_SGE_MAX 8 /* scatter/gather entries of one request */
 #define WEIR_WR_SGE_MAX 32 /* of one WR, which may carry several */
@@ -51,6 +52,7 @@ struct weir_sge {
  * @retries: how often a request that is safe to repeat may be posted again after a channel
  *	failed: a read, or an @exclusive write
  * @exclusive: nobody else changes the range, so that writing the same once more does no harm
+ * @hint: what its user knows of how often it writes there, an enum weir_route_hint
  * @nr_sge: entries used in @sge, at most WEIR_SGE_MAX
  * @rkey: remote key of the region
  * @remote: remote virtual address; the order promise goes by it
@@ -76,12 +78,14 @@ struct weir_sge {
  * @lost: doing so costs one of @retries
  * @alone: a WR that it shared was refused: it is merged no more, so that whose fault it was
  *	shows
+ * @path: how it is to go, when that is decided already: an enum weir_path
  * @beside: the next of the WR that it shares, which begins where this one ends, or NULL
  */
 struct weir_req {
 	enum weir_op op;
 	uint8_t retries;
 	bool exclusive;
+	uint8_t hint;
 	uint8_t nr_sge;
 	uint32_t rkey;
 	uint64_t remote;
@@ -104,6 +108,7 @@ struct weir_req {
 	bool again;
 	bool lost;
 	bool alone;
+	uint8_t path;
 	struct weir_req *beside;
 };
 
@@ -118,6 +123,7 @@ struct weir_req {
  * @posted_ns: when, as the window knew the time
  * @nr_reqs: requests that it carries, at least 1
  * @nr_sge: entries used in @sge
+ * @path: how it was to go: an enum weir_path
  * @sge: the local memory of what it carries
  *
  * Its address is the wr_id that the host posts and finds in the completion.
@@ -131,6 +137,7 @@ struct weir_wr {
 	uint16_t channel;
 	uint16_t nr_reqs;
 	uint8_t nr_sge;
+	uint8_t path;
 	struct weir_sge sge[WEIR_WR_SGE_MAX];
 };
 

@@ -167,6 +167,24 @@ static void window_begin(struct hunt *h)
 	}
 }
 
+/* The last of several queue pairs may be one that unloads. */
+static void unload_begin(struct hunt *h, struct hunt_session *s)
+{
+	struct weir_route_config config = {
+		.policy = (enum weir_route_policy)sim_rng_below(&h->paths, WEIR_ROUTE_MEASURED + 1),
+		.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8)),
+		.hot_pages = 1 + (uint32_t)sim_rng_below(&h->paths, 6),
+		.nr_counters = HUNT_COUNTERS,
+	};
+
+	s->unload = -1;
+	if (s->nr_qps == 1 || !hunt_dice(&h->paths, 300))
+		return;
+	s->unload = s->nr_qps - 1;
+	weir_route_init(&s->route, &config, s->counters);
+	weir_engine_unload(&s->engine, &s->route, (uint16_t)s->unload);
+}
+
 static void session_begin(struct hunt *h, int number)
 {
 	struct hunt_session *s = &h->sessions[number];
@@ -180,6 +198,7 @@ static void session_begin(struct hunt *h, int number)
 	weir_inbox_init(&s->inbox);
 	weir_engine_init(&s->engine, &h->config, &h->window, s->wrs, HUNT_WRS);
 	s->nr_qps = 1 + (int)sim_rng_below(&h->host, HUNT_CHANNELS);
+	unload_begin(h, s);
 	for (i = 0; i < s->nr_qps; i++)
 		hunt_qp_init(&s->qps[i], s, i);
 }

@@ -34,6 +34,7 @@ static void begin(struct hunt *h, uint64_t seed, bool trace)
 	sim_rng_init(&h->load, seed, "load", 0);
 	sim_rng_init(&h->net, seed, "net", 0);
 	sim_rng_init(&h->host, seed, "host", 0);
+	sim_rng_init(&h->paths, seed, "paths", 0);
 	h->peril = hunt_dice(&h->net, 300) ? 0 : 4 + (uint32_t)sim_rng_below(&h->net, 60);
 	hunt_host_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)

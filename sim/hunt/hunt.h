@@ -26,6 +26,7 @@
 #define HUNT_CELLS 48 /* of a session's remote memory; a request touches whole ones */
 #define HUNT_CELL_BYTES 512
 #define HUNT_WHY_BYTES 256
+#define HUNT_COUNTERS WEIR_ROUTE_COUNTERS_MIN
 
 struct hunt;
 struct hunt_session;
@@ -99,6 +100,7 @@ struct hunt_qp {
 
 /**
  * struct hunt_session - an engine and all around it
+ * @route, @counters: by which path it writes; @unload: the queue pair that unloads, or -1
  * @memory: of its region: what each cell holds
  * @has_failed: a queue pair of it has
  * @barriers: that the engine took so far
@@ -114,6 +116,9 @@ struct hunt_session {
 	struct weir_inbox inbox;
 	struct hunt_qp qps[HUNT_CHANNELS];
 	int nr_qps;
+	struct weir_route route;
+	uint8_t counters[HUNT_COUNTERS];
+	int unload;
 	uint64_t memory[HUNT_CELLS];
 	bool has_failed;
 	uint32_t barriers;
@@ -131,7 +136,7 @@ struct hunt_session {
  */
 struct hunt {
 	struct sim_clock clock;
-	struct sim_rng load, net, host;
+	struct sim_rng load, net, host, paths;
 	struct weir_window window;
 	struct weir_window_delay delay;
 	struct weir_window_knee knee;

@@ -69,6 +69,7 @@ static void submit(struct hunt_session *s, enum weir_op op, uint32_t first, uint
 	r->req.compare = sim_rng_below(rng, 2);
 	r->req.deadline_ns = hunt_dice(rng, 100) ? hunt_now_ns(h) + 1 + sim_rng_below(rng, 20000)
 						 : WEIR_NEVER;
+	r->req.hint = (uint8_t)sim_rng_below(&h->paths, 3);
 	r->is_bad = hunt_dice(rng, h->peril / 4);
 	r->is_unregistered = hunt_dice(rng, h->peril / 4);
 	shape(r, first, cells);

@@ -111,14 +111,33 @@ static void watch_wr(struct hunt *h, const struct weir_wr *wr)
 	hunt_expect(h, count == 1 || h->config.merge, "requests are merged that must not be");
 }
 
+/* Only small writes are unloaded, and whole ones: the buffer has a slot for each. */
+static void watch_unloaded(struct hunt_session *s, const struct weir_wr *wr)
+{
+	const struct weir_req *req;
+
+	hunt_expect(s->hunt, wr->length <= s->route.config.bytes_max &&
+				     wr->nr_sge <= WEIR_UNLOAD_SGE_MAX,
+		    "%u bytes in %u pieces are unloaded", wr->length, wr->nr_sge);
+	for (req = wr->req; req; req = req->beside)
+		hunt_expect(s->hunt, req->op == WEIR_OP_WRITE && req->posted == req->length &&
+					     (wr->nr_reqs > 1 || req->length == wr->length),
+			    "request %u is unloaded", hunt_request_of(req)->number);
+	hunt_expect(s->hunt, s->route.config.policy != WEIR_ROUTE_OFFLOAD,
+		    "what is to be offloaded is unloaded");
+}
+
 void hunt_watch_post(struct hunt_session *s, const struct weir_action *a)
 {
 	const struct weir_wr *wr;
 	struct hunt *h = s->hunt;
 	int count = 0;
 
-	for (wr = a->wr; wr; wr = wr->next, count++)
+	for (wr = a->wr; wr; wr = wr->next, count++) {
 		watch_wr(h, wr);
+		if (a->channel == s->unload)
+			watch_unloaded(s, wr);
+	}
 	hunt_expect(h, count == a->count && count <= h->config.chain_max,
 		    "a chain is %d long, says %u, and may be %u", count, a->count,
 		    h->config.chain_max);

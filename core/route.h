@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * By which path a small write goes (uRDMA, section 3.2): one-sided, through the target NIC, or
+ * unloaded, into a buffer that the target's CPU copies from. The NIC is faster where it has the
+ * page's translation at hand, the CPU where it has not; nobody here can look into that NIC, so it
+ * is guessed from how often each page is written.
+ *
+ * Hot pages are those that the NIC will know, as many as it is said to have room for. One counter
+ * for each 4 KiB page says how often it was written lately; above the threshold it is hot, and
+ * the threshold is the lowest that leaves no more pages hot than there is room for. Both
+ * the counters' histogram and the threshold are kept up with each decision, and one counter in
+ * a few decisions fades, so that no decision ever pays for many. Regions of more pages than there are
+ * counters share them, two for each page, of which the lower counts (a sketch).
+ *
+ * Whether the unload path pays at all depends on devices and CPUs. WEIR_ROUTE_MEASURED tries both with
+ * what is cold, WEIR_ROUTE_PROBES writes in all, and compares each with each: unless unloading is
+ * faster in most pairs, all is offloaded, and it asks again ever more seldom.
+ *
+ * Context of all: any; never sleeps; externally serialised.
+ */
+#ifndef WEIR_CORE_ROUTE_H
+#define WEIR_CORE_ROUTE_H
+
+#include "core/platform.h"
+
+#define WEIR_ROUTE_PAGE_SHIFT 12
+#define WEIR_ROUTE_COUNTERS_MIN 64
+#define WEIR_ROUTE_COUNTERS_MAX (1u << 24)
+#define WEIR_ROUTE_PROBES 64 /* writes that one trial takes, half of them by each path */
+#define WEIR_ROUTE_REST_MIN 1024 /* cold writes between two trials, at first */
+#define WEIR_ROUTE_REST_MAX (1u << 20)
+
+enum weir_route_policy {
+	WEIR_ROUTE_OFFLOAD, /* nothing is unloaded */
+	WEIR_ROUTE_UNLOAD, /* all that is small */
+	WEIR_ROUTE_HINTS, /* what is said to be cold */
+	WEIR_ROUTE_FREQUENCY, /* what is written seldom */
+	WEIR_ROUTE_MEASURED, /* the same, where it pays */
+};
+
+/* What a user knows of a page. It decides for all policies that would unload something. */
+enum weir_route_hint {
+	WEIR_ROUTE_HINT_NONE,
+	WEIR_ROUTE_HINT_HOT, /* written often: the NIC will know it */
+	WEIR_ROUTE_HINT_COLD,
+};
+
+/* How one write goes. WEIR_PATH_PROBE comes on top: how long it takes is to be told. */
+enum weir_path {
+	WEIR_PATH_UNDECIDED = 0,
+	WEIR_PATH_OFFLOAD = 1,
+	WEIR_PATH_UNLOAD = 2,
+	WEIR_PATH_PROBE = 4,
+};
+
+/**
+ * struct weir_route_config - the host's settings
+ * @policy: which
+ * @bytes_max: longer writes are never unloaded; at least 1
+ * @hot_pages: that the target's NIC has room for; at least 1
+ * @nr_counters: a power of two, WEIR_ROUTE_COUNTERS_MIN to MAX. With as many as the regions have
+ *	pages nothing is shared. Only for policies that count
+ */
+struct weir_route_config {
+	enum weir_route_policy policy;
+	uint32_t bytes_max;
+	uint32_t hot_pages;
+	uint32_t nr_counters;
+};
+
+/**
+ * struct weir_route_trial - how both paths are compared
+ * @pays: the last verdict
+ * @to_send: writes that have yet to be tried; @out: tried, and not over
+ * @rest: cold writes until the next trial; @rest_next: how many those will be after it
+ * @taken: of each path, completion times in @ns: [0] offload, [1] unload
+ * @trials: so far
+ */
+struct weir_route_trial {
+	bool pays;
+	uint32_t to_send;
+	uint32_t out;
+	uint32_t rest;
+	uint32_t rest_next;
+	uint32_t taken[2];
+	uint32_t ns[2][WEIR_ROUTE_PROBES / 2];
+	uint64_t trials;
+};
+
+/**
+ * struct weir_route - one session's choice of path
+ * @config: copied
+ * @counters: the host's, or NULL
+ * @is_sketch: pages share counters
+ * @any: some page was counted; then @first and @last are the lowest and the highest
+ * @cursor: what fades next; @ticks: decisions since the last did
+ * @histogram: counters by their value, those that are 0 not included; of a sketch, of the first row
+ * @threshold: from this count on a page is hot, 1 to 256
+ * @hot_counters: that have reached it
+ * @paused_ns: until then nothing is unloaded
+ * @trial: WEIR_ROUTE_MEASURED's
+ * @decided, @hot, @unloaded: small writes so far; those to hot pages; those to be unloaded
+ */
+struct weir_route {
+	struct weir_route_config config;
+	uint8_t *counters;
+	bool is_sketch;
+	bool any;
+	uint64_t first, last;
+	uint64_t cursor;
+	uint32_t ticks;
+	uint32_t histogram[256];
+	uint32_t threshold;
+	uint32_t hot_counters;
+	uint64_t paused_ns;
+	struct weir_route_trial trial;
+	uint64_t decided, hot, unloaded;
+};
+
+/**
+ * weir_route_init() - nothing is known yet
+ * @r: to be initialised
+ * @config: copied
+ * @counters: *kept*; config->nr_counters bytes, zeroed; NULL for policies that do not count
+ *
+ * Return: 0, or -EINVAL: a setting out of its range, or no counters for a policy that counts.
+ */
+int weir_route_init(struct weir_route *r, const struct weir_route_config *config,
+		    uint8_t *counters);
+
+/* Whether a policy wants counters. */
+static inline bool weir_route_counts(enum weir_route_policy policy)
+{
+	return policy == WEIR_ROUTE_FREQUENCY || policy == WEIR_ROUTE_MEASURED;
+}
+
+/**
+ * weir_route_decide() - how a small write is to go
+ * @r: the route
+ * @remote: where it goes
+ * @hint: what its user knows
+ * @now_ns: the time
+ *
+ * Return: WEIR_PATH_OFFLOAD or WEIR_PATH_UNLOAD, and perhaps WEIR_PATH_PROBE on top: then a
+ *	weir_route_completed() or weir_route_forgo() is owed.
+ */
+unsigned int weir_route_decide(struct weir_route *r, uint64_t remote, enum weir_route_hint hint,
+			       uint64_t now_ns);
+
+/**
+ * weir_route_completed() - a write with WEIR_PATH_PROBE has succeeded
+ * @r: the route
+ * @path: as decided
+ * @took_ns: from when it was posted
+ */
+void weir_route_completed(struct weir_route *r, unsigned int path, uint64_t took_ns);
+
+/* A write with WEIR_PATH_PROBE has failed, or went by another path than it was to. */
+void weir_route_forgo(struct weir_route *r);
+
+/**
+ * weir_route_pause() - the target's CPU has no time
+ * @r: the route
+ * @until_ns: before that nothing is unloaded
+ */
+static inline void weir_route_pause(struct weir_route *r, uint64_t until_ns)
+{
+	r->paused_ns = until_ns > r->paused_ns ? until_ns : r->paused_ns;
+}
+
+/* Pages that were written lately. Of a sketch, at least so many. */
+uint64_t weir_route_pages(const struct weir_route *r);
+
+#endif
