@@ -3,39 +3,57 @@
 #include <string.h>
 
 #include "lib/error.h"
+#include "lib/scq.h"
 #include "lib/session.h"
 
-/* What one channel may leave here at once: all it has in flight, and what its handshake sent. */
-static unsigned int size_of(const struct weir_session *session)
+uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channels)
+{
+	return channels * (session->options.depth + 2 * WEIR_HANDSHAKE_SENDS);
+}
+
+int weir_cq_error(struct weir_error *error, uint32_t entries)
+{
+	return weir_fail(error, errno == EINVAL ? -EINVAL : -ENOMEM,
+			 "no completion queue of %u: %s", entries, strerror(errno));
+}
+
+static int make_own(struct weir_session *session, struct weir_error *error)
 {
 	const struct weir_session_options *o = &session->options;
-	unsigned int channels = (o->channels + o->cqs - 1) / o->cqs;
+	uint32_t entries = weir_cq_entries(session, (o->channels + o->cqs - 1) / o->cqs);
 
-	return channels * (o->depth + 2 * WEIR_HANDSHAKE_SENDS);
+	for (; session->nr_cqs < o->cqs; session->nr_cqs++) {
+		struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
+
+		*cq = (struct weir_cq){ .wcs_max = o->poll_wcs_max };
+		cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
+					weir_nic_next_vector(session->nic, o->comp_vectors));
+		if (!cq->ibv)
+			return weir_cq_error(error, entries);
+		session->cqs[session->nr_cqs] = cq;
+	}
+	return 0;
 }
 
 int weir_cqs_make(struct weir_session *session, struct weir_error *error)
 {
-	unsigned int i, size = size_of(session);
+	unsigned int i;
+	int rc = session->options.polling == WEIR_POLLING_SCQ ? weir_scq_attach(session, error) :
+								make_own(session, error);
 
-	for (i = 0; i < session->options.cqs; i++) {
-		int vector = weir_nic_next_vector(session->nic, session->options.comp_vectors);
-
-		session->cqs[i].ibv = ibv_create_cq(session->nic->context, (int)size, NULL,
-						    session->comp, vector);
-		if (!session->cqs[i].ibv)
-			return weir_fail(error, errno == EINVAL ? -EINVAL : -ENOMEM,
-					 "no completion queue of %u: %s", size, strerror(errno));
-	}
-	return 0;
+	for (i = 0; !rc && i < WEIR_CHANNEL_MAX; i++)
+		session->links[i].cq = session->cqs[i % session->nr_cqs];
+	return rc;
 }
 
 void weir_cqs_free(struct weir_session *session)
 {
 	unsigned int i;
 
-	for (i = 0; i < session->options.cqs; i++) {
-		if (session->cqs[i].ibv)
-			ibv_destroy_cq(session->cqs[i].ibv);
+	if (session->nr_cqs && session->cqs[0]->scq) {
+		weir_scq_detach(session);
+		return;
 	}
+	for (i = 0; i < session->nr_cqs; i++)
+		ibv_destroy_cq(session->own_cqs[i].ibv);
 }

@@ -17,7 +17,7 @@ void weir_session_retire(struct weir_session *session, uint16_t number)
 		ibv_destroy_cq(recv_cq);
 	weir_session_lock(session);
 	/* The number of the QP that is gone may be the next one's: nothing may be left of the old. */
-	if (link->cq->ibv)
+	if (link->cq)
 		weir_links_poll(session, link->cq, weir_now_ns());
 	while (!number && session->recv_cq && ibv_poll_cq(session->recv_cq, 1, &wc) > 0)
 		; /* flushed receives: their buffers are free */

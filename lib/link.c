@@ -4,6 +4,7 @@
 
 #include "lib/error.h"
 #include "lib/link.h"
+#include "lib/scq.h"
 #include "lib/session.h"
 
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */
@@ -205,18 +206,35 @@ static struct weir_link *link_of(struct weir_session *session, const struct ibv_
 	return NULL;
 }
 
+static struct weir_link *link_in(const struct weir_scq *scq, const struct ibv_wc *wc)
+{
+	struct weir_link *link = NULL;
+	struct weir_list *at;
+
+	for (at = scq->sessions.next; at != &scq->sessions && !link; at = at->next)
+		link = link_of(weir_list_entry(at, struct weir_session, scq), wc);
+	return link;
+}
+
 int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
 {
-	int got, i, total = 0, max = (int)session->options.poll_wcs_max;
+	int got, i, count, total = 0, max = (int)cq->wcs_max;
 	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
 	struct weir_link *link;
 
 	do {
 		got = ibv_poll_cq(cq->ibv, max, wcs);
 		for (i = 0; i < got; i++) {
-			link = is_ours(&wcs[i]) ? link_of(session, &wcs[i]) : NULL;
-			if (link)
-				total += completed(link, &wcs[i], now_ns);
+			if (!is_ours(&wcs[i]))
+				continue;
+			link = cq->scq ? link_in(cq->scq, &wcs[i]) : link_of(session, &wcs[i]);
+			if (!link)
+				continue;
+			count = completed(link, &wcs[i], now_ns);
+			if (link->session == session)
+				total += count;
+			else
+				weir_scq_due(link->session);
 		}
 	} while (got == max);
 	if (total)

@@ -68,7 +68,10 @@ struct weir_link {
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
-/* Takes @cq's completions of what was posted to the engine, on any link. Return: WRs completed. */
+/*
+ * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than @session
+ * (NULL: all) that share it are due then. Return: WRs of @session that are completed.
+ */
 int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
 
 /* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */

@@ -31,6 +31,7 @@
  * @dyn_bytes: from this length on registering memory is cheaper than copying it
  * @sge_max: entries of local memory that a WR can have
  * @window: what may be in flight; @delay or @knee moves its limit, or neither
+ * @scq: completion queues that sessions share, if any do
  * @vectors: completion vectors given out so far; atomic
  * @users, @next: the list of NICs'
  *
@@ -52,6 +53,7 @@ struct weir_nic {
 		struct weir_window_delay delay;
 		struct weir_window_knee knee;
 	};
+	struct weir_scq *scq;
 	unsigned int vectors;
 	unsigned int users;
 	struct weir_nic *next;

@@ -33,7 +33,8 @@ static void fill(struct weir_session_options *o)
 	if (!o->admission)
 		o->admission = WEIR_ADMISSION_STATIC;
 	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
-	o->cqs = o->cqs ? o->cqs : o->channels;
+	if (!o->cqs)
+		o->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
 	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
 	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
 	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
@@ -52,7 +53,8 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		const char *what;
 	} bounds[] = {
 		{ o->channels, 1, WEIR_CHANNEL_MAX, "channels" },
-		{ o->cqs, 1, o->channels, "completion queues for its channels" },
+		{ o->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
+		  "completion queues" },
 		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
 		{ o->window_bytes, WEIR_WINDOW_BYTES_MIN, UINT64_MAX, "bytes of window" },
 		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
@@ -87,7 +89,7 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 		{ o->batching, WEIR_BATCHING_HYBRID, "way of batching" },
 		{ o->admission, WEIR_ADMISSION_KNEE, "way of admission" },
 		{ o->mr, WEIR_MR_DYN, "way to register memory" },
-		{ o->polling, WEIR_POLLING_HYBRID, "way of polling" },
+		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
 	};
 	unsigned int i;
 
@@ -114,5 +116,8 @@ int weir_options_fill(struct weir_session_options *filled,
 		filled->preset = WEIR_PRESET_RDMABOX;
 	apply(filled, &presets[filled->preset]);
 	fill(filled);
+	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
+		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
+				 "thread: they do not go with no_thread");
 	return check_numbers(filled, error);
 }

@@ -8,6 +8,7 @@ static const enum weir_poll_mode modes[] = {
 	[WEIR_POLLING_EVENT] = WEIR_POLL_EVENT,
 	[WEIR_POLLING_EVENT_BATCH] = WEIR_POLL_EVENT_BATCH,
 	[WEIR_POLLING_HYBRID] = WEIR_POLL_HYBRID,
+	[WEIR_POLLING_SCQ] = WEIR_POLL_BUSY,
 };
 
 void weir_polling_begin(const struct weir_session *session, struct weir_poll *poll,

@@ -113,9 +113,9 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	int events = 0;
 
 	weir_window_tick(session->engine.window, now_ns);
-	for (i = 0; i < session->options.cqs; i++) {
-		if (session->cqs[i].in_flight)
-			events += weir_links_poll(session, &session->cqs[i], now_ns);
+	for (i = 0; i < session->nr_cqs; i++) {
+		if (session->cqs[i]->in_flight)
+			events += weir_links_poll(session, session->cqs[i], now_ns);
 	}
 	events += weir_messages_poll(session);
 	events += expire(session, now_ns);
@@ -144,10 +144,10 @@ static bool arm_all(struct weir_session *session, bool receive)
 	bool any = false;
 	unsigned int i;
 
-	for (i = 0; i < session->options.cqs; i++) {
-		struct weir_cq *cq = &session->cqs[i];
+	for (i = 0; i < session->nr_cqs; i++) {
+		struct weir_cq *cq = session->cqs[i];
 
-		if (cq->in_flight)
+		if (cq->in_flight && !cq->scq) /* those are polled always */
 			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)
@@ -214,9 +214,9 @@ static void take_cq_events(struct weir_session *session)
 		session->counters->events++;
 		if (cq == session->recv_cq)
 			session->recv_armed = false;
-		for (i = 0; i < session->options.cqs; i++) {
-			if (cq == session->cqs[i].ibv)
-				session->cqs[i].armed = false;
+		for (i = 0; i < session->nr_cqs; i++) {
+			if (cq == session->cqs[i]->ibv)
+				session->cqs[i]->armed = false;
 		}
 	}
 }

@@ -59,6 +59,8 @@ static void init_lists(struct weir_session *session)
 
 	weir_list_init(&session->done);
 	weir_list_init(&session->fed);
+	weir_list_init(&session->scq);
+	weir_list_init(&session->scq_due);
 	weir_list_init(&session->live_requests);
 	weir_list_init(&session->regions);
 	weir_list_init(&session->memories);
@@ -85,7 +87,6 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
-		session->links[i].cq = &session->cqs[i % options->cqs];
 	}
 	init_lists(session);
 	weir_gaps_init(&session->gaps, WEIR_WAKE_NS);

@@ -49,7 +49,8 @@
  * @links: the channels, @nr_links of them
  * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
  * @address: of the donor; @peer: the same as "address:port"
- * @cqs: of what the channels send, options.cqs of them
+ * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's
+ * @scq, @scq_due: in the lists of the NIC's, with WEIR_POLLING_SCQ; @driven: by its thread
  * @comp: where all CQs of the session raise their events
  * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_cq
  * @cm: where the connection manager speaks
@@ -57,7 +58,8 @@
  * @kick_fd: an eventfd, to wake who sleeps on @epoll_fd
  * @lead_fd: an eventfd, to wake the waiter that sleeps on @epoll_fd; without a thread only
  * @timer_fd: @timer_ns is when it fires, UINT64_MAX if never
- * @thread: the session's own, unless options.no_thread
+ * @thread: the session's own, unless options.no_thread or the NIC's drives it; @has_thread: either
+ *	does
  * @mender, @mend: the thread that mends, once there is one, and what it waits for
  * @stopping: no more submits; the threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
@@ -96,7 +98,11 @@ struct weir_session {
 	struct sockaddr_storage address;
 	char peer[WEIR_ADDRESS_MAX];
 
-	struct weir_cq cqs[WEIR_CHANNEL_MAX];
+	struct weir_cq *cqs[WEIR_CHANNEL_MAX];
+	unsigned int nr_cqs;
+	struct weir_cq own_cqs[WEIR_CHANNEL_MAX];
+	struct weir_list scq, scq_due;
+	bool driven;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *recv_cq;
 	bool recv_armed;

@@ -6,6 +6,7 @@
 #include "lib/error.h"
 #include "lib/polling.h"
 #include "lib/pump.h"
+#include "lib/scq.h"
 #include "lib/session.h"
 #include "lib/thread.h"
 #include "lib/yield.h"
@@ -149,6 +150,10 @@ int weir_thread_start(struct weir_session *session, struct weir_error *error)
 	if (session->options.no_thread)
 		return 0;
 	session->has_thread = true;
+	if (session->options.polling == WEIR_POLLING_SCQ) {
+		weir_scq_join(session);
+		return 0;
+	}
 	rc = weir_thread_create(&session->thread, "weir-session", thread_run, session, error);
 	if (rc)
 		session->has_thread = false;
@@ -163,7 +168,11 @@ void weir_thread_stop(struct weir_session *session)
 	weir_session_unlock(session);
 	if (!session->has_thread)
 		return;
-	weir_pump_kick(session);
-	pthread_join(session->thread, NULL);
+	if (session->options.polling == WEIR_POLLING_SCQ) {
+		weir_scq_leave(session);
+	} else {
+		weir_pump_kick(session);
+		pthread_join(session->thread, NULL);
+	}
 	session->has_thread = false;
 }

@@ -161,7 +161,8 @@ bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
 	if (weir_waiter_is_done(waiter))
 		return true;
 	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
-	spin(waiter, session, &poll, deadline_ns);
+	if (session->options.polling != WEIR_POLLING_SCQ) /* there is one poller, and no second */
+		spin(waiter, session, &poll, deadline_ns);
 	if (weir_waiter_is_done(waiter))
 		return true;
 

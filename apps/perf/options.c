@@ -43,8 +43,8 @@ static const char help[] =
 	"                         override its parts\n"
 	"  -b, --batching HOW     single, doorbell, merge or hybrid\n"
 	"  -m, --mr HOW           pre, dyn or auto; user: registered once, beforehand\n"
-	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: busy, with shared\n"
-	"                         completion queues\n"
+	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: one thread polls\n"
+	"                         completion queues that all sessions share\n"
 	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
 	"  -c, --channels N       queue pairs, default 2\n"
 	"      --cqs N            completion queues that they share, default one each; scq: one\n"
@@ -227,8 +227,7 @@ static int parse_session(struct perf_options *o, int opt)
 		return status;
 	case 'l':
 		status = choose(o, opt, perf_polling_names, &choice);
-		o->scq = choice == PERF_POLLING_SCQ;
-		o->session.polling = o->scq ? WEIR_POLLING_BUSY : choice;
+		o->session.polling = choice;
 		return status;
 	case 'w':
 		return parse_window(o);
@@ -353,8 +352,6 @@ static int check(struct perf_options *o)
 {
 	int status = check_trace(o);
 
-	if (o->scq && !o->session.cqs)
-		o->session.cqs = 1;
 	if (status || o->pattern == PATTERN_TRACE)
 		return status;
 	o->threads = o->threads ? o->threads : 1;

@@ -15,7 +15,6 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * struct perf_options - the command line
  * @session: the session's part of it
  * @window: the argument of --window, for people
- * @scq: shared completion queues, polled busily
  * @user_mr: the buffers are registered by the user, once
  * @seconds: 0: no limit; @ops: in all; 0: no limit
  * @size: bytes of a request; with a trace, a page
@@ -29,7 +28,7 @@ struct perf_options {
 	const char *cmd, *donor, *device, *key;
 	const char *trace_path, *plot_path, *window;
 	struct weir_session_options session;
-	bool scq, user_mr, json, verify, has_seconds, has_region;
+	bool user_mr, json, verify, has_seconds, has_region;
 	enum perf_op op;
 	enum pattern pattern;
 	unsigned int threads, depth, cluster, gap_us;
@@ -57,8 +56,5 @@ int perf_options_check_buffers(const struct perf_options *options, uint64_t slot
 extern const char *const perf_op_names[], *const perf_pattern_names[];
 extern const char *const perf_preset_names[], *const perf_batching_names[];
 extern const char *const perf_mr_names[], *const perf_polling_names[];
-
-/* Not a way of polling of the library's, but a use of one. */
-#define PERF_POLLING_SCQ (WEIR_POLLING_HYBRID + 1)
 
 #endif

@@ -27,9 +27,9 @@ static const char *mr_name(const struct perf_options *o, const struct result *re
 	return o->user_mr ? "user" : perf_mr_names[result->after.mr];
 }
 
-static const char *polling_name(const struct perf_options *o, const struct result *result)
+static const char *polling_name(const struct result *result)
 {
-	return perf_polling_names[o->scq ? PERF_POLLING_SCQ : result->after.polling];
+	return perf_polling_names[result->after.polling];
 }
 
 void report_title(const struct perf_options *o, char *text, size_t room)
@@ -89,7 +89,7 @@ void report_text(const struct perf_options *o, const struct result *r)
 	printf("%s over %s: %s\n", r->after.peer, r->after.device, title);
 	printf("preset %s: batching %s, memory %s, polling %s, window %s, %u channel%s\n\n",
 	       perf_preset_names[r->after.preset], perf_batching_names[r->after.batching],
-	       mr_name(o, r), polling_name(o, r), o->window, r->after.channels,
+	       mr_name(o, r), polling_name(r), o->window, r->after.channels,
 	       r->after.channels == 1 ? "" : "s");
 	print_costs(r);
 	printf("\nlatency, us: p50 %.1f, p90 %.1f, p99 %.1f, p99.9 %.1f, max %.1f; from\n",
@@ -117,7 +117,7 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 	json_string(json, "preset", perf_preset_names[r->after.preset]);
 	json_string(json, "batching", perf_batching_names[r->after.batching]);
 	json_string(json, "mr", mr_name(o, r));
-	json_string(json, "polling", polling_name(o, r));
+	json_string(json, "polling", polling_name(r));
 	json_string(json, "window", o->window);
 	json_uint(json, "channels", r->after.channels);
 	if (o->pattern == PATTERN_STRIDED)

@@ -62,6 +62,9 @@ enum weir_polling {
 	WEIR_POLLING_EVENT, /* sleep, and have each completion raise an event */
 	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
 	WEIR_POLLING_HYBRID, /* poll while there is something, then sleep */
+	WEIR_POLLING_SCQ, /* completion queues of the NIC, shared by all sessions of the process that
+			   * choose this, and one thread for them all, which never sleeps; callers
+			   * that wait do */
 };
 
 /* How requests reach memory that nobody registered: see struct weir_iov. */
@@ -94,7 +97,8 @@ struct weir_session_options {
 			      * process first uses the device */
 	enum weir_polling polling;
 	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one each.
-			   * One, with busy polling, is what RDMAbox calls SCQ */
+			   * WEIR_POLLING_SCQ: that the sessions share, 1 to 16; default 1. The first
+			   * session on a NIC decides */
 	unsigned int comp_vectors; /* completion queues are spread over so many of the device's
 				    * completion vectors, its interrupts; default: all */
 	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */

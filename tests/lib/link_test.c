@@ -86,10 +86,9 @@ static void set_up(unsigned int depth)
 	qp.context = cq.context = &context;
 	id.qp = &qp;
 	session.options.depth = depth;
-	session.options.poll_wcs_max = 4;
 	link->session = &session;
 	link->id = &id;
-	send_cq = (struct weir_cq){ .ibv = &cq };
+	send_cq = (struct weir_cq){ .ibv = &cq, .wcs_max = 4 };
 	link->cq = &send_cq;
 	session.nr_links = 1;
 	link->state = WEIR_LINK_UP;

@@ -81,6 +81,11 @@ static int setup_shared(void **out)
 	return setup_with(out, (struct weir_session_options){ .cqs = 1 });
 }
 
+static int setup_of_all(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .polling = WEIR_POLLING_SCQ });
+}
+
 static int setup_impatient(void **out)
 {
 	return setup_with(out, (struct weir_session_options){ .timeout_ns = SECOND_NS / 2 });
@@ -431,6 +436,10 @@ int main(void)
 		  each_channel_comes_back, setup_shared, teardown },
 		{ "exclusive_writers_on_a_shared_completion_queue_do_not_notice",
 		  exclusive_writers_do_not_notice, setup_shared, teardown },
+		{ "each_channel_on_the_queue_of_all_sessions_comes_back",
+		  each_channel_comes_back, setup_of_all, teardown },
+		{ "a_session_on_the_queue_of_all_sessions_closes_while_it_is_mended",
+		  a_session_that_is_being_mended_closes, setup_of_all, teardown },
 		cmocka_unit_test_setup_teardown(all_channels_may_break_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_under_way_ends_and_the_next_is_answered,
 						setup, teardown),
