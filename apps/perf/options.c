@@ -13,20 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_MAX 256u
 #define DEPTH_MAX 4096u
 #define CLUSTER_MAX DEPTH_MAX
 #define GAP_US_MAX 10000000u
 #define SIZE_MAX_BYTES (64u << 20)
 #define WINDOW_MIN_BYTES 65536 /* the library's */
-#define BUFFERS_MAX_BYTES (4ull << 30)
 
 static const char help[] =
-	"Usage: weir perf [OPTION...] DONOR\n"
-	"Measures reads and writes of a donor's memory: rates, latencies, and what they cost in work\n"
+	"Usage: weir perf [OPTION...] DONOR...\n"
+	"Measures reads and writes of donors' memory: rates, latencies, and what they cost in work\n"
 	"requests, doorbells, completions, events, context switches and CPU time.\n\n"
 	"  -o, --op OP            read, write or mix (half of each); default write\n"
-	"  -t, --threads N        that submit, default 1\n"
+	"  -t, --threads N        that submit, default one a donor; they take turns over the donors\n"
 	"  -n, --depth N          requests in flight of each thread, default 1; trace: as recorded\n"
 	"  -s, --size BYTES       of a request, default 4K\n"
 	"  -r, --region BYTES     of the donor's memory that are walked, default 64M\n"
@@ -272,6 +270,7 @@ static int parse_load(struct perf_options *o, int opt)
 	case OPT_CLUSTER:
 		return count(o, opt, CLUSTER_MAX, &o->cluster);
 	case OPT_GAP:
+		o->has_gap = true;
 		return count(o, opt, GAP_US_MAX, &o->gap_us);
 	case 'N':
 		return number(o, opt, 1, UINT64_MAX, &o->ops);
@@ -319,59 +318,6 @@ static int parse_option(struct perf_options *o, int opt)
 	}
 }
 
-int perf_options_check_buffers(const struct perf_options *o, uint64_t slot_bytes)
-{
-	uint64_t bytes = slot_bytes * o->threads * o->depth;
-
-	if (bytes <= BUFFERS_MAX_BYTES)
-		return 0;
-	return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: at most %s",
-			   o->threads, o->depth, size_format(slot_bytes).text,
-			   size_format(bytes).text, size_format(BUFFERS_MAX_BYTES).text);
-}
-
-/* A trace says by itself what is asked for, of which memory. */
-static int check_trace(struct perf_options *o)
-{
-	bool has_trace = o->pattern == PATTERN_TRACE;
-
-	if (has_trace != !!o->trace_path)
-		return usage_error(o->cmd, "--pattern trace and --trace FILE go together");
-	if (!has_trace)
-		return 0;
-	if (o->has_region || o->ops || o->threads)
-		return usage_error(o->cmd, "--%s: the trace says it",
-				   o->ops ? "ops" : o->threads ? "threads" : "region");
-	o->size = TRACE_PAGE;
-	if (!o->has_seconds)
-		o->seconds = 0;
-	return 0;
-}
-
-static int check(struct perf_options *o)
-{
-	int status = check_trace(o);
-
-	if (status || o->pattern == PATTERN_TRACE)
-		return status;
-	o->threads = o->threads ? o->threads : 1;
-	o->depth = o->depth ? o->depth : 1;
-	if (!o->stride)
-		o->stride = 2 * o->size;
-	if (o->stride % o->size)
-		return usage_error(o->cmd, "--stride %" PRIu64 ": a multiple of --size %" PRIu64,
-				   o->stride, o->size);
-	o->stride /= o->size;
-	if (!o->cluster)
-		o->cluster = o->depth;
-	if (o->cluster > o->depth)
-		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster, o->depth);
-	if (o->region_bytes / o->size < (uint64_t)o->threads)
-		return usage_error(o->cmd, "--region %s: at least --size for each thread",
-				   size_format(o->region_bytes).text);
-	return perf_options_check_buffers(o, o->size);
-}
-
 int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_on)
 {
 	int opt, status;
@@ -392,8 +338,9 @@ int perf_options_parse(int argc, char **argv, struct perf_options *o, bool *go_o
 		if (status)
 			return status;
 	}
-	if (argc - optind != 1)
-		return usage_error(argv[0], "expected one DONOR");
-	o->donor = argv[optind];
-	return check(o);
+	if (argc == optind)
+		return usage_error(argv[0], "expected a DONOR");
+	o->donors = argv + optind;
+	o->nr_donors = (unsigned int)(argc - optind);
+	return perf_options_check(o);
 }

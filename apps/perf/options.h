@@ -22,13 +22,16 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * @stride: in blocks
  * @cluster: requests of a burst; @gap_us: between one that is done and the next
  * @depth: 0 with a trace: as deep as that was
- * @has_seconds, @has_region: they were asked for
+ * @donors: @nr_donors of them, each with a session and a region of its own
+ * @has_seconds, @has_region, @has_gap: they were asked for
  */
 struct perf_options {
-	const char *cmd, *donor, *device, *key;
+	const char *cmd, *device, *key;
+	char **donors;
+	unsigned int nr_donors;
 	const char *trace_path, *plot_path, *window;
 	struct weir_session_options session;
-	bool user_mr, json, verify, has_seconds, has_region;
+	bool user_mr, json, verify, has_seconds, has_region, has_gap;
 	enum perf_op op;
 	enum pattern pattern;
 	unsigned int threads, depth, cluster, gap_us;
@@ -43,6 +46,11 @@ struct perf_options {
  * Return: 0, or an exit status; it has explained itself then.
  */
 int perf_options_parse(int argc, char **argv, struct perf_options *options, bool *go_on);
+
+#define THREADS_MAX 256u
+
+/* Part of it: whether they go together; fills in what is left open. Return: 0, or an exit status. */
+int perf_options_check(struct perf_options *options);
 
 /**
  * perf_options_check_buffers() - whether there is to be so much memory for requests

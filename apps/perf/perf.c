@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir perf: what a donor's memory gives, and what it costs. The region is taken from the donor
- * and given back; counts are those that the session itself keeps.
+ * weir perf: what a donor's memory gives, and what it costs. Regions are taken from the donors and
+ * given back; counts are those that the sessions themselves keep.
  */
-#include "apps/client.h"
 #include "apps/cmd.h"
 #include "apps/device.h"
 #include "apps/perf/options.h"
 #include "apps/perf/report.h"
 #include "apps/perf/run.h"
+#include "apps/perf/target.h"
 #include "apps/perf/trace.h"
-#include "apps/size.h"
 #include "apps/stop.h"
 
 #include <stdlib.h>
@@ -27,14 +26,14 @@ static int report(const struct perf_options *o, const struct result *result)
 }
 
 static int measure(const struct perf_options *o, const struct trace *trace,
-		   struct weir_session *session, struct weir_region *region, struct run **run)
+		   struct target *targets, struct run **run)
 {
 	struct result *result = malloc(sizeof(*result));
 	int status;
 
 	if (!result)
 		return failure(o->cmd, "out of memory");
-	status = run_create(o, trace, session, region, run);
+	status = run_create(o, trace, targets, run);
 	if (!status) {
 		stop_on_signals();
 		status = run_measure(*run, result);
@@ -47,23 +46,15 @@ static int measure(const struct perf_options *o, const struct trace *trace,
 
 static int visit(struct perf_options *o, const struct trace *trace)
 {
-	struct weir_region *region;
-	struct weir_error error;
-	struct client client;
+	struct target *targets;
 	struct run *run = NULL;
-	int status = client_open_with(&client, o->cmd, o->donor, &o->session, o->key);
+	int status = targets_open(o, &targets);
 
-	if (status)
-		return status;
-	if (weir_region_create(client.session, NULL, o->region_bytes, 0, &region, &error)) {
-		status = failure(o->cmd, "a region of %s: %s", size_format(o->region_bytes).text,
-				 error.text);
-	} else {
-		status = measure(o, trace, client.session, region, &run);
-		weir_region_close(region);
-	}
-	client_close(&client);
+	if (!status)
+		status = measure(o, trace, targets, &run);
+	targets_close(o, targets);
 	run_destroy(run);
+	free(targets);
 	return status;
 }
 

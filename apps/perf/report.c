@@ -86,7 +86,10 @@ void report_text(const struct perf_options *o, const struct result *r)
 	char title[256];
 
 	report_title(o, title, sizeof(title));
-	printf("%s over %s: %s\n", r->after.peer, r->after.device, title);
+	printf("%s", r->after.peer);
+	if (o->nr_donors > 1)
+		printf(" and %u more", o->nr_donors - 1);
+	printf(" over %s: %s\n", r->after.device, title);
 	printf("preset %s: batching %s, memory %s, polling %s, window %s, %u channel%s\n\n",
 	       perf_preset_names[r->after.preset], perf_batching_names[r->after.batching],
 	       mr_name(o, r), polling_name(r), o->window, r->after.channels,
@@ -102,6 +105,7 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 {
 	json_open_object(json, "settings");
 	json_string(json, "donor", r->after.peer);
+	json_uint(json, "donors", o->nr_donors);
 	json_string(json, "device", r->after.device);
 	json_string(json, "op", perf_op_names[o->op]);
 	json_string(json, "pattern", perf_pattern_names[o->pattern]);

@@ -19,11 +19,9 @@
 
 /* Progress is shown this often; a stop that came just before a sleep is noticed after it. */
 #define TICK_S 0.5
-#define TOUCH_BYTES (1u << 20)
 
 struct run {
 	struct load load;
-	struct weir_session *session;
 	struct worker *workers;
 	unsigned char *buffers;
 	size_t buffers_bytes;
@@ -160,14 +158,14 @@ static int run_workers(struct run *run, struct result *result)
 		return failure(o->cmd, "no more than %u threads can be started: fewer --threads, or a "
 			       "higher limit (ulimit -u)", started);
 	}
-	weir_session_info(run->session, &result->before);
+	targets_info(o, run->load.targets, &result->before);
 	before = usage_now();
 	let_go(&run->load);
 	watch(run);
 	stop(&run->load);
 	join_workers(run, started);
 	after = usage_now();
-	weir_session_info(run->session, &result->after);
+	targets_info(o, run->load.targets, &result->after);
 	result->cpu_seconds = after.cpu_seconds - before.cpu_seconds;
 	result->context_switches = after.context_switches - before.context_switches;
 	return 0;
@@ -201,10 +199,10 @@ static int judge(const struct run *run)
 
 		if (w->error == -EILSEQ)
 			return failure(o->cmd, "%s: what was read at %" PRIu64 " is not what belongs "
-				       "there", o->donor, w->failed.offset);
+				       "there", w->target->donor, w->failed.offset);
 		if (w->error)
 			return failure(o->cmd, "%s: %s of %" PRIu64 " bytes at %" PRIu64 ": %s",
-				       o->donor, w->failed.is_write ? "write" : "read",
+				       w->target->donor, w->failed.is_write ? "write" : "read",
 				       w->failed.length, w->failed.offset, weir_strerror(w->error));
 	}
 	if (run->load.twice)
@@ -217,13 +215,14 @@ static int compare_what_was_written(const struct run *run)
 {
 	const struct perf_options *o = run->load.options;
 	uint64_t wrong;
-	int err = verify_read_back(&run->verify, run->load.region, &wrong);
+	struct target *target = run->load.targets; /* the only one */
+	int err = verify_read_back(&run->verify, target->region, &wrong);
 
 	if (err)
-		return failure(o->cmd, "%s: reading back: %s", o->donor, weir_strerror(err));
+		return failure(o->cmd, "%s: reading back: %s", target->donor, weir_strerror(err));
 	if (wrong != UINT64_MAX)
-		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there", o->donor,
-			       wrong);
+		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there",
+			       target->donor, wrong);
 	return 0;
 }
 
@@ -258,30 +257,10 @@ static int make_verify(struct run *run)
 	run->load.verify = &run->verify;
 	if (o->op == PERF_WRITE && !run->load.trace)
 		return 0; /* what is not written holds 0, and does not match */
-	err = verify_write_all(&run->verify, run->load.region);
+	err = verify_write_all(&run->verify, run->load.targets->region);
 	if (err)
-		return failure(o->cmd, "%s: writing what is to be read: %s", o->donor,
+		return failure(o->cmd, "%s: writing what is to be read: %s", o->donors[0],
 			       weir_strerror(err));
-	return 0;
-}
-
-/* Writes all of the region once: memory that is touched for the first time costs its donor a page
- * fault, which is not what is to be measured. */
-static int touch(struct run *run)
-{
-	const struct perf_options *o = run->load.options;
-	void *zeroes = calloc(1, TOUCH_BYTES);
-	int err = zeroes ? 0 : -ENOMEM;
-
-	for (uint64_t at = 0; !err && at < o->region_bytes; at += TOUCH_BYTES) {
-		uint64_t left = o->region_bytes - at;
-
-		err = weir_write(run->load.region, at, zeroes,
-				 left < TOUCH_BYTES ? left : TOUCH_BYTES);
-	}
-	free(zeroes);
-	if (err)
-		return failure(o->cmd, "%s: writing the region: %s", o->donor, weir_strerror(err));
 	return 0;
 }
 
@@ -299,10 +278,13 @@ static int make_buffers(struct run *run, size_t slot_bytes)
 		return failure(o->cmd, "no memory for %s of buffers: fewer --threads or less --depth",
 			       size_format(run->buffers_bytes).text);
 	run->buffers = at;
-	if (!o->user_mr)
-		return 0;
-	if (weir_memory_register(run->session, at, run->buffers_bytes, &run->load.memory, &error))
-		return failure(o->cmd, "%s", error.text);
+	for (unsigned int i = 0; o->user_mr && i < o->nr_donors; i++) {
+		struct target *target = &run->load.targets[i];
+
+		if (weir_memory_register(target->client.session, at, run->buffers_bytes,
+					 &target->memory, &error))
+			return failure(o->cmd, "%s", error.text);
+	}
 	return 0;
 }
 
@@ -321,8 +303,14 @@ static int make_workers(struct run *run, size_t slot_bytes)
 	return 0;
 }
 
+/* Threads take turns over the donors. */
+static unsigned int workers_of(const struct perf_options *o, unsigned int donor)
+{
+	return o->threads / o->nr_donors + (donor < o->threads % o->nr_donors);
+}
+
 int run_create(const struct perf_options *o, const struct trace *trace,
-	       struct weir_session *session, struct weir_region *region, struct run **run)
+	       struct target *targets, struct run **run)
 {
 	size_t slot_bytes = trace ? trace->count_max * (size_t)TRACE_PAGE : o->size;
 	struct run *r = calloc(1, sizeof(*r));
@@ -331,20 +319,19 @@ int run_create(const struct perf_options *o, const struct trace *trace,
 	*run = r;
 	if (!r)
 		return failure(o->cmd, "out of memory");
-	r->session = session;
 	r->load.options = o;
 	r->load.trace = trace;
-	r->load.region = region;
+	r->load.targets = targets;
 	latch_init(&r->load.turns);
 	sem_init(&r->load.ended, 0, 0);
-	if (!trace)
-		walk_plan_init(&r->load.plan, o->pattern, o->region_bytes / o->size, o->stride,
-			       o->threads, o->seed);
+	for (unsigned int i = 0; !trace && i < o->nr_donors; i++)
+		walk_plan_init(&targets[i].plan, o->pattern, o->region_bytes / o->size, o->stride,
+			       workers_of(o, i), o->seed + i);
 	status = make_buffers(r, slot_bytes);
 	if (!status)
 		status = make_workers(r, slot_bytes);
 	if (!status)
-		status = touch(r);
+		status = targets_touch(o, targets);
 	if (!status)
 		status = make_verify(r);
 	return status;

@@ -3,10 +3,10 @@
 #ifndef WEIR_APPS_PERF_RUN_H
 #define WEIR_APPS_PERF_RUN_H
 
-#include <weir/region.h>
 #include <weir/session.h>
 #include "apps/perf/histogram.h"
 #include "apps/perf/options.h"
+#include "apps/perf/target.h"
 #include "apps/perf/trace.h"
 
 /**
@@ -14,7 +14,7 @@
  * @ops, @bytes: requests that were done, and what they moved
  * @seconds: from the first submission to the last completion
  * @cpu_seconds, @context_switches: of the whole process meanwhile
- * @before, @after: the session's counters
+ * @before, @after: the counters of all sessions
  */
 struct result {
 	uint64_t ops, bytes;
@@ -28,14 +28,13 @@ struct run;
 
 /**
  * run_create() - make ready
- * @trace: NULL without one; *kept*, as @options, @session and @region are
- * @region: of options->region_bytes
+ * @trace: NULL without one; *kept*, as @options and @targets are
  * @run: receives it
  *
  * Return: 0, or an exit status; it has explained itself then.
  */
 int run_create(const struct perf_options *options, const struct trace *trace,
-	       struct weir_session *session, struct weir_region *region, struct run **run);
+	       struct target *targets, struct run **run);
 
 /**
  * run_measure() - measure, once
@@ -46,7 +45,7 @@ int run_create(const struct perf_options *options, const struct trace *trace,
  */
 int run_measure(struct run *run, struct result *result);
 
-/* The session is closed: no completion is still on its way out. NULL is fine. */
+/* The sessions are closed: no completion is still on its way out. NULL is fine. */
 void run_destroy(struct run *run);
 
 #endif

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <weir/request.h>
 
+#define NAP_US 50000u /* in a long gap, who is to stop is not waited for longer */
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -176,7 +178,7 @@ static void submit(struct worker *w, const struct want *want)
 	struct load *load = w->load;
 	struct slot *slot = w->free;
 	const struct weir_completion completion = { .done = request_done, .arg = slot };
-	const struct weir_iov iov = { slot->buffer, want->length, load->memory };
+	const struct weir_iov iov = { slot->buffer, want->length, w->target->memory };
 	int err;
 
 	w->free = slot->next;
@@ -187,9 +189,9 @@ static void submit(struct worker *w, const struct want *want)
 	__atomic_store_n(&slot->in_flight, true, __ATOMIC_RELAXED);
 	slot->begin_ns = now_ns();
 	if (want->is_write)
-		err = weir_write_async(load->region, want->offset, &iov, 1, &completion, NULL);
+		err = weir_write_async(w->target->region, want->offset, &iov, 1, &completion, NULL);
 	else
-		err = weir_read_async(load->region, want->offset, &iov, 1, &completion, NULL);
+		err = weir_read_async(w->target->region, want->offset, &iov, 1, &completion, NULL);
 	if (err)
 		request_done(slot, err);
 }
@@ -198,16 +200,15 @@ static void submit(struct worker *w, const struct want *want)
 static void pause_between_bursts(struct worker *w, uint64_t submitted)
 {
 	const struct perf_options *o = w->load->options;
-	const struct timespec gap = {
-		.tv_sec = o->gap_us / 1000000,
-		.tv_nsec = (long)(o->gap_us % 1000000) * 1000,
-	};
+	unsigned int left_us, part_us;
 
 	if (o->pattern != PATTERN_CLUSTERS || submitted % o->cluster)
 		return;
 	wait_for_all(w);
-	if (o->gap_us)
-		nanosleep(&gap, NULL);
+	for (left_us = o->gap_us; left_us && !is_stopped(w->load); left_us -= part_us) {
+		part_us = left_us < NAP_US ? left_us : NAP_US;
+		nanosleep(&(struct timespec){ .tv_nsec = (long)part_us * 1000 }, NULL);
+	}
 }
 
 static void work(struct worker *w)
@@ -250,7 +251,9 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 {
 	const struct perf_options *o = load->options;
 
-	*w = (struct worker){ .load = load, .index = index };
+	*w = (struct worker){
+		.load = load, .target = &load->targets[index % o->nr_donors], .index = index,
+	};
 	w->slots = calloc(o->depth, sizeof(*w->slots));
 	if (!w->slots)
 		return -ENOMEM;
@@ -262,7 +265,7 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 	}
 	latch_init(&w->back);
 	if (!load->trace)
-		walk_init(&w->walk, &load->plan, index);
+		walk_init(&w->walk, &w->target->plan, index / o->nr_donors);
 	w->quota = UINT64_MAX;
 	if (o->ops) /* the first ones do what is over */
 		w->quota = o->ops / o->threads + (index < o->ops % o->threads);

@@ -11,11 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <weir/memory.h>
-#include <weir/region.h>
 #include "apps/perf/latch.h"
 #include "apps/perf/histogram.h"
 #include "apps/perf/options.h"
+#include "apps/perf/target.h"
 #include "apps/perf/trace.h"
 #include "apps/perf/verify.h"
 
@@ -43,8 +42,7 @@ struct slot {
 
 /**
  * struct load - what all workers share
- * @memory: of all buffers; NULL: nobody registered them
- * @plan: what their ways have in common
+ * @targets: options->nr_donors of them
  * @verify: NULL if nothing is to be compared
  * @started: they may begin; atomic
  * @stop: no new requests; atomic
@@ -56,9 +54,7 @@ struct slot {
 struct load {
 	const struct perf_options *options;
 	const struct trace *trace;
-	struct weir_region *region;
-	struct weir_memory *memory;
-	struct walk_plan plan;
+	struct target *targets;
 	struct verify *verify;
 	bool started, stop;
 	uint64_t done;
@@ -70,6 +66,7 @@ struct load {
 
 /**
  * struct worker - one thread; the thread's own unless noted
+ * @target: the one that it uses: workers take turns
  * @free: slots to be used; @in_flight: those that are not here
  * @returned: slots that came back; atomic, pushed by any thread
  * @back: where it waits for them
@@ -81,6 +78,7 @@ struct load {
  */
 struct worker {
 	struct load *load;
+	struct target *target;
 	unsigned int index;
 	pthread_t thread;
 	struct slot *slots, *free, *returned;

@@ -186,6 +186,26 @@ class Counts(WithDonor):
         self.assertEqual((said["work_requests"], said["doorbells"]), (2000, 2000))
 
 
+class ManyDonors(WithDonor):
+    def test_threads_take_turns_over_them_and_counts_are_of_all(self):
+        with Donor() as other:
+            for polling in ("adaptive", "busy", "scq"):
+                done = self.donor.perf("--json", "--region", "4M", "--ops", "900", "--polling", polling,
+                                       "--batching", "single", "--threads", "3", other.address,
+                                       self.donor.address)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = json.loads(done.stdout)
+                self.assertEqual((said["ops"], said["work_requests"]), (900, 900))
+                self.assertEqual(said["settings"]["donors"], 3)
+                self.assertEqual(said["settings"]["polling"], polling)
+
+    @no_matter_which_device
+    def test_one_that_is_not_there_is_named(self):
+        done = self.donor.perf("--ops", "1", "127.0.0.1:1")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("127.0.0.1:1", done.stderr)
+
+
 class Trace(WithDonor):
     HEAD = "# made up\nweir-trace 1 1000 2\n"
 
@@ -262,14 +282,18 @@ class BadInput(WithDonor):
                 (("--window", "65535"), "off, delay, knee or at least 64K"),
                 (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: 1 to"),
                 (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
-                (("--stride", "5000"), "a multiple of --size 4096"),
-                (("--cluster", "2"), "at most --depth, 1"),
+                (("--pattern", "strided", "--stride", "5000"), "a multiple of --size 4096"),
+                (("--stride", "8192"), "--stride goes with --pattern strided"),
+                (("--gap", "100"), "--gap goes with --pattern clusters"),
+                (("--cluster", "1", "-p", "random"), "--cluster goes with --pattern clusters"),
+                (("--pattern", "clusters", "--cluster", "2"), "at most --depth, 1"),
                 (("--region", "8K", "--threads", "3"), "at least --size for each thread"),
                 (("--size", "64M", "--depth", "65"), "4.0 GiB"),
                 (("--pattern", "trace"), "--trace FILE go together"),
                 (("--trace", "x"), "--trace FILE go together"),
                 (("--pattern", "trace", "--trace", "x", "--ops", "1"), "--ops: the trace says it"),
-                (("another",), "expected one DONOR")):
+                (("--verify", "another"), "--verify goes with one DONOR"),
+                (("--threads", "1", "another"), "--threads 1: at least one for each DONOR, 2")):
             done = self.donor.perf(*options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
             self.assertIn(said, done.stderr)

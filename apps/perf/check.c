@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Whether what weir perf is asked for goes together. */
+#include "apps/perf/options.h"
+#include "apps/cmd.h"
+#include "apps/perf/trace.h"
+#include "apps/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFERS_MAX_BYTES (4ull << 30)
+
+int perf_options_check_buffers(const struct perf_options *o, uint64_t slot_bytes)
+{
+	uint64_t bytes = slot_bytes * o->threads * o->depth;
+
+	if (bytes <= BUFFERS_MAX_BYTES)
+		return 0;
+	return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: at most %s",
+			   o->threads, o->depth, size_format(slot_bytes).text,
+			   size_format(bytes).text, size_format(BUFFERS_MAX_BYTES).text);
+}
+
+/* A trace says by itself what is asked for, of which memory. */
+static int check_trace(struct perf_options *o)
+{
+	bool has_trace = o->pattern == PATTERN_TRACE;
+
+	if (has_trace != !!o->trace_path)
+		return usage_error(o->cmd, "--pattern trace and --trace FILE go together");
+	if (!has_trace)
+		return 0;
+	if (o->has_region || o->ops || o->threads)
+		return usage_error(o->cmd, "--%s: the trace says it",
+				   o->ops ? "ops" : o->threads ? "threads" : "region");
+	o->size = TRACE_PAGE;
+	if (!o->has_seconds)
+		o->seconds = 0;
+	return 0;
+}
+
+/* What only one pattern has a meaning for. */
+static int check_pattern(const struct perf_options *o)
+{
+	const struct {
+		bool given;
+		enum pattern pattern;
+		const char *option;
+	} parts[] = {
+		{ o->stride, PATTERN_STRIDED, "stride" },
+		{ o->cluster, PATTERN_CLUSTERS, "cluster" },
+		{ o->has_gap, PATTERN_CLUSTERS, "gap" },
+	};
+
+	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (parts[i].given && o->pattern != parts[i].pattern)
+			return usage_error(o->cmd, "--%s goes with --pattern %s", parts[i].option,
+					   perf_pattern_names[parts[i].pattern]);
+	}
+	return 0;
+}
+
+static int check_donors(const struct perf_options *o)
+{
+	if (o->nr_donors > 1 && (o->verify || o->pattern == PATTERN_TRACE))
+		return usage_error(o->cmd, "%s goes with one DONOR",
+				   o->verify ? "--verify" : "--pattern trace");
+	if (o->threads && o->threads < o->nr_donors)
+		return usage_error(o->cmd, "--threads %u: at least one for each DONOR, %u", o->threads,
+				   o->nr_donors);
+	if (o->nr_donors > THREADS_MAX)
+		return usage_error(o->cmd, "%u DONORs: at most %u", o->nr_donors, THREADS_MAX);
+	return 0;
+}
+
+/* It is written at the end: better to know before that it can be. */
+static int check_plot(const struct perf_options *o)
+{
+	int fd;
+
+	if (!o->plot_path)
+		return 0;
+	fd = open(o->plot_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return failure(o->cmd, "--plot %s: %s", o->plot_path, strerror(errno));
+	close(fd);
+	return 0;
+}
+
+static int check_walk(struct perf_options *o)
+{
+	o->threads = o->threads ? o->threads : o->nr_donors;
+	o->depth = o->depth ? o->depth : 1;
+	if (!o->stride)
+		o->stride = 2 * o->size;
+	if (o->stride % o->size)
+		return usage_error(o->cmd, "--stride %" PRIu64 ": a multiple of --size %" PRIu64,
+				   o->stride, o->size);
+	o->stride /= o->size;
+	if (!o->cluster)
+		o->cluster = o->depth;
+	if (o->cluster > o->depth)
+		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster, o->depth);
+	if (o->region_bytes / o->size < (uint64_t)o->threads)
+		return usage_error(o->cmd, "--region %s: at least --size for each thread",
+				   size_format(o->region_bytes).text);
+	return perf_options_check_buffers(o, o->size);
+}
+
+int perf_options_check(struct perf_options *o)
+{
+	int status = check_donors(o);
+
+	if (!status)
+		status = check_pattern(o);
+	if (!status)
+		status = check_trace(o);
+	if (!status && o->pattern != PATTERN_TRACE)
+		status = check_walk(o);
+	return status ? status : check_plot(o);
+}
