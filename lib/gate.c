@@ -320,8 +320,11 @@ void weir_gate_reap(struct weir_gate *gate)
 		weir_peer_mute(peer, gate);
 	else
 		gate->donor->nr_unproven--;
-	/* What came over the QP can be ahead of the RTU, without which nobody is told. */
-	rdma_notify(id, IBV_EVENT_COMM_EST);
+	/*
+	 * A client whose RTU is still under way is told by the destruction: it gets a REJ. To be
+	 * ahead of the RTU with rdma_notify() would leave the REP to be sent again and again after
+	 * the DREQ, and the destruction waiting for more than a minute until that ends.
+	 */
 	rdma_disconnect(id);
 	weir_gate_destroy(gate);
 	rdma_destroy_id(id);

@@ -37,6 +37,13 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number)
 	weir_session_unlock(session);
 }
 
+/* A donor that ends before it has heard that the connection is up rejects it after all. */
+static bool is_end(enum rdma_cm_event_type type)
+{
+	return type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_REJECTED ||
+	       type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+}
+
 void weir_session_hear(struct weir_session *session)
 {
 	struct rdma_cm_event *event;
@@ -47,8 +54,7 @@ void weir_session_hear(struct weir_session *session)
 		bool is_current = event->id == link->id;
 
 		rdma_ack_cm_event(event);
-		if (is_current && (type == RDMA_CM_EVENT_DISCONNECTED ||
-				   type == RDMA_CM_EVENT_DEVICE_REMOVAL))
+		if (is_current && is_end(type))
 			weir_link_fail(link);
 	}
 }

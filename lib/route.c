@@ -40,13 +40,22 @@ static int explain_reject(const struct weir_attempt *a, const struct rdma_cm_eve
 			 a->session->peer, event->status);
 }
 
-static int explain_event(const struct weir_attempt *a, const struct rdma_cm_event *event)
+static int explain_end(const struct weir_attempt *a)
+{
+	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
+			 a->session->peer);
+}
+
+/* A donor may reject also what it had accepted, as long as it has not heard that it is up. */
+static int explain_event(const struct weir_attempt *a, const struct rdma_cm_event *event,
+			 enum rdma_cm_event_type wanted)
 {
 	const char *peer = a->session->peer;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
-		return explain_reject(a, event);
+		return wanted == RDMA_CM_EVENT_ESTABLISHED ? explain_reject(a, event) :
+							     explain_end(a);
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
 				 "no verbs device reaches %s: %s", peer,
@@ -55,8 +64,7 @@ static int explain_event(const struct weir_attempt *a, const struct rdma_cm_even
 		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
 				 weir_strerror(event->status));
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return weir_fail(a->error, -EPROTO,
-				 "%s ended the connection during the proof of the key", peer);
+		return explain_end(a);
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
 				 weir_strerror(event->status));
@@ -73,7 +81,7 @@ int weir_attempt_take_event(const struct weir_attempt *a, enum rdma_cm_event_typ
 
 	if (rdma_get_cm_event(a->cm, &event))
 		return errno == EAGAIN ? 0 : weir_fail(a->error, -errno, "no connection manager");
-	rc = event->event == wanted ? 1 : explain_event(a, event);
+	rc = event->event == wanted ? 1 : explain_event(a, event, wanted);
 	rdma_ack_cm_event(event);
 	return rc;
 }

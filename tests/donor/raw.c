@@ -36,7 +36,7 @@ static int event_wait(struct raw *raw, enum rdma_cm_event_type *type, int timeou
 	if (*type == RDMA_CM_EVENT_REJECTED)
 		wire_refusal_decode(event->param.conn.private_data,
 				    event->param.conn.private_data_len, &raw->refusal);
-	if (*type == RDMA_CM_EVENT_DISCONNECTED)
+	if (*type == RDMA_CM_EVENT_DISCONNECTED || *type == RDMA_CM_EVENT_REJECTED)
 		raw->is_up = false;
 	rdma_ack_cm_event(event);
 	return 0;
