@@ -19,6 +19,7 @@ static pthread_mutex_t scqs_lock = PTHREAD_MUTEX_INITIALIZER; /* before any NIC'
 
 static void serve(struct weir_scq *scq, struct weir_session *session)
 {
+	scq->serving = session;
 	weir_pump_poll(session, weir_now_ns());
 	weir_deliver_locked(session);
 	scq->serving = NULL;
@@ -35,7 +36,6 @@ static void serve_due(struct weir_scq *scq)
 			weir_list_entry(scq->due.next, struct weir_session, scq_due);
 
 		weir_list_del(&session->scq_due);
-		scq->serving = session;
 		serve(scq, session);
 	}
 }
@@ -52,7 +52,7 @@ static void look(struct weir_scq *scq, uint64_t now_ns)
 	serve_due(scq);
 }
 
-/* Messages, timers, the connection manager. */
+/* Timers, the connection manager, and those who kick: by the session's descriptor. */
 static void hear(struct weir_scq *scq, struct weir_session *session)
 {
 	scq->serving = session;
@@ -63,20 +63,36 @@ static void hear(struct weir_scq *scq, struct weir_session *session)
 	serve(scq, session);
 }
 
-/* Each once: those that come and go meanwhile have another turn. */
-static void hear_all(struct weir_scq *scq)
+/* The next one; NULL if the thread is not to drive it, or there is none. */
+static struct weir_session *take_turn(struct weir_scq *scq)
 {
-	unsigned int turns = scq->users;
+	struct weir_session *session;
 
-	for (; turns && !weir_list_is_empty(&scq->sessions); turns--) {
-		struct weir_session *session =
-			weir_list_entry(scq->sessions.next, struct weir_session, scq);
+	if (weir_list_is_empty(&scq->sessions))
+		return NULL;
+	session = weir_list_entry(scq->sessions.next, struct weir_session, scq);
+	weir_list_del(&session->scq);
+	weir_list_add_tail(&scq->sessions, &session->scq);
+	return session->driven ? session : NULL;
+}
 
-		weir_list_del(&session->scq);
-		weir_list_add_tail(&scq->sessions, &session->scq);
-		if (session->driven)
-			hear(scq, session);
+/*
+ * Messages of each, which costs little, and for one what costs system calls: with many sessions the
+ * thread would do nothing else. Those that come and go meanwhile have another turn.
+ */
+static void go_round(struct weir_scq *scq)
+{
+	struct weir_session *session;
+	unsigned int turns;
+
+	for (turns = scq->users; turns; turns--) {
+		session = take_turn(scq);
+		if (session)
+			serve(scq, session);
 	}
+	session = take_turn(scq);
+	if (session)
+		hear(scq, session);
 }
 
 static void *scq_run(void *arg)
@@ -88,7 +104,7 @@ static void *scq_run(void *arg)
 	while (!scq->stopping) {
 		look(scq, now_ns);
 		if (now_ns >= event_ns) {
-			hear_all(scq);
+			go_round(scq);
 			event_ns = now_ns + EVENT_NS;
 		}
 		weir_nic_unlock(scq->nic);
