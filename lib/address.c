@@ -108,3 +108,34 @@ void weir_address_print(const struct sockaddr *address, char text[static WEIR_AD
 		snprintf(text, WEIR_ADDRESS_MAX, "(unknown)");
 	}
 }
+
+bool weir_address_is_loopback(const struct sockaddr *address)
+{
+	const struct sockaddr_in6 *v6 = (const void *)address;
+	const struct sockaddr_in *v4 = (const void *)address;
+
+	if (address->sa_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+int weir_address_bind_failed(const char *listen, int status, struct weir_error *error)
+{
+	switch (status) {
+	case -EADDRINUSE:
+		return weir_fail(error, status, "%s is in use already: listen on another port",
+				 listen);
+	case -ENODEV:
+	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
+		return weir_fail(error, -ENODEV,
+				 "no verbs device has the address %s, or its port is in use: listen "
+				 "on one of an RDMA device, or run on softnic with 'weir run'",
+				 listen);
+	case -EACCES:
+		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",
+				 listen);
+	default:
+		return weir_fail(error, -ENODEV, "cannot listen on %s: %s", listen,
+				 strerror(-status));
+	}
+}

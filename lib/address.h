@@ -4,6 +4,7 @@
 #define WEIR_LIB_ADDRESS_H
 
 #include <netdb.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include <weir/error.h>
@@ -25,5 +26,16 @@ int weir_address_resolve(const char *name, const char *default_host, struct addr
 
 /* Writes "address:port", or "[v6]:port". */
 void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX]);
+
+bool weir_address_is_loopback(const struct sockaddr *address);
+
+/**
+ * weir_address_bind_failed() - explain why nobody can listen at an address
+ * @listen: as the user wrote it
+ * @status: of the connection manager, a negative errno
+ *
+ * Return: the error: -EADDRINUSE, -EPERM or -ENODEV.
+ */
+int weir_address_bind_failed(const char *listen, int status, struct weir_error *error);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* What a donor needs from the machine before it can serve: an address, a device, PDs. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,37 +10,6 @@
 #include "lib/key.h"
 
 #define BACKLOG (2 * WEIR_UNPROVEN_MAX)
-
-static bool is_loopback(const struct sockaddr *address)
-{
-	const struct sockaddr_in6 *v6 = (const void *)address;
-	const struct sockaddr_in *v4 = (const void *)address;
-
-	if (address->sa_family == AF_INET)
-		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-static int bind_failed(const char *listen, int status, struct weir_error *error)
-{
-	switch (status) {
-	case -EADDRINUSE:
-		return weir_fail(error, status, "%s is in use already: listen on another port",
-				 listen);
-	case -ENODEV:
-	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
-		return weir_fail(error, -ENODEV,
-				 "no verbs device has the address %s, or its port is in use: listen "
-				 "on one of an RDMA device, or run on softnic with 'weir run'",
-				 listen);
-	case -EACCES:
-		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",
-				 listen);
-	default:
-		return weir_fail(error, -ENODEV, "cannot listen on %s: %s", listen,
-				 strerror(-status));
-	}
-}
 
 /* A listener on all addresses is bound to no device: take the one asked for, or the first. */
 static struct ibv_context *device_pick(const char *name)
@@ -91,7 +58,7 @@ static int listener_open(struct weir_donor *donor, struct weir_error *error)
 	ret = weir_address_resolve(listen, "0.0.0.0", &list, error);
 	if (ret)
 		return ret;
-	if (!donor->options.nr_keys && !is_loopback(list->ai_addr)) {
+	if (!donor->options.nr_keys && !weir_address_is_loopback(list->ai_addr)) {
 		ret = weir_fail(error, -EPERM,
 				"a donor without a key listens on loopback only, not on %s: "
 				"give it a key",
@@ -108,7 +75,7 @@ static int listener_open(struct weir_donor *donor, struct weir_error *error)
 	}
 	if (rdma_create_id(donor->events, &donor->listener, NULL, RDMA_PS_TCP) ||
 	    rdma_bind_addr(donor->listener, list->ai_addr))
-		ret = bind_failed(listen, -errno, error);
+		ret = weir_address_bind_failed(listen, -errno, error);
 out:
 	freeaddrinfo(list);
 	return ret;
@@ -155,7 +122,7 @@ int weir_donor_listen(struct weir_donor *donor, struct weir_error *error)
 	set_nonblocking(donor->events->fd);
 	set_nonblocking(donor->completions->fd);
 	if (rdma_listen(donor->listener, BACKLOG))
-		return bind_failed(donor->options.listen, -errno, error);
+		return weir_address_bind_failed(donor->options.listen, -errno, error);
 	weir_address_print(rdma_get_local_addr(donor->listener), donor->address);
 	return 0;
 }

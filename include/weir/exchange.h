@@ -8,9 +8,9 @@
  * slots, and takes no part of the peer's CPU. The immediate mode is the usual way instead, for
  * comparison: an immediate a message, and messages that give slots back.
  *
- * Messages arrive whole, once, in order, for as long as the connection lives. It lives or ends as
- * a whole: when it breaks, what has arrived can still be taken, weir_exchange_info() says what the
- * peer is known to have, and nothing is repeated.
+ * Messages arrive once and in order for as long as the connection lives. When it breaks, what was
+ * found until then can still be taken, weir_exchange_info() says what the peer is known to have, and
+ * nothing is repeated.
  *
  *	sender                                     receiver
  *	weir_exchange_put(x, data, length, ...)    n = weir_exchange_take(x, slots, max, ...)
@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include <weir/error.h>
 #include <weir/key.h>
+#include <weir/session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,7 +43,6 @@ extern "C" {
 struct weir_exchange;
 struct weir_exchange_listener;
 
-#define WEIR_EXCHANGE_PORT_DEFAULT 7475
 #define WEIR_EXCHANGE_SLOTS_MAX 65536
 #define WEIR_EXCHANGE_FOREVER UINT64_MAX
 
@@ -57,12 +57,11 @@ struct weir_exchange_options {
 	const struct weir_key *key; /* NULL: none, on loopback only; kept until close */
 	const char *device; /* only this verbs device; NULL: what the route says */
 	enum weir_exchange_mode mode;
-	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX; default 256 */
+	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX, or 4096 in immediate mode;
+			     * default 256 */
 	size_t slot_bytes; /* of a message that one slot carries, up to 1 GiB; default 4096 */
 	uint64_t receive_bytes_max; /* a peer whose pool needs more memory here is refused;
 				     * default 1 GiB */
-	bool unordered; /* take what is there, in any order. Messages of several slots still come
-			 * in order, slot by slot */
 	bool busy; /* never sleep while waiting. Default: poll for as long as it pays, then sleep */
 	unsigned int percent_min; /* bitmap: with fewer of its slots free than this, an end asks
 				   * which have become free, 1 to 99; default 40 */
@@ -87,7 +86,7 @@ struct weir_exchange_slot {
 /**
  * weir_exchange_listen() - wait for peers at an address
  * @address: "addr", "addr:port", ":port"; NULL: 127.0.0.1; the port defaults to
- *	WEIR_EXCHANGE_PORT_DEFAULT, 0 is any
+ *	WEIR_PORT_DEFAULT, 0 is any
  * @options: for all that are accepted; NULL for defaults; copied
  *
  * Return: 0; -EINVAL; -ENODEV; -EADDRINUSE; -EPERM no key but not loopback.
@@ -118,9 +117,10 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener);
  * @peer: "host", "host:port", "[v6]:port"
  * @options: NULL for defaults; copied
  *
- * Return: 0; -EINVAL malformed name or option, or the peer wants the other mode; -ENODEV;
+ * Return: 0; -EINVAL malformed name or option; -ENODEV;
  * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
- * -EDQUOT an end has no room for the other's pool; -ETIMEDOUT; -ENOMEM.
+ * -EPROTO also if the peer wants the other mode; -EDQUOT an end takes no pool as large as the other's;
+ * -ETIMEDOUT; -ENOMEM.
  */
 int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
 			  struct weir_exchange **x, struct weir_error *error);
@@ -162,9 +162,12 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count);
 
-/* Gives slots back that were acquired and will not be sent. */
-void weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			   unsigned int count);
+/*
+ * Gives slots back that were acquired and will not be sent. Return: 0; -EINVAL one of them is not
+ * acquired: it and those after it were not given back.
+ */
+int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count);
 
 /**
  * weir_exchange_flush() - make sure that the peer can take all that was put
@@ -175,10 +178,12 @@ void weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_s
 int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 
 /**
- * weir_exchange_finish() - say that nothing more will be put
+ * weir_exchange_finish() - say that nothing more will be put, and wait until all was taken
  *
- * Waits as weir_exchange_flush() does. If it does not get through in time it can be called again.
- * Return: as weir_exchange_flush(); -EINVAL a message was not put to its end.
+ * If the peer has not taken all in time it can be called again.
+ *
+ * Return: 0: the peer has taken all that was put; -EAGAIN not yet (timeout 0); -ETIMEDOUT;
+ * -ECONNRESET; -EINVAL a message was not put to its end.
  */
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
 
@@ -200,9 +205,12 @@ int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots
  * weir_exchange_release() - give slots that were taken back to the sender
  *
  * In any order, any number at a time: the sender learns of many at once.
+ *
+ * Return: 0; -EINVAL one of them is not taken: it and those after it were not given back;
+ * -ECONNRESET.
  */
-void weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			   unsigned int count);
+int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count);
 
 /**
  * weir_exchange_get() - the next message, copied
@@ -256,8 +264,8 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 /**
  * weir_exchange_close() - end the exchange
  *
- * Waits for nothing. The peer can take what has arrived; call weir_exchange_finish() before to know
- * that all has. Slots that are taken or acquired go with it. NULL is nothing.
+ * Waits for nothing: what the peer has not found yet is lost to it, unless weir_exchange_finish() has
+ * said that it has taken all. Slots that are taken or acquired go with it. NULL is nothing.
  */
 void weir_exchange_close(struct weir_exchange *x);
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/exchange/exchange.h"
+
+#define RETRY_COUNT 7
+#define RNR_RETRY_COUNT 6
+#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+#define READS_MAX 4
+#define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
+
+static int explain(const struct weir_exchange *x, const struct rdma_cm_event *event,
+		   struct weir_error *error)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+	struct wire_refusal refusal;
+
+	if (event->event != RDMA_CM_EVENT_REJECTED)
+		return weir_fail(error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "%s cannot be reached: %s, %s", x->info.peer,
+				 rdma_event_str(event->event), weir_strerror(event->status));
+	if (conn->private_data &&
+	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_refusal_explain(&refusal, error);
+	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
+		return weir_fail(error, -ECONNREFUSED, "nobody listens at %s", x->info.peer);
+	return weir_fail(error, -EAGAIN, "%s refused the connection for now, reason %d",
+			 x->info.peer, event->status);
+}
+
+static int await(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
+{
+	struct pollfd fd = { .fd = x->cm->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+	int rc;
+
+	if (poll(&fd, 1, weir_poll_ms(x->greeting->deadline_ns)) <= 0)
+		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+	if (rdma_get_cm_event(x->cm, &event))
+		return weir_fail(error, -errno, "no connection manager");
+	rc = event->event == wanted ? 0 : explain(x, event, error);
+	rdma_ack_cm_event(event);
+	return rc;
+}
+
+static int route(struct weir_exchange *x, const struct sockaddr *address, struct weir_error *error)
+{
+	int left_ms = weir_poll_ms(x->greeting->deadline_ns), rc;
+
+	x->cm = rdma_create_event_channel();
+	if (!x->cm)
+		return weir_fail(error, -ENODEV, "no RDMA device and no connection manager here: "
+				 "'weir doctor' says what to do");
+	if (rdma_create_id(x->cm, &x->id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(x->id, NULL, (struct sockaddr *)address, left_ms))
+		return weir_fail(error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no verbs device reaches %s: %s", x->info.peer,
+				 weir_strerror(-errno));
+	rc = await(x, RDMA_CM_EVENT_ADDR_RESOLVED, error);
+	if (rc)
+		return rc;
+	if (!x->id->verbs)
+		return weir_fail(error, -ENODEV, "no verbs device reaches %s", x->info.peer);
+	if (x->options.device &&
+	    strcmp(x->options.device, ibv_get_device_name(x->id->verbs->device)))
+		return weir_fail(error, -ENODEV, "the route to %s goes by device %s, not by %s",
+				 x->info.peer, ibv_get_device_name(x->id->verbs->device),
+				 x->options.device);
+	if (rdma_resolve_route(x->id, left_ms))
+		return weir_fail(error, -EHOSTUNREACH, "no route to %s: %s", x->info.peer,
+				 weir_strerror(-errno));
+	return await(x, RDMA_CM_EVENT_ROUTE_RESOLVED, error);
+}
+
+static int reach(struct weir_exchange *x, struct weir_error *error)
+{
+	struct wire_exchange_connect connect = {
+		.magic = WIRE_EXCHANGE_MAGIC,
+		.version = WIRE_VERSION,
+		.key_id = weir_key_id(x->options.key),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &connect,
+		.private_data_len = sizeof(connect),
+		.responder_resources = READS_MAX,
+		.initiator_depth = READS_MAX,
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
+	};
+	struct ibv_qp_init_attr attr;
+	int rc = weir_exchange_prepare(x, &attr, error);
+
+	if (rc)
+		return rc;
+	if (rdma_create_qp(x->id, x->pd, &attr))
+		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
+				 x->options.slots, weir_strerror(-errno));
+	rc = weir_exchange_expect(x, HEARS, error);
+	if (rc)
+		return rc;
+	if (rdma_connect(x->id, &param))
+		return weir_fail(error, -errno, "cannot connect to %s: %s", x->info.peer,
+				 weir_strerror(-errno));
+	return await(x, RDMA_CM_EVENT_ESTABLISHED, error);
+}
+
+static int prove(struct weir_exchange *x, struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	struct weir_handshake_setup setup;
+	const void *message;
+	size_t length, out_length;
+	int rc = weir_exchange_setup(x, &setup, error);
+
+	if (rc)
+		return rc;
+	weir_handshake_client(&g->handshake, &setup, g->out, &out_length);
+	while (g->handshake.state != WEIR_HANDSHAKE_DONE) {
+		rc = out_length ? weir_exchange_say(x, out_length, error) : 0;
+		if (!rc)
+			rc = weir_exchange_hear(x, &message, &length, error);
+		if (rc)
+			return rc;
+		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
+		if (rc)
+			return weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
+	}
+	return 0;
+}
+
+static int try_address(struct weir_exchange *x, const struct sockaddr *address,
+		       struct weir_error *error)
+{
+	int rc = route(x, address, error);
+
+	if (!rc)
+		rc = reach(x, error);
+	if (!rc)
+		rc = prove(x, error);
+	if (!rc)
+		rc = weir_exchange_offer(x, error);
+	if (!rc)
+		rc = weir_exchange_consider(x, error);
+	if (!rc)
+		rc = weir_exchange_begin(x, error);
+	return rc ? rc : weir_exchange_offer(x, error);
+}
+
+int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
+			  struct weir_exchange **out, struct weir_error *error)
+{
+	struct weir_exchange_options filled;
+	struct weir_exchange *x;
+	struct addrinfo *list;
+	int rc = weir_exchange_options_fill(&filled, options, error);
+
+	if (!rc)
+		rc = weir_address_resolve(peer, NULL, &list, error);
+	if (rc)
+		return rc;
+	rc = weir_exchange_new(&filled, &x, error);
+	if (!rc) {
+		weir_address_print(list->ai_addr, x->info.peer);
+		x->greeting->deadline_ns = weir_after_ns(weir_now_ns(), filled.timeout_ns);
+		rc = try_address(x, list->ai_addr, error);
+		if (rc)
+			weir_exchange_close(x);
+	}
+	freeaddrinfo(list);
+	if (!rc)
+		*out = x;
+	return rc;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/exchange/exchange.h"
+
+void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info)
+{
+	uint64_t end = x->is_ending;
+
+	*info = x->info;
+	info->mode = x->options.mode;
+	info->slots = x->out.slots;
+	info->peer_slots = x->in.slots;
+	info->slot_bytes = x->options.slot_bytes;
+	info->peer_slot_bytes = x->peer.slot_bytes;
+	info->put = x->out.committed - end;
+	info->arrived = x->out.committed - weir_exchange_unconfirmed(x);
+	if (info->arrived > info->put)
+		info->arrived = info->put;
+	info->released = x->out.freed;
+	if (end && !weir_confirm_out_is_full(&x->out, x->end_slot))
+		info->released--;
+}
+
+/* A QP is gone before the memory that the peer may write to. */
+void weir_exchange_close(struct weir_exchange *x)
+{
+	if (!x)
+		return;
+	if (x->id && x->id->qp) {
+		rdma_disconnect(x->id);
+		ibv_destroy_qp(x->id->qp);
+		x->id->qp = NULL;
+	}
+	if (x->cq)
+		ibv_destroy_cq(x->cq);
+	weir_exchange_memory_free(x);
+	if (x->greeting && x->greeting->mr)
+		ibv_dereg_mr(x->greeting->mr);
+	free(x->greeting);
+	if (x->pd)
+		ibv_dealloc_pd(x->pd);
+	if (x->fd >= 0)
+		close(x->fd);
+	if (x->events)
+		ibv_destroy_comp_channel(x->events);
+	if (x->id)
+		rdma_destroy_id(x->id);
+	if (x->cm)
+		rdma_destroy_event_channel(x->cm);
+	free(x);
+}

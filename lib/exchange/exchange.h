@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * One end of an exchange, from the inside. What is where:
+ *
+ *	meet, listen, connect	until both ends have proven the key and told where their memory is
+ *	memory			what is registered
+ *	queue			work requests and completions, and what they mean
+ *	wait			when to look, when to sleep, and how to be woken
+ *	put, take		what the user calls
+ */
+#ifndef WEIR_LIB_EXCHANGE_H
+#define WEIR_LIB_EXCHANGE_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <weir/exchange.h>
+#include "core/confirm.h"
+#include "core/pace.h"
+#include "core/poll.h"
+#include "lib/address.h"
+#include "lib/clock.h"
+#include "lib/handshake.h"
+#include "wire/exchange.h"
+
+#define WEIR_EXCHANGE_CHAIN 32u /* work requests with one doorbell, at most, but for a look */
+#define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
+#define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
+#define WEIR_EXCHANGE_RECV_BYTES 256u
+
+/* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
+#define WEIR_EXCHANGE_NEWS 1u
+#define WEIR_EXCHANGE_ROOM 2u
+
+/* A slot of the mirror that is full: what its header said when it came, read once. */
+struct weir_exchange_arrival {
+	uint32_t length;
+	uint32_t flags;
+	bool is_taken; /* the user has it */
+};
+
+/**
+ * struct weir_exchange - one end
+ * @greeting: until both ends know each other
+ * @slots, @stride: the own pool; @slot_bytes of a message in each
+ * @mirror, @peer_stride: of the peer's
+ * @bell: behind the mirror: the peer asks here to be woken; @answered is the last that was
+ * @bits: of the pool, then of the mirror
+ * @fresh: the peer's, as the last look saw them: of the mirror's pool, then of the pool's mirror
+ * @ring: what is written to the peer's bell
+ * @recvs: buffers of messages that come, @nr_recvs
+ * @gives: buffers of messages that give slots back; @gives_free is a mask
+ * @peer: what the peer offered
+ *
+ * @order: of the slots that have come: by their sequence modulo the peer's slots, number + 1 or 0
+ * @next: sequence of the slot that is to be taken next
+ * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
+ *
+ * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
+ * @rung: what the peer was asked to wake this end for, and has not; @rings so far
+ * @acked, @signalled: immediate mode: slots whose writes are known to be done; of them all, those
+ *	before the last that will tell
+ * @confirm, @news, @room: when a look is due for what was sent, for what comes, for free slots
+ * @nr_spare: receives that are to be posted again: their buffers are in @spare
+ * @nr_back: immediate mode: slots to be given back, in @back
+ *
+ * @status: 0, or why it has ended
+ * @is_open_message: the last slot committed did not end its message
+ * @end: sequence of the slot that says there is no more, @end_slot which it is; valid if @is_ending
+ * @is_finished: the peer has said so
+ * @get_length: bytes of the message that weir_exchange_get() has so far
+ */
+struct weir_exchange {
+	struct weir_exchange_options options;
+	struct weir_exchange_info info;
+
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *events;
+	struct ibv_cq *cq;
+	struct ibv_mr *pool_mr, *mirror_mr, *bits_mr;
+	uint32_t inline_max;
+	uint32_t send_max; /* slots whose writes may be under way */
+	int fd;
+	struct weir_exchange_greeting *greeting;
+
+	char *memory;
+	size_t memory_bytes;
+	char *slots, *mirror;
+	uint64_t stride, peer_stride;
+	uint64_t *bell, answered;
+	uint64_t *bits, *fresh, *ring;
+	char *recvs;
+	uint32_t nr_recvs;
+	struct wire_gives *gives;
+	uint32_t gives_free;
+	struct wire_offer peer;
+
+	void *books;
+	struct weir_confirm_out out;
+	struct weir_confirm_in in;
+	struct weir_exchange_arrival *arrivals;
+	uint32_t *order;
+	uint64_t next;
+	uint32_t nr_taken, nr_released;
+
+	bool is_looking, is_armed;
+	unsigned int rung;
+	uint64_t rings;
+	uint64_t checked_ns; /* when it was last seen what the connection manager says */
+	uint64_t acked, signalled;
+	struct weir_pace confirm, news, room;
+	struct weir_gaps gaps, room_gaps;
+	uint32_t nr_spare, *spare;
+	uint32_t nr_back, *back;
+
+	int status;
+	bool is_open_message, is_ending, is_finished;
+	uint32_t end_slot;
+	size_t get_length;
+};
+
+static inline bool weir_exchange_is_imm(const struct weir_exchange *x)
+{
+	return x->options.mode == WEIR_EXCHANGE_IMM;
+}
+
+/* Slots committed whose arrival is not known yet. */
+static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
+{
+	return x->out.committed - (weir_exchange_is_imm(x) ? x->acked : x->out.arrived);
+}
+
+static inline char *weir_exchange_slot(const struct weir_exchange *x, uint32_t slot)
+{
+	return x->slots + slot * x->stride;
+}
+
+/* The peer's mirror of @slot. */
+static inline uint64_t weir_exchange_far(const struct weir_exchange *x, uint32_t slot)
+{
+	return x->peer.mirror.address + slot * x->stride;
+}
+
+/* Buffers of what is said before; @heard receives were used. */
+struct weir_exchange_greeting {
+	struct ibv_mr *mr;
+	unsigned int heard;
+	uint64_t deadline_ns;
+	struct weir_handshake handshake;
+	char in[WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN][WIRE_HANDSHAKE_MAX];
+	char out[WIRE_HANDSHAKE_MAX];
+};
+
+/* meet.c: what both ends do until they know each other. */
+
+/* Checks the options, and fills in the defaults. Return: 0; -EINVAL. */
+int weir_exchange_options_fill(struct weir_exchange_options *filled,
+			       const struct weir_exchange_options *given, struct weir_error *error);
+
+/* One without a connection. Return: 0; -ENOMEM. End it by weir_exchange_close(). */
+int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **x,
+		      struct weir_error *error);
+
+/* Makes all but the QP on @x->id's device, and says what that is to be. Return: 0; -ENOMEM. */
+int weir_exchange_prepare(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
+			  struct weir_error *error);
+
+/* Posts receives for what the peer will say, @count messages in all. */
+int weir_exchange_expect(struct weir_exchange *x, unsigned int count, struct weir_error *error);
+
+/* Begins the proof of the key over the QP, which is connected. */
+int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *setup,
+			struct weir_error *error);
+
+/* Sends greeting->out. */
+int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error);
+
+/* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has ended the connection. */
+int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
+		       struct weir_error *error);
+
+/* Sends the own offer: the pool, and, if the peer's is known, where that is mirrored. */
+int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error);
+
+/* Waits for the peer's. Return: 0; -EPROTO; -EDQUOT; what the peer refuses with. */
+int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error);
+
+/* Posts the receives that follow those of the greeting. */
+int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
+
+/* memory.c */
+
+/* Takes and registers all memory; @x->peer says how large its pool is. Return: 0; -ENOMEM. */
+int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error);
+void weir_exchange_memory_free(struct weir_exchange *x);
+
+/* queue.c: all return 0 or @x->status. */
+
+/* Posts the receives that are to be posted again. */
+int weir_exchange_queue_recvs(struct weir_exchange *x);
+
+/* Posts the writes of slots, headers filled in, and what is due behind them. */
+int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			      unsigned int count, bool with_look);
+
+/* Reads the peer's bitmaps; before that, rings its bell if @ring is not 0. */
+int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring);
+
+/* Wakes the peer. */
+int weir_exchange_queue_wake(struct weir_exchange *x);
+
+/* A write of nothing: fails if the peer is gone. */
+int weir_exchange_queue_probe(struct weir_exchange *x);
+
+/* Immediate mode: gives back what is to be given back; and has it told that all was written. */
+int weir_exchange_queue_gives(struct weir_exchange *x);
+int weir_exchange_queue_mark(struct weir_exchange *x);
+
+/* Takes completions, and does what they say. */
+int weir_exchange_queue_poll(struct weir_exchange *x);
+
+/* It has ended, because of @status. Return: the status that counts. */
+int weir_exchange_fail(struct weir_exchange *x, int status);
+
+/* take.c: a slot of the mirror is full. Return: 0; -EPROTO. */
+int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot);
+
+/* wait.c */
+
+typedef bool weir_exchange_ready_fn(const struct weir_exchange *x);
+
+/**
+ * weir_exchange_wait() - until @is_ready says so
+ * @want: WEIR_EXCHANGE_NEWS or _ROOM: what has to come for that
+ *
+ * Return: 0; -EAGAIN, -ETIMEDOUT; or @x->status.
+ */
+int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
+		       uint64_t timeout_ns);
+
+/* Whether slots that are being sent are to be followed by a look. */
+bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);
+
+/* Looks if that is due for @want, or anything was sent that is not known to have arrived. */
+int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns);
+
+/* Bits were flipped: wakes the peer if it sleeps for that. */
+int weir_exchange_answer(struct weir_exchange *x, unsigned int what);
+
+#endif

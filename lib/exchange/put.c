@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/exchange/exchange.h"
+
+/* Slots that can be acquired and posted now. */
+static uint32_t room(const struct weir_exchange *x)
+{
+	uint32_t under_way = (uint32_t)weir_exchange_unconfirmed(x);
+	uint32_t left = under_way < x->send_max ? x->send_max - under_way : 0;
+
+	return x->out.free < left ? x->out.free : left;
+}
+
+static bool is_ready(const struct weir_exchange *x)
+{
+	return room(x);
+}
+
+static bool is_flushed(const struct weir_exchange *x)
+{
+	return !weir_exchange_unconfirmed(x);
+}
+
+static bool is_ended(const struct weir_exchange *x)
+{
+	return is_flushed(x) && !weir_confirm_out_is_full(&x->out, x->end_slot);
+}
+
+static struct weir_exchange_slot acquire(struct weir_exchange *x)
+{
+	uint32_t number = (uint32_t)weir_confirm_out_acquire(&x->out);
+
+	return (struct weir_exchange_slot){
+		.data = weir_exchange_slot(x, number) + sizeof(struct wire_slot),
+		.length = x->options.slot_bytes,
+		.number = number,
+		.last = true,
+	};
+}
+
+/* Immediate mode: who waits for room may wait for his own writes to be done, too. */
+static int wait_room(struct weir_exchange *x, uint64_t timeout_ns)
+{
+	if (room(x))
+		return x->status;
+	if (weir_exchange_is_imm(x))
+		weir_exchange_queue_mark(x);
+	return weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_ROOM, timeout_ns);
+}
+
+int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *slots,
+			  unsigned int max, uint64_t timeout_ns)
+{
+	unsigned int n, most;
+	int rc;
+
+	if (!max || x->is_ending)
+		return -EINVAL;
+	rc = wait_room(x, timeout_ns);
+	if (rc)
+		return rc;
+	most = room(x) < max ? room(x) : max;
+	for (n = 0; n < most; n++)
+		slots[n] = acquire(x);
+	return (int)n;
+}
+
+static int check(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
+		 unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
+			return -EINVAL;
+		if (slots[i].length > x->options.slot_bytes)
+			return -EMSGSIZE;
+	}
+	return x->status;
+}
+
+/* Completions are taken when there is something to be learnt from them. */
+static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots, unsigned int count,
+		uint32_t flags)
+{
+	bool with_look = weir_exchange_look_is_due(x, weir_now_ns());
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < count; i++)
+		((struct wire_slot *)weir_exchange_slot(x, slots[i].number))->flags =
+			flags | (slots[i].last ? WIRE_SLOT_LAST : 0);
+	x->is_open_message = !slots[count - 1].last;
+	x->news.gap_ns = 0; /* what comes now may be the answer */
+	rc = weir_exchange_queue_slots(x, slots, count, with_look);
+	if (!rc && (x->is_looking || x->out.free < x->out.slots / 2))
+		rc = weir_exchange_queue_poll(x);
+	return rc;
+}
+
+int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			 unsigned int count)
+{
+	int rc = check(x, slots, count);
+
+	return rc || !count ? rc : post_slots(x, slots, count, 0);
+}
+
+int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
+			return -EINVAL;
+		weir_confirm_out_abandon(&x->out, slots[i].number);
+	}
+	return 0;
+}
+
+/* As many slots as there are now, at most a chain. */
+static int put_some(struct weir_exchange *x, const char *data, size_t length, size_t *done)
+{
+	struct weir_exchange_slot slots[WEIR_EXCHANGE_CHAIN];
+	unsigned int n = 0, most = room(x);
+
+	if (most > WEIR_EXCHANGE_CHAIN)
+		most = WEIR_EXCHANGE_CHAIN;
+	do {
+		slots[n] = acquire(x);
+		if (slots[n].length > length - *done)
+			slots[n].length = length - *done;
+		memcpy(slots[n].data, data + *done, slots[n].length);
+		*done += slots[n].length;
+		slots[n].last = *done == length;
+	} while (++n < most && *done < length);
+	return post_slots(x, slots, n, 0);
+}
+
+int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
+		      uint64_t timeout_ns, size_t *done)
+{
+	uint64_t deadline_ns = weir_after_ns(timeout_ns ? weir_now_ns() : 0, timeout_ns);
+	size_t put = 0;
+	int rc = x->is_ending || (!done && timeout_ns != WEIR_EXCHANGE_FOREVER) ? -EINVAL : 0;
+
+	while (!rc) {
+		rc = wait_room(x, timeout_ns);
+		if (!rc)
+			rc = put_some(x, data, length, &put);
+		if (put == length)
+			break;
+		if (timeout_ns && timeout_ns != WEIR_EXCHANGE_FOREVER) {
+			uint64_t now_ns = weir_now_ns();
+
+			timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 1;
+		}
+	}
+	if (done)
+		*done = put;
+	return rc;
+}
+
+int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns)
+{
+	if (x->status)
+		return x->status;
+	if (weir_exchange_is_imm(x))
+		weir_exchange_queue_mark(x);
+	return weir_exchange_wait(x, is_flushed, WEIR_EXCHANGE_ROOM, timeout_ns);
+}
+
+static int end(struct weir_exchange *x, uint64_t timeout_ns)
+{
+	struct weir_exchange_slot slot;
+	int rc = x->is_open_message ? -EINVAL : wait_room(x, timeout_ns);
+
+	if (rc)
+		return rc;
+	slot = acquire(x);
+	slot.length = 0;
+	x->end_slot = slot.number;
+	x->is_ending = true;
+	return post_slots(x, &slot, 1, WIRE_SLOT_END);
+}
+
+int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
+{
+	int rc = x->status;
+
+	if (!rc && !x->is_ending)
+		rc = end(x, timeout_ns);
+	if (!rc && weir_exchange_is_imm(x))
+		rc = weir_exchange_queue_mark(x);
+	return rc ? rc : weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, timeout_ns);
+}

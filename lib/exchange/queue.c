@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Slots are posted in chains, with one doorbell each. Where bitmaps confirm, writes ask for no
+ * completion: the look behind them has one, and says for all of them that they are done, and more. Where
+ * immediates do, every so many writes ask for one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/error.h"
+#include "lib/exchange/exchange.h"
+
+#define POLLED 32
+#define SIGNAL_EVERY 32u /* immediate mode: writes with one completion */
+
+/* What a completion is of: the high byte of its wr_id. */
+enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_GIVES, TAG_RECV };
+
+static uint64_t id_of(enum tag tag, uint64_t value)
+{
+	return (uint64_t)tag << 56 | value;
+}
+
+int weir_exchange_fail(struct weir_exchange *x, int status)
+{
+	if (!x->status)
+		x->status = status;
+	return x->status;
+}
+
+static int post(struct weir_exchange *x, struct ibv_send_wr *first)
+{
+	struct ibv_send_wr *bad;
+
+	if (x->status)
+		return x->status;
+	x->info.doorbells++;
+	return ibv_post_send(x->id->qp, first, &bad) ? weir_exchange_fail(x, -ECONNRESET) : 0;
+}
+
+static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	uint32_t words = weir_confirm_words(x->out.slots) + weir_confirm_words(x->in.slots);
+
+	*sge = (struct ibv_sge){ (uintptr_t)x->fresh, words * 8, x->pool_mr->lkey };
+	*wr = (struct ibv_send_wr){
+		.wr_id = id_of(TAG_LOOK, 0),
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { x->peer.bits.address, x->peer.bits.rkey },
+	};
+	weir_confirm_out_look(&x->out);
+	x->is_looking = true;
+	x->info.looks++;
+}
+
+/* One slot as a write; its header is filled in, for the number it gets now. */
+static void slot_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot,
+		      struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	struct wire_slot *head = (void *)weir_exchange_slot(x, slot->number);
+
+	head->sequence = x->out.committed;
+	head->length = (uint32_t)slot->length;
+	weir_confirm_out_commit(&x->out, slot->number);
+	*sge = (struct ibv_sge){ (uintptr_t)head, (uint32_t)(sizeof(*head) + slot->length),
+				 x->pool_mr->lkey };
+	*wr = (struct ibv_send_wr){
+		.wr_id = id_of(TAG_WRITE, x->out.committed),
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = sge->length <= x->inline_max ? IBV_SEND_INLINE : 0,
+		.wr.rdma = { weir_exchange_far(x, slot->number), x->peer.mirror.rkey },
+	};
+	x->info.writes++;
+	x->info.bytes_put += slot->length;
+}
+
+/* The peer learns of the slot by the write itself; who wrote it, now and then. */
+static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_send_wr *wr)
+{
+	uint32_t every = x->send_max / 2 < SIGNAL_EVERY ? x->send_max / 2 : SIGNAL_EVERY;
+
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htobe32(number);
+	weir_confirm_out_sent(&x->out);
+	if (x->out.committed - x->signalled < every)
+		return;
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	x->signalled = x->out.committed;
+}
+
+static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+		       unsigned int count, bool with_look)
+{
+	struct ibv_send_wr wrs[WEIR_EXCHANGE_CHAIN + 1];
+	struct ibv_sge sges[WEIR_EXCHANGE_CHAIN + 1];
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		slot_fill(x, &slots[i], &wrs[i], &sges[i]);
+		if (weir_exchange_is_imm(x))
+			slot_announce(x, slots[i].number, &wrs[i]);
+	}
+	if (with_look) {
+		look_fill(x, &wrs[count], &sges[count]);
+		count++;
+	}
+	for (i = 0; i + 1 < count; i++)
+		wrs[i].next = &wrs[i + 1];
+	return post(x, wrs);
+}
+
+int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			      unsigned int count, bool with_look)
+{
+	unsigned int part;
+	int rc = 0;
+
+	for (; !rc && count; slots += part, count -= part) {
+		part = count < WEIR_EXCHANGE_CHAIN ? count : WEIR_EXCHANGE_CHAIN;
+		rc = queue_chain(x, slots, part, with_look && part == count);
+	}
+	return rc;
+}
+
+int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring)
+{
+	struct ibv_sge sges[2];
+	struct ibv_send_wr wrs[2];
+
+	look_fill(x, &wrs[1], &sges[1]);
+	if (!ring)
+		return post(x, &wrs[1]);
+	*x->ring = ring;
+	sges[0] = (struct ibv_sge){ (uintptr_t)x->ring, sizeof(*x->ring), x->pool_mr->lkey };
+	wrs[0] = (struct ibv_send_wr){
+		.next = &wrs[1],
+		.wr_id = id_of(TAG_WAKE, 0),
+		.sg_list = sges,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
+	};
+	x->info.wakes++;
+	return post(x, wrs);
+}
+
+/* A write of nothing: what is there to be found is found by looking. */
+static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint64_t id)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
+	};
+
+	return post(x, &wr);
+}
+
+int weir_exchange_queue_wake(struct weir_exchange *x)
+{
+	x->info.wakes++;
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, id_of(TAG_WAKE, 0));
+}
+
+int weir_exchange_queue_probe(struct weir_exchange *x)
+{
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, id_of(TAG_WAKE, 0));
+}
+
+int weir_exchange_queue_mark(struct weir_exchange *x)
+{
+	if (x->signalled == x->out.committed)
+		return x->status;
+	x->signalled = x->out.committed;
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, id_of(TAG_WRITE, x->out.committed));
+}
+
+int weir_exchange_queue_gives(struct weir_exchange *x)
+{
+	uint32_t buffer, count;
+	struct wire_gives *gives;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	int rc = 0;
+
+	while (!rc && x->nr_back && x->gives_free) {
+		buffer = (uint32_t)__builtin_ctz(x->gives_free);
+		gives = &x->gives[buffer];
+		count = x->nr_back < WIRE_GIVES_MAX ? x->nr_back : WIRE_GIVES_MAX;
+		x->nr_back -= count;
+		gives->count = count;
+		memcpy(gives->slots, x->back + x->nr_back, count * sizeof(gives->slots[0]));
+		x->gives_free &= ~(1u << buffer);
+		sge = (struct ibv_sge){ (uintptr_t)gives,
+					(uint32_t)(offsetof(struct wire_gives, slots) +
+						   count * sizeof(gives->slots[0])),
+					x->pool_mr->lkey };
+		wr = (struct ibv_send_wr){
+			.wr_id = id_of(TAG_GIVES, buffer),
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+		};
+		x->info.gives++;
+		rc = weir_exchange_queue_recvs(x);
+		if (!rc)
+			rc = post(x, &wr);
+	}
+	return rc;
+}
+
+int weir_exchange_queue_recvs(struct weir_exchange *x)
+{
+	struct ibv_recv_wr wrs[WEIR_EXCHANGE_CHAIN], *bad;
+	struct ibv_sge sges[WEIR_EXCHANGE_CHAIN];
+	uint32_t i, n;
+
+	while (x->nr_spare && !x->status) {
+		n = x->nr_spare < WEIR_EXCHANGE_CHAIN ? x->nr_spare : WEIR_EXCHANGE_CHAIN;
+		for (i = 0; i < n; i++) {
+			uint32_t buffer = x->spare[--x->nr_spare];
+			char *at = x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES;
+
+			sges[i] = (struct ibv_sge){ (uintptr_t)at, WEIR_EXCHANGE_RECV_BYTES,
+						    x->pool_mr->lkey };
+			wrs[i] = (struct ibv_recv_wr){
+				.next = i + 1 < n ? &wrs[i + 1] : NULL,
+				.wr_id = id_of(TAG_RECV, buffer),
+				.sg_list = &sges[i],
+				.num_sge = 1,
+			};
+		}
+		x->info.recvs += n;
+		x->info.doorbells++;
+		if (ibv_post_recv(x->id->qp, wrs, &bad))
+			return weir_exchange_fail(x, -ECONNRESET);
+	}
+	return x->status;
+}
+
+static int looked(struct weir_exchange *x)
+{
+	uint64_t now_ns = weir_now_ns(), arrived = x->out.arrived;
+	int found, freed, slot, rc = 0;
+
+	x->is_looking = false;
+	found = weir_confirm_in_looked(&x->in, x->fresh);
+	freed = weir_confirm_out_looked(&x->out, x->fresh + weir_confirm_words(x->in.slots));
+	if (found < 0 || freed < 0)
+		return -EPROTO;
+	weir_pace_looked(&x->news, (uint32_t)found, now_ns);
+	weir_pace_looked(&x->room, (uint32_t)freed, now_ns);
+	weir_pace_looked(&x->confirm, (uint32_t)(x->out.arrived - arrived), now_ns);
+	while (!rc && (slot = weir_confirm_in_find(&x->in)) >= 0)
+		rc = weir_exchange_arrive(x, (uint32_t)slot);
+	if (!rc && x->out.arrived != arrived)
+		rc = weir_exchange_answer(x, WEIR_EXCHANGE_NEWS);
+	return rc;
+}
+
+static int gives_received(struct weir_exchange *x, uint32_t buffer, size_t length)
+{
+	struct wire_gives gives;
+	uint32_t i;
+	int rc = wire_gives_decode(x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES, length, &gives);
+
+	for (i = 0; !rc && i < gives.count; i++)
+		rc = weir_confirm_out_told(&x->out, gives.slots[i]);
+	return rc;
+}
+
+static int received(struct weir_exchange *x, const struct ibv_wc *wc)
+{
+	uint32_t buffer = (uint32_t)wc->wr_id, slot = be32toh(wc->imm_data);
+	int rc;
+
+	x->spare[x->nr_spare++] = buffer;
+	if (!weir_exchange_is_imm(x)) {
+		x->rung = 0;
+		return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : -EPROTO;
+	}
+	if (wc->opcode == IBV_WC_RECV)
+		return gives_received(x, buffer, wc->byte_len);
+	rc = weir_confirm_in_told(&x->in, slot);
+	return rc ? rc : weir_exchange_arrive(x, slot);
+}
+
+static int completed(struct weir_exchange *x, const struct ibv_wc *wc)
+{
+	x->info.completions++;
+	if (wc->status != IBV_WC_SUCCESS)
+		return -ECONNRESET;
+	switch ((enum tag)(wc->wr_id >> 56)) {
+	case TAG_WRITE:
+		x->acked = wc->wr_id & ~(0xffull << 56);
+		return 0;
+	case TAG_LOOK:
+		return looked(x);
+	case TAG_GIVES:
+		x->gives_free |= 1u << (wc->wr_id & 0xff);
+		return 0;
+	case TAG_RECV:
+		return received(x, wc);
+	default:
+		return 0;
+	}
+}
+
+int weir_exchange_queue_poll(struct weir_exchange *x)
+{
+	struct ibv_wc wcs[POLLED];
+	int i, n, rc = 0;
+
+	do {
+		n = x->status ? 0 : ibv_poll_cq(x->cq, POLLED, wcs);
+		for (i = 0; !rc && i < n; i++)
+			rc = completed(x, &wcs[i]);
+		if (n < 0 || rc)
+			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
+		if (x->nr_spare >= (weir_exchange_is_imm(x) ? WEIR_EXCHANGE_CHAIN : 1))
+			rc = weir_exchange_queue_recvs(x);
+	} while (n == POLLED && !rc);
+	return x->status;
+}

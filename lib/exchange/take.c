@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Slots are found in no order, for a look reads one word of bits after the other while the peer flips
+ * them: their headers say where they belong.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/exchange/exchange.h"
+
+static struct wire_slot *head_of(const struct weir_exchange *x, uint32_t slot)
+{
+	return (void *)(x->mirror + slot * x->peer_stride);
+}
+
+int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
+{
+	struct wire_slot head = *head_of(x, slot);
+	uint32_t *place = &x->order[head.sequence % x->in.slots];
+
+	if (head.sequence - x->next >= x->in.slots || *place || head.length > x->peer.slot_bytes ||
+	    head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
+		return -EPROTO;
+	*place = slot + 1;
+	x->arrivals[slot] = (struct weir_exchange_arrival){ head.length, head.flags, false };
+	return 0;
+}
+
+static bool is_there(const struct weir_exchange *x)
+{
+	return x->order[x->next % x->in.slots];
+}
+
+/* The peer waits for its last slot to be given back. */
+static bool is_over(const struct weir_exchange *x)
+{
+	return x->is_finished && !x->nr_back;
+}
+
+static bool is_ready(const struct weir_exchange *x)
+{
+	return is_there(x) || is_over(x);
+}
+
+static int give_back(struct weir_exchange *x, uint32_t slot)
+{
+	uint32_t most = x->in.slots / 4 < WIRE_GIVES_MAX ? x->in.slots / 4 : WIRE_GIVES_MAX;
+
+	weir_confirm_in_release(&x->in, slot);
+	if (!weir_exchange_is_imm(x))
+		return 0;
+	x->back[x->nr_back++] = slot;
+	return x->nr_back >= most ? weir_exchange_queue_gives(x) : 0;
+}
+
+/* The peer is told at once that its last word was heard: it waits for that. */
+static void finish(struct weir_exchange *x, uint32_t slot)
+{
+	x->is_finished = true;
+	give_back(x, slot);
+	weir_exchange_queue_gives(x);
+	x->nr_released = x->in.slots;
+	weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
+}
+
+static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max)
+{
+	unsigned int n = 0;
+	uint32_t *place, slot;
+
+	for (; n < max && is_there(x) && !x->is_finished; x->next++) {
+		place = &x->order[x->next % x->in.slots];
+		slot = *place - 1;
+		*place = 0;
+		if (x->arrivals[slot].flags & WIRE_SLOT_END) {
+			finish(x, slot);
+			continue;
+		}
+		x->arrivals[slot].is_taken = true;
+		slots[n++] = (struct weir_exchange_slot){
+			.data = head_of(x, slot) + 1,
+			.length = x->arrivals[slot].length,
+			.number = slot,
+			.last = x->arrivals[slot].flags & WIRE_SLOT_LAST,
+		};
+		x->info.bytes_taken += x->arrivals[slot].length;
+	}
+	x->nr_taken += n;
+	x->info.taken += n;
+	return n;
+}
+
+int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max,
+		       uint64_t timeout_ns)
+{
+	unsigned int n;
+	int rc;
+
+	if (!max)
+		return -EINVAL;
+	do {
+		n = pick(x, slots, max);
+		if (n || is_over(x))
+			return (int)n;
+		rc = weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_NEWS, timeout_ns);
+	} while (!rc);
+	return rc;
+}
+
+int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count)
+{
+	unsigned int i;
+	uint32_t slot;
+	int rc = 0;
+
+	for (i = 0; !rc && i < count; i++) {
+		slot = slots[i].number;
+		if (slot >= x->in.slots || !x->arrivals[slot].is_taken)
+			return -EINVAL;
+		x->arrivals[slot].is_taken = false;
+		x->nr_taken--;
+		x->nr_released++;
+		rc = give_back(x, slot);
+	}
+	return rc ? rc : weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
+}
+
+/* As much of it as there is room for; the length counts all of it. */
+static void gather(struct weir_exchange *x, char *data, size_t max, const struct weir_exchange_slot *slot)
+{
+	size_t room = x->get_length < max ? max - x->get_length : 0;
+
+	if (room)
+		memcpy(data + x->get_length, slot->data, slot->length < room ? slot->length : room);
+	x->get_length += slot->length;
+}
+
+int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *length,
+		      uint64_t timeout_ns)
+{
+	struct weir_exchange_slot slot;
+	int n;
+
+	do {
+		n = weir_exchange_take(x, &slot, 1, timeout_ns);
+		if (n <= 0)
+			return n ? n : -ENOENT;
+		gather(x, data, max, &slot);
+		weir_exchange_release(x, &slot, 1);
+	} while (!slot.last);
+	*length = x->get_length;
+	x->get_length = 0;
+	return *length > max ? -EMSGSIZE : 0;
+}

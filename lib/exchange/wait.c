@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps
+ * confirm nothing comes by itself, so who goes to sleep rings at the peer: he writes to a word of the
+ * peer's what he waits for, and looks once more. The peer flips bits first and reads the word
+ * then. So either that last look sees the flip, or the peer sees the word, and sends one immediate.
+ */
+#include <errno.h>
+#include <poll.h>
+
+#include "lib/error.h"
+#include "lib/exchange/exchange.h"
+#include "lib/yield.h"
+
+#define REST_MS_MAX 1000 /* asleep, a peer that vanished without a word is looked for so often */
+#define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
+#define RING_BITS 2 /* of the bell's word, for what is waited for */
+
+static bool is_low(const struct weir_exchange *x)
+{
+	return (uint64_t)x->out.free * 100 < (uint64_t)x->out.slots * x->options.percent_min;
+}
+
+bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
+{
+	return !weir_exchange_is_imm(x) && !x->is_looking &&
+	       (weir_pace_is_due(&x->confirm, now_ns) ||
+		(is_low(x) && weir_pace_is_due(&x->room, now_ns)));
+}
+
+int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+{
+	const struct weir_pace *pace = want == WEIR_EXCHANGE_NEWS ? &x->news : &x->room;
+
+	if (x->is_looking || (!weir_exchange_unconfirmed(x) && !weir_pace_is_due(pace, now_ns)))
+		return x->status;
+	return weir_exchange_queue_look(x, 0);
+}
+
+/* A sleeper that waits for room is woken for some, or if there will be no more. */
+static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
+{
+	return what == WEIR_EXCHANGE_NEWS || !x->nr_taken || x->nr_released >= x->in.slots / 4;
+}
+
+int weir_exchange_answer(struct weir_exchange *x, unsigned int what)
+{
+	uint64_t rung;
+
+	if (weir_exchange_is_imm(x) || !is_worth_waking(x, what))
+		return x->status;
+	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
+	rung = weir_load_acquire(x->bell);
+	if (rung == x->answered || !(rung & what))
+		return x->status;
+	x->answered = rung;
+	x->nr_released = 0;
+	return weir_exchange_queue_wake(x);
+}
+
+static void hear_completions(struct weir_exchange *x)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(x->events, &cq, &context))
+		return;
+	ibv_ack_cq_events(cq, 1);
+	x->is_armed = false;
+	x->info.events++;
+}
+
+/* What came before the end of the connection is taken first. */
+static void hear_connection(struct weir_exchange *x)
+{
+	struct rdma_cm_event *event;
+	bool is_end;
+
+	if (rdma_get_cm_event(x->cm, &event))
+		return;
+	is_end = event->event == RDMA_CM_EVENT_DISCONNECTED ||
+		 event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+	rdma_ack_cm_event(event);
+	if (!is_end)
+		return;
+	weir_exchange_queue_poll(x);
+	weir_exchange_fail(x, -ECONNRESET);
+}
+
+/* Return: whether anything was heard until then. */
+static bool hear(struct weir_exchange *x, uint64_t deadline_ns)
+{
+	struct pollfd fds[] = {
+		{ .fd = x->events->fd, .events = POLLIN },
+		{ .fd = x->cm->fd, .events = POLLIN },
+	};
+	int ms = weir_poll_ms(deadline_ns);
+
+	if (ms < 0 || ms > REST_MS_MAX)
+		ms = REST_MS_MAX;
+	if (poll(fds, 2, ms) <= 0)
+		return false;
+	if (fds[0].revents)
+		hear_completions(x);
+	if (fds[1].revents)
+		hear_connection(x);
+	return true;
+}
+
+/* If an event was heard since it was armed there is something to look at. */
+static void rest(struct weir_exchange *x, uint64_t deadline_ns)
+{
+	if (!x->is_armed)
+		return;
+	x->info.sleeps++;
+	if (!hear(x, deadline_ns) && weir_exchange_is_imm(x))
+		weir_exchange_queue_probe(x);
+}
+
+static int arm(struct weir_exchange *x)
+{
+	if (x->is_armed)
+		return 0;
+	x->is_armed = true;
+	return ibv_req_notify_cq(x->cq, 0) ? weir_exchange_fail(x, -ECONNRESET) : 0;
+}
+
+/* Rings, unless that has been done and not been answered, and looks. */
+static int ring(struct weir_exchange *x, unsigned int want)
+{
+	if (x->rung == want)
+		return weir_exchange_queue_look(x, 0);
+	x->rung = want;
+	return weir_exchange_queue_look(x, ++x->rings << RING_BITS | want);
+}
+
+/**
+ * struct attempt - one wait
+ * @must_ring: it is to be armed, and has to ring for that; @has_rung: and that look is under way
+ */
+struct attempt {
+	struct weir_exchange *x;
+	unsigned int want;
+	uint64_t deadline_ns;
+	struct weir_poll poll;
+	bool must_ring, has_rung;
+};
+
+/* One round awake. Return: whether it has shown that there is nothing. */
+static bool look_round(struct attempt *a, uint64_t now_ns)
+{
+	struct weir_exchange *x = a->x;
+	bool was_looking;
+
+	if (weir_exchange_is_imm(x)) {
+		weir_exchange_queue_gives(x);
+		weir_exchange_queue_poll(x);
+		return true;
+	}
+	if (a->must_ring && !x->is_looking) {
+		a->must_ring = false;
+		a->has_rung = true;
+		ring(x, a->want);
+	} else if (!a->must_ring) {
+		weir_exchange_look(x, a->want, now_ns);
+	}
+	was_looking = x->is_looking;
+	weir_exchange_queue_poll(x);
+	if (!was_looking || x->is_looking || a->must_ring)
+		return false;
+	if (!a->has_rung)
+		return true;
+	a->has_rung = false;
+	arm(x); /* what came before raises no event */
+	weir_exchange_queue_poll(x);
+	a->must_ring = x->rung != a->want; /* a wake for an earlier ring has come: no other will */
+	return !a->must_ring;
+}
+
+static void obey(struct attempt *a, enum weir_poll_verdict verdict)
+{
+	if (verdict == WEIR_POLL_SLEEP) {
+		rest(a->x, a->deadline_ns);
+		verdict = weir_poll_woken(&a->poll, weir_now_ns());
+	}
+	if (verdict != WEIR_POLL_ARM)
+		return;
+	if (weir_exchange_is_imm(a->x))
+		arm(a->x);
+	else
+		a->must_ring = true;
+}
+
+static uint64_t breathe(struct weir_exchange *x, struct weir_poll *poll)
+{
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (stall_ns)
+		weir_gaps_stalled(poll->gaps, stall_ns, now_ns);
+	if (now_ns - x->checked_ns < CHECK_NS)
+		return now_ns;
+	x->checked_ns = now_ns;
+	hear(x, now_ns);
+	return now_ns;
+}
+
+static int attempt(struct attempt *a, weir_exchange_ready_fn *is_ready)
+{
+	struct weir_exchange *x = a->x;
+	uint64_t now_ns = weir_now_ns();
+	bool is_empty;
+
+	obey(a, weir_poll_woken(&a->poll, now_ns));
+	for (;;) {
+		is_empty = look_round(a, now_ns);
+		if (is_ready(x)) {
+			weir_poll_polled(&a->poll, 1, now_ns);
+			return 0;
+		}
+		if (x->status)
+			return x->status;
+		now_ns = breathe(x, &a->poll);
+		if (now_ns >= a->deadline_ns)
+			return -ETIMEDOUT;
+		if (is_empty)
+			obey(a, weir_poll_polled(&a->poll, 0, now_ns));
+	}
+}
+
+int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
+		       uint64_t timeout_ns)
+{
+	const struct weir_poll_config config = {
+		.mode = x->options.busy ? WEIR_POLL_BUSY : WEIR_POLL_ADAPTIVE,
+		.wcs_max = 1,
+		.busy_percent_max = 100,
+	};
+	uint64_t now_ns = weir_now_ns();
+	struct attempt a = {
+		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
+	};
+	int rc;
+
+	if (is_ready(x))
+		return 0;
+	if (!timeout_ns) {
+		look_round(&a, now_ns);
+		if (!x->status && now_ns - x->checked_ns >= CHECK_NS) {
+			x->checked_ns = now_ns;
+			hear(x, now_ns);
+		}
+		if (is_ready(x))
+			return 0;
+		return x->status ? x->status : -EAGAIN;
+	}
+	weir_poll_init(&a.poll, &config,
+		       want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps, now_ns);
+	rc = attempt(&a, is_ready);
+	if (rc == -EAGAIN)
+		rc = -ETIMEDOUT;
+	return rc;
+}
+
+static bool is_news(const struct weir_exchange *x)
+{
+	return x->order[x->next % x->in.slots];
+}
+
+/* What has come counts more than that no more will. Return: 1; 0 nothing; or why it has ended. */
+static int verdict_of(const struct weir_exchange *x, bool was_full)
+{
+	if (is_news(x) || (was_full && x->out.free && !x->status))
+		return 1;
+	return x->status;
+}
+
+/* A wake for an earlier ring has come: no other will. */
+static bool is_to_ring(const struct weir_exchange *x, unsigned int want)
+{
+	return !weir_exchange_is_imm(x) && !x->is_looking && x->rung != want;
+}
+
+int weir_exchange_process(struct weir_exchange *x)
+{
+	const unsigned int both = WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM;
+	bool was_full = !x->out.free;
+
+	hear(x, 0);
+	if (weir_exchange_is_imm(x)) {
+		weir_exchange_queue_gives(x);
+		weir_exchange_queue_mark(x);
+	}
+	weir_exchange_queue_poll(x);
+	if (verdict_of(x, was_full))
+		return verdict_of(x, was_full);
+	do {
+		if (!weir_exchange_is_imm(x) && !x->is_looking &&
+		    (weir_exchange_unconfirmed(x) || x->rung != both))
+			ring(x, both);
+		weir_exchange_queue_poll(x);
+		if (!x->status)
+			arm(x); /* a look that is still under way raises an event, too */
+		weir_exchange_queue_poll(x);
+	} while (!verdict_of(x, was_full) && is_to_ring(x, both));
+	return verdict_of(x, was_full);
+}
+
+int weir_exchange_fd(const struct weir_exchange *x)
+{
+	return x->fd;
+}

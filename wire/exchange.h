@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How two ends of an exchange meet: the proof of the key as between a client and a donor
+ * (wire/handshake.h), for a service of its own, and then each says where its pool's mirror is.
+ *
+ *	connects                                listens
+ *	REQ   wire_exchange_connect ---------->         version, key id
+ *	      <------------- the proof ------------>    HELLO to WELCOME
+ *	SEND  wire_offer: my pool ------------>
+ *	      <-------- SEND wire_offer: my pool, and where yours is mirrored here
+ *	                                            or  SEND wire_refusal
+ *	SEND  wire_offer: where yours is mirrored here ->
+ *
+ * What follows on the same connection are slots, each begun by a wire_slot, and, where immediates
+ * confirm, wire_gives.
+ */
+#ifndef WEIR_WIRE_EXCHANGE_H
+#define WEIR_WIRE_EXCHANGE_H
+
+#include "wire/handshake.h"
+
+#define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
+#define WIRE_OFFER 16 /* type of a wire_offer, beyond those of the proof */
+#define WIRE_SLOTS_MAX 65536
+#define WIRE_SLOT_BYTES_MAX (1u << 30)
+#define WIRE_GIVES_MAX 60
+#define WIRE_OFFERS_IN 2 /* offers that the end that listens receives; the other receives one */
+
+/* Private data of the REQ. */
+struct wire_exchange_connect {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t zero;
+	uint64_t key_id;
+};
+static_assert(sizeof(struct wire_exchange_connect) == 16, "wire_exchange_connect");
+
+/* Memory that the receiver of this may reach. */
+struct wire_place {
+	uint64_t address;
+	uint32_t rkey;
+	uint32_t zero;
+};
+static_assert(sizeof(struct wire_place) == 16, "wire_place");
+
+struct wire_offer {
+	struct wire_handshake_head head;
+	uint32_t slots; /* to send from, 1 to WIRE_SLOTS_MAX */
+	uint32_t slot_bytes; /* that one carries, 1 to WIRE_SLOT_BYTES_MAX */
+	uint8_t is_imm; /* immediates confirm, not bitmaps; 0 or 1 */
+	uint8_t zero[7];
+	struct wire_place mirror; /* of the receiver's pool, in strides of wire_stride(); to write to */
+	struct wire_place bell; /* 8 bytes that the receiver writes to be woken */
+	struct wire_place bits; /* of the sender's pool, then of the mirror; to read */
+};
+static_assert(sizeof(struct wire_offer) == 72, "wire_offer");
+
+/* Begins each slot. */
+struct wire_slot {
+	uint64_t sequence; /* of all slots sent, from 0 */
+	uint32_t length; /* bytes that follow */
+	uint32_t flags;
+};
+static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
+
+#define WIRE_SLOT_LAST 1u /* the message ends here */
+#define WIRE_SLOT_END 2u /* no message: nothing more will come */
+
+/* Slots that their sender may use again. */
+struct wire_gives {
+	uint32_t count;
+	uint32_t zero;
+	uint32_t slots[WIRE_GIVES_MAX];
+};
+static_assert(sizeof(struct wire_gives) == 248, "wire_gives");
+
+/* From one slot to the next. */
+static inline uint64_t wire_stride(uint32_t slot_bytes)
+{
+	return (sizeof(struct wire_slot) + slot_bytes + 63ull) / 64 * 64;
+}
+
+/* As wire_connect_decode(). */
+int wire_exchange_connect_decode(const void *data, size_t length, struct wire_exchange_connect *out);
+
+/* Fills in the head. */
+void wire_offer_encode(struct wire_offer *offer);
+
+/* Return: 0; -EPROTO malformed or out of range; -EPROTONOSUPPORT another version. */
+int wire_offer_decode(const void *data, size_t length, struct wire_offer *out);
+
+/* Return: 0; -EPROTO. The slots' numbers are for the receiver to check. */
+int wire_gives_decode(const void *data, size_t length, struct wire_gives *out);
+
+#endif
