@@ -42,7 +42,7 @@ static void admit(struct weir_backlog *b, struct weir_req *req)
 	make_ready(b, req);
 }
 
-void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
+static void begin(struct weir_backlog *b, struct weir_req *req)
 {
 	req->status = 0;
 	req->posted = 0;
@@ -52,6 +52,11 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 	req->path = WEIR_PATH_UNDECIDED;
 	weir_list_init(&req->link);
 	weir_deadline_add(&b->deadlines, req);
+}
+
+void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
+{
+	begin(b, req);
 	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;
 
 	if (req->op != WEIR_OP_BARRIER && req->epoch == b->epoch) {
@@ -60,6 +65,30 @@ void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
 	}
 	req->state = WEIR_REQ_BEHIND;
 	weir_list_add_tail(&b->behind, &req->link);
+}
+
+void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
+{
+	begin(b, req);
+	req->epoch = b->epoch = b->epochs; /* there is nothing that barriers could still hold back */
+	admit(b, req);
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+	req->posted = req->length;
+	req->wrs = 1;
+	req->beside = NULL;
+}
+
+static void hand_back(struct weir_backlog *b, struct weir_req *req)
+{
+	req->state = WEIR_REQ_DONE;
+	weir_list_add_tail(&b->done, &req->link);
+}
+
+void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req)
+{
+	req->status = 0;
+	hand_back(b, req);
 }
 
 /* Out of the order, which may free some that it held. */
@@ -82,8 +111,7 @@ static void finish(struct weir_backlog *b, struct weir_req *req)
 		if (req->op != WEIR_OP_SEND)
 			leave_order(b, req);
 	}
-	req->state = WEIR_REQ_DONE;
-	weir_list_add_tail(&b->done, &req->link);
+	hand_back(b, req);
 }
 
 /* In flight it is in no list, or among those astray. */

@@ -51,6 +51,20 @@ void weir_backlog_init(struct weir_backlog *b, uint64_t seed);
 void weir_backlog_add(struct weir_backlog *b, struct weir_req *req);
 
 /**
+ * weir_backlog_add_posted() - a request comes that is posted already, whole, as one WR
+ * @b: the backlog, with no requests
+ * @req: as for weir_backlog_add()
+ */
+void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req);
+
+/**
+ * weir_backlog_skip() - a request is done that never was in the backlog
+ * @b: the backlog
+ * @req: successful; *kept until* weir_backlog_pop_done() returns it
+ */
+void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req);
+
+/**
  * weir_backlog_end() - a request is to end, early or not
  * @b: the backlog
  * @req: any that is not done
@@ -129,6 +143,12 @@ bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready);
  * Return: the first that is done, the caller's again, or NULL.
  */
 struct weir_req *weir_backlog_pop_done(struct weir_backlog *b);
+
+/* Whether it has no requests, but for those that are done. */
+static inline bool weir_backlog_is_empty(const struct weir_backlog *b)
+{
+	return !b->live && weir_list_is_empty(&b->behind);
+}
 
 /* The first of a non-empty list of requests linked by @link. */
 static inline struct weir_req *weir_backlog_first(const struct weir_list *list)

@@ -47,7 +47,7 @@ static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_
 	};
 
 	weir_merge_begin(m, req, weir_cut_length(req, e->fragment_bytes));
-	if (e->merge)
+	if (e->merge && !weir_list_has_one(&e->backlog.ready))
 		weir_merge_grow(m, &e->backlog.order, &limits);
 }
 
@@ -171,50 +171,22 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 	return b->count ? 0 : rc;
 }
 
-static struct weir_wr *wr_of_lone(struct weir_engine *e)
+/* When a request goes out whole, alone, nothing was decided. Messages are few. */
+static bool is_noted(const struct batch *b)
 {
-	struct weir_list *ready = &e->backlog.ready;
-	struct weir_req *req = weir_backlog_first(ready);
-	struct weir_wr *wr = e->free_wrs;
-	uint8_t path = WEIR_PATH_UNDECIDED;
-	struct weir_merge m;
-	uint16_t channel;
+	const struct weir_req *req = b->first->req;
 
-	if (ready->next != ready->prev || weir_list_is_empty(ready) ||
-	    req->length > e->fragment_bytes || !wr)
-		return NULL;
-	if (e->route) {
-		weir_merge_begin(&m, req, weir_cut_length(req, e->fragment_bytes));
-		path = may_unload(e, &m) ? path_of_small(e, req) : path;
-	}
-	channel = channel_of(e, path);
-	if (channel == WEIR_CHANNEL_NONE || !weir_window_try(e->window, (uint32_t)req->length)) {
-		path_forgo(e, path);
-		return NULL;
-	}
-	e->free_wrs = wr->next;
-	e->channels.channel[channel].in_flight++;
-	wr->channel = channel;
-	wr->path = path;
-	wr->posted_ns = e->window->now_ns;
-	weir_cut_whole(wr, req);
-	count_full(e, req, path);
-	weir_list_del(&req->link);
-	req->state = WEIR_REQ_FLIGHT;
-	return wr;
+	return b->reqs > 1 || b->bytes < req->length || req->op == WEIR_OP_SEND;
 }
 
-bool weir_batch_lone(struct weir_engine *e, struct weir_action *out)
+static void note(struct weir_engine *e, const struct batch *b)
 {
-	struct weir_wr *wr = wr_of_lone(e);
-
-	if (!wr)
-		return false;
-	out->type = WEIR_ACTION_POST;
-	out->wr = wr;
-	out->channel = wr->channel;
-	out->count = 1;
-	return true;
+	if (!is_noted(b))
+		return;
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b->count,
+						     .reqs = b->reqs, .bytes = b->bytes,
+						     .channel = b->channel });
 }
 
 bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
@@ -232,10 +204,7 @@ bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
 		weir_window_leave(&e->waiter);
 	if (!b.count)
 		return false;
-	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b.count,
-						     .reqs = b.reqs, .bytes = b.bytes,
-						     .channel = b.channel });
+	note(e, &b);
 	out->type = WEIR_ACTION_POST;
 	out->wr = b.first;
 	out->channel = b.channel;

@@ -6,19 +6,6 @@
 #include "core/engine.h"
 
 /**
- * weir_batch_lone() - post the one request that is ready, if it is the only one
- * @e: the engine
- * @out: becomes the post; untouched when this is a case for weir_batch_next()
- *
- * It has no neighbours to look for. Going out whole, at once, it pays for nothing that only
- * company needs: no plan, no place in line, no note of a decision.
- *
- * Context: Any; never sleeps. Externally serialised.
- * Return: true when there is something to post.
- */
-bool weir_batch_lone(struct weir_engine *e, struct weir_action *out);
-
-/**
  * weir_batch_next() - the next batch, if anything can be posted
  * @e: the engine
  * @out: becomes the post; untouched when there is none

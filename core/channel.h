@@ -122,6 +122,12 @@ static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_
 	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
 }
 
+/* Those that may be picked. */
+static inline uint32_t weir_channels_common(const struct weir_channels *c)
+{
+	return c->up & ~c->apart;
+}
+
 /**
  * weir_channels_pick() - where to post next
  * @c: the channels
@@ -133,7 +139,7 @@ static inline uint16_t weir_channels_pick(const struct weir_channels *c)
 	uint16_t number, best = WEIR_CHANNEL_NONE;
 	uint32_t fewest = UINT32_MAX, left;
 
-	for (number = 0, left = c->up & ~c->apart; left && fewest; number++, left >>= 1) {
+	for (number = 0, left = weir_channels_common(c); left && fewest; number++, left >>= 1) {
 		const struct weir_channel *channel = &c->channel[number];
 
 		if (!(left & 1) || channel->in_flight >= channel->depth ||

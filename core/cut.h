@@ -38,30 +38,6 @@ void weir_cut_begin(struct weir_wr *wr, struct weir_req *req);
 void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
 
 /**
- * weir_cut_whole() - make a WR of all of one request
- * @wr: to be filled in, all but its channel
- * @req: nothing of it is posted; at most UINT32_MAX bytes
- *
- * Context: Any. Externally serialised.
- */
-static inline void weir_cut_whole(struct weir_wr *wr, struct weir_req *req)
-{
-	uint8_t i;
-
-	wr->next = NULL;
-	wr->req = req;
-	wr->offset = 0;
-	wr->length = (uint32_t)req->length;
-	wr->nr_reqs = 1;
-	wr->nr_sge = req->nr_sge;
-	for (i = 0; i < req->nr_sge; i++)
-		wr->sge[i] = req->sge[i];
-	req->posted = req->length;
-	req->wrs = 1;
-	req->beside = NULL;
-}
-
-/**
  * weir_cut_joins() - whether two pieces of local memory can be one entry
  * @a: a piece
  * @b: what comes after it

@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/batch.h"
 #include "core/deadline.h"
+#include "core/lone.h"
 
 static bool config_is_valid(const struct weir_engine_config *config)
 {
@@ -37,6 +38,7 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 		e->free_wrs = &wrs[i];
 	}
 	weir_channels_init(&e->channels);
+	e->lone = NULL;
 	weir_backlog_init(&e->backlog, config->seed);
 	e->route = NULL;
 	e->unload = WEIR_CHANNEL_NONE;
@@ -101,6 +103,7 @@ int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now
 {
 	int rc = weir_req_is_plain(req) ? 0 : weir_req_check(req, e->fragment_bytes);
 
+	weir_lone_enter(e);
 	weir_window_tick(e->window, now_ns);
 	if (rc)
 		return rc;
@@ -201,12 +204,23 @@ static void req_completed(struct weir_engine *e, struct weir_req *req, const str
 
 static void wr_failed(struct weir_engine *e, const struct weir_wr *wr, int status)
 {
+	weir_lone_enter(e);
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = status,
 						     .wrs = 1, .reqs = wr->nr_reqs,
 						     .bytes = wr->length,
 						     .channel = wr->channel });
 	weir_channels_fail(&e->channels, wr->channel);
+}
+
+static void reqs_completed(struct weir_engine *e, const struct weir_wr *wr, int status)
+{
+	struct weir_req *req, *next;
+
+	for (req = wr->req; req; req = next) {
+		next = req->beside;
+		req_completed(e, req, wr, status);
+	}
 }
 
 static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
@@ -232,9 +246,8 @@ static void wr_probed(struct weir_engine *e, const struct weir_wr *wr, int statu
 void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
 {
 	struct weir_wr *wr = wc->wr;
-	struct weir_req *req = wr->req, *next;
 
-	if (weir_bug(!req))
+	if (weir_bug(!wr->req))
 		return;
 	weir_window_tick(e->window, now_ns);
 	if (wc->status)
@@ -243,15 +256,15 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 		wr_succeeded(e, wr);
 	if (wr->path & WEIR_PATH_PROBE)
 		wr_probed(e, wr, wc->status);
+	e->channels.channel[wr->channel].in_flight--;
+	weir_window_give(e->window, wr->length);
+	if (e->lone && !wc->status)
+		weir_lone_succeeded(e);
+	else
+		reqs_completed(e, wr, wc->status);
 	wr->req = NULL;
 	wr->next = e->free_wrs;
 	e->free_wrs = wr;
-	e->channels.channel[wr->channel].in_flight--;
-	weir_window_give(e->window, wr->length);
-	for (; req; req = next) {
-		next = req->beside;
-		req_completed(e, req, wr, wc->status);
-	}
 }
 
 static bool wr_carries(const struct weir_wr *wr, const struct weir_req *req)
@@ -278,6 +291,7 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 {
 	struct weir_req *req;
 
+	weir_lone_enter(e);
 	weir_window_tick(e->window, now_ns);
 	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
 		weir_trace_note(e->trace, e->window->now_ns,
@@ -337,25 +351,21 @@ static bool next_wake(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
-static bool next_of_many(struct weir_engine *e, struct weir_action *out)
+bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
 {
 	strand(e);
 	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
 	       next_wake(e, out);
 }
 
-bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
-{
-	return weir_batch_lone(e, out) || next_of_many(e, out);
-}
-
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
 {
-	return weir_deadline_next_ns(&e->backlog.deadlines);
+	return e->lone ? e->lone->deadline_ns : weir_deadline_next_ns(&e->backlog.deadlines);
 }
 
 int weir_engine_cancel(struct weir_engine *e, struct weir_req *req)
 {
+	weir_lone_enter(e);
 	if (req->wrs || req->sent || req->state == WEIR_REQ_DONE)
 		return -EINPROGRESS;
 	weir_backlog_end(&e->backlog, req, -ECANCELED);

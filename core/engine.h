@@ -107,7 +107,8 @@ struct weir_engine_config {
  * @nr_wrs: how many
  * @free_wrs: those not in flight, chained
  * @channels: where it posts
- * @backlog: its requests
+ * @lone: its request, when it has one only and has yet to see anything else happen; see lone.h
+ * @backlog: its requests, but for @lone
  * @route: by which path small writes go, or NULL; @unload: the channel where they are unloaded
  * @unload_full: writes that were to be unloaded, and found no room there
  * @waits: times that the window was full
@@ -124,6 +125,7 @@ struct weir_engine {
 	uint32_t nr_wrs;
 	struct weir_wr *free_wrs;
 	struct weir_channels channels;
+	struct weir_req *lone;
 	struct weir_backlog backlog;
 	struct weir_route *route;
 	uint16_t unload;
@@ -241,6 +243,12 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns);
  * Return: false when there is nothing to do before the next event.
  */
 bool weir_engine_next(struct weir_engine *e, struct weir_action *out);
+
+/* Whether it has no requests, but for those that weir_engine_next() is about to hand back. */
+static inline bool weir_engine_is_idle(const struct weir_engine *e)
+{
+	return !e->lone && weir_backlog_is_empty(&e->backlog);
+}
 
 /**
  * weir_engine_deadline_ns() - when to call weir_engine_expired()

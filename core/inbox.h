@@ -68,6 +68,21 @@ void weir_inbox_init(struct weir_inbox *inbox);
 void weir_inbox_push(struct weir_inbox *inbox, struct weir_inbox_node *node);
 
 /**
+ * weir_inbox_may_hold() - whether there is something to take for who holds the lock
+ * @inbox: the inbox
+ *
+ * What is being pushed meanwhile may be missed: whoever holds the lock looks again, with
+ * weir_inbox_is_empty(), when he has given it back.
+ *
+ * Context: with the lock held; never sleeps.
+ * Return: true, at least when a push had returned before this was called.
+ */
+static inline bool weir_inbox_may_hold(const struct weir_inbox *inbox)
+{
+	return weir_atomic_load(&inbox->newest);
+}
+
+/**
  * weir_inbox_take() - take all that has come
  * @inbox: the inbox
  *

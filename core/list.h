@@ -32,6 +32,12 @@ static inline bool weir_list_is_empty(const struct weir_list *list)
 	return list->next == list;
 }
 
+/* Whether the list has one member, of a list that is not empty. */
+static inline bool weir_list_has_one(const struct weir_list *list)
+{
+	return list->next == list->prev;
+}
+
 /* Puts @link, which must be in no list, right behind @where. */
 static inline void weir_list_add(struct weir_list *where, struct weir_list *link)
 {

@@ -14,8 +14,8 @@
 /* The numbers are part of the layout that other processes read: new ones come last. */
 enum weir_trace_what {
 	WEIR_TRACE_POST = 1, /* a chain of @wrs with @reqs requests was posted on @channel. Of a
-			      * request that goes out whole, at once, alone, nothing is noted:
-			      * nothing was decided */
+			      * request, no message, that goes out whole, alone, nothing is
+			      * noted: nothing was decided */
 	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests stands in line */
 	WEIR_TRACE_LIMIT, /* the window's policy moved the limit to @bytes */
 	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why */

@@ -20,5 +20,5 @@ void weir_bell_ring(struct weir_bell *bell)
 	if (!bell->waiting)
 		return;
 	__atomic_fetch_add(&bell->rung, 1, __ATOMIC_RELEASE);
-	weir_futex_wake(&bell->rung);
+	weir_futex_wake(&bell->rung, INT_MAX);
 }

@@ -9,16 +9,12 @@
 /* A thread that only came to submit does not stay for ever to deliver what others submit. */
 #define ROUNDS_MAX 16
 
+_Thread_local const struct weir_nic *weir_deliver_nic;
 static _Thread_local struct weir_session *inside;
 
 bool weir_deliver_is_inside(void)
 {
 	return inside;
-}
-
-const struct weir_nic *weir_deliver_nic(void)
-{
-	return inside ? inside->nic : NULL;
 }
 
 static bool may_handle_message(const struct weir_session *session)
@@ -129,12 +125,14 @@ void weir_deliver_locked(struct weir_session *session)
 		round_take(session, &round);
 		session->delivering++;
 		inside = session;
+		weir_deliver_nic = session->nic;
 		weir_session_unlock(session);
 
 		round_run(session, &round);
 
 		weir_session_lock(session);
 		inside = NULL;
+		weir_deliver_nic = NULL;
 		go_on(session, round_return(session, &round));
 		if (!--session->delivering)
 			weir_bell_ring(&session->idle);

@@ -27,7 +27,11 @@ void weir_deliver_later(struct weir_session *session);
 /* Is this thread running a callback? */
 bool weir_deliver_is_inside(void);
 
-/* The NIC of the session whose callbacks this thread runs, or NULL. */
-const struct weir_nic *weir_deliver_nic(void);
+/*
+ * The NIC of the session whose callbacks this thread runs, or NULL. Looked at by each request: in a
+ * shared library, too, one access.
+ */
+extern _Thread_local const struct weir_nic *weir_deliver_nic
+	__attribute__((tls_model("initial-exec")));
 
 #endif

@@ -10,9 +10,10 @@
 
 #include "lib/clock.h"
 
-static inline void weir_futex_wake(uint32_t *word)
+/* Wakes @count of those who sleep on @word, at most. */
+static inline void weir_futex_wake(uint32_t *word, int count)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
 /* Sleeps while @word is @value, until @deadline_ns; UINT64_MAX: for ever. */

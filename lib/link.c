@@ -29,22 +29,35 @@ static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 	}
 }
 
+/* A read's or a write's. */
+static inline void fill_transfer(struct ibv_send_wr *out, const struct weir_wr *wr)
+{
+	const struct weir_req *req = wr->req;
+
+	out->opcode = req->op == WEIR_OP_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	out->wr.rdma.remote_addr = req->remote + wr->offset;
+	out->wr.rdma.rkey = req->rkey;
+}
+
+static inline void fill_common(struct ibv_send_wr *out, struct weir_wr *wr)
+{
+	out->wr_id = (uintptr_t)wr;
+	out->sg_list = (struct ibv_sge *)wr->sge;
+	out->num_sge = wr->nr_sge;
+	out->send_flags = 0;
+}
+
 /* All that its opcode has a meaning for, and no more: this is done for each WR. */
 static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
-	out->wr_id = (uintptr_t)wr;
+	fill_common(out, wr);
 	out->next = wr->next ? out + 1 : NULL;
-	out->sg_list = (struct ibv_sge *)wr->sge;
-	out->num_sge = wr->nr_sge;
-	out->send_flags = 0;
 	switch (req->op) {
 	case WEIR_OP_READ:
 	case WEIR_OP_WRITE:
-		out->opcode = req->op == WEIR_OP_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-		out->wr.rdma.remote_addr = req->remote + wr->offset;
-		out->wr.rdma.rkey = req->rkey;
+		fill_transfer(out, wr);
 		break;
 	case WEIR_OP_CAS:
 	case WEIR_OP_FADD:
@@ -57,30 +70,32 @@ static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 	}
 }
 
-/* What goes inline the NIC needs not fetch, and a completion nobody waits for not write. */
-static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+/* What goes inline the NIC needs not fetch. */
+static inline void flag_inline(struct weir_link *link, struct ibv_send_wr *out,
+			       const struct weir_wr *wr)
 {
 	bool brings_data = out->opcode == IBV_WR_RDMA_WRITE || out->opcode == IBV_WR_SEND;
 
-	if (brings_data && wr->length <= link->inline_max) {
-		out->send_flags |= IBV_SEND_INLINE;
-		link->session->counters->inlined++;
-	}
+	if (wr->length > link->inline_max || !brings_data)
+		return;
+	out->send_flags |= IBV_SEND_INLINE;
+	link->session->counters->inlined++;
+}
+
+/* A completion that nobody waits for the NIC needs not write. */
+static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+{
+	flag_inline(link, out, wr);
 	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
 		out->send_flags |= IBV_SEND_SIGNALED;
 		link->unsignalled = 0;
 	}
 }
 
-/* The first @count of a chain have been posted. Returns the others. */
-static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, uint32_t count)
+/* What begins with @first and ends with @last has been posted. */
+static void remember(struct weir_link *link, struct weir_wr *first, struct weir_wr *last,
+		     uint32_t count)
 {
-	struct weir_wr *last = first, *rest;
-	uint32_t i;
-
-	for (i = 1; i < count; i++)
-		last = last->next;
-	rest = last->next;
 	last->next = NULL;
 	if (link->in_flight)
 		link->newest->next = first;
@@ -89,7 +104,7 @@ static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, u
 	link->newest = last;
 	link->in_flight += count;
 	link->cq->in_flight += count;
-	return rest;
+	link->session->counters->work_requests += count;
 }
 
 /* As it is now, to those who look from outside. */
@@ -120,8 +135,8 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
 	struct weir_session *session = link->session;
-	uint32_t count = 0, posted;
-	struct weir_wr *wr;
+	struct weir_wr *wr, *last = first;
+	uint32_t count = 0, posted, i;
 
 	for (wr = first; wr; wr = wr->next) {
 		fill(&chain[count], wr);
@@ -132,17 +147,38 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	else
 		posted = (uint32_t)(bad - chain);
 	count_chain(link, first);
-	session->counters->work_requests += posted;
+	for (i = 1; i < posted; i++)
+		last = last->next;
+	wr = posted ? last->next : first;
 	if (posted)
-		first = remember(link, first, posted);
+		remember(link, first, last, posted);
 	show_window(session);
 
 	for (; posted < count; posted++) {
-		struct weir_wc wc = { first, -ENOTCONN };
+		struct weir_wc wc = { wr, -ENOTCONN };
 
-		first = first->next;
+		wr = wr->next;
 		weir_engine_completed(&session->engine, &wc, 0);
 	}
+}
+
+/* It has a completion of its own, and so has all before it that is in flight. */
+bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
+{
+	struct ibv_send_wr one, *bad;
+
+	fill_common(&one, wr);
+	fill_transfer(&one, wr);
+	one.next = NULL;
+	one.send_flags = IBV_SEND_SIGNALED;
+	flag_inline(link, &one, wr);
+	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
+		return false;
+	link->unsignalled = 0;
+	link->session->counters->doorbells++;
+	remember(link, wr, wr, 1);
+	show_window(link->session);
+	return true;
 }
 
 static void count_bytes(struct weir_session *session, const struct weir_wr *wr)

@@ -68,6 +68,9 @@ struct weir_link {
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
+/* Posts one read or write of the engine's. Return: whether it is in flight; the engine is told nothing. */
+bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
+
 /*
  * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than @session
  * (NULL: all) that share it are due then. Return: WRs of @session that are completed.

@@ -23,6 +23,7 @@ int weir_memory_register(struct weir_session *session, void *addr, size_t length
 	if (!m)
 		return weir_fail(error, -ENOMEM, "out of memory");
 	m->session = session;
+	m->nic = session->nic;
 	m->mr = ibv_reg_mr(session->nic->pd, addr, length, IBV_ACCESS_LOCAL_WRITE);
 	if (!m->mr) {
 		int rc = -errno;
@@ -30,6 +31,9 @@ int weir_memory_register(struct weir_session *session, void *addr, size_t length
 		free(m);
 		return weir_fail_memlock(error, "memory", length, rc);
 	}
+	m->addr = (uintptr_t)addr;
+	m->length = length;
+	m->lkey = m->mr->lkey;
 	weir_session_hold(session, &session->memories, &m->link);
 	*memory = m;
 	return 0;

@@ -4,31 +4,47 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
-#include <weir/memory.h>
+#include <weir/request.h>
 #include "core/list.h"
+#include "core/request.h"
+
+struct weir_nic;
 
 /**
  * struct weir_memory - a registered range
  * @link: among the session's memories, guarded by its hold_lock
- * @session: whose NIC may touch it
- * @mr: says where it is
+ * @session: whose
+ * @nic: that may touch it
+ * @mr: its registration
+ * @addr, @length, @lkey: as that says
  *
  * Never changes.
  */
 struct weir_memory {
 	struct weir_list link;
 	struct weir_session *session;
+	const struct weir_nic *nic;
 	struct ibv_mr *mr;
+	uintptr_t addr;
+	size_t length;
+	uint32_t lkey;
 };
 
-/* Does @memory cover [@addr, @addr + @length)? */
-static inline bool weir_memory_covers(const struct weir_memory *memory, const void *addr,
-				      size_t length)
+/* Whether @iov can be a piece of a request on @nic: it lies in @memory, and is no empty one. */
+static inline bool weir_memory_covers(const struct weir_memory *memory, const struct weir_nic *nic,
+				      const struct weir_iov *iov)
 {
-	uintptr_t from = (uintptr_t)addr, base = (uintptr_t)memory->mr->addr;
+	uintptr_t offset = (uintptr_t)iov->addr - memory->addr;
 
-	return from >= base && length <= memory->mr->length &&
-	       from - base <= memory->mr->length - length;
+	return memory->nic == nic && iov->length - 1 < UINT32_MAX && offset < memory->length &&
+	       iov->length <= memory->length - offset;
+}
+
+/* @iov, which lies in @memory. */
+static inline struct weir_sge weir_memory_sge(const struct weir_memory *memory,
+					      const struct weir_iov *iov)
+{
+	return (struct weir_sge){ (uintptr_t)iov->addr, (uint32_t)iov->length, memory->lkey };
 }
 
 /* Release what the user has not. No QP may be left. */

@@ -29,8 +29,6 @@ static struct arena *arena_of(struct weir_session *session)
 	return (struct arena *)session->messages.arena;
 }
 
-static void finish_outgoing(struct weir_request *request);
-
 int weir_messages_init(struct weir_session *session, struct weir_error *error)
 {
 	struct weir_messages *m = &session->messages;
@@ -52,7 +50,6 @@ int weir_messages_init(struct weir_session *session, struct weir_error *error)
 		struct weir_outgoing *out = &m->outgoing[i];
 
 		out->request.session = session;
-		out->request.finish = finish_outgoing;
 		out->buffer = arena_of(session)->sends[i];
 		weir_list_add_tail(&m->free_outgoing, &out->link);
 	}
@@ -248,7 +245,7 @@ void weir_messages_flush(struct weir_session *session)
 }
 
 /* A bare credit is of no use on the next channel 0, where credits begin anew. */
-static void finish_outgoing(struct weir_request *request)
+void weir_messages_finish(struct weir_request *request)
 {
 	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
 	struct weir_session *session = request->session;

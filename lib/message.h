@@ -112,6 +112,9 @@ int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_
 /* Sends what has waited for room. Owes a weir_pump_pull(). */
 void weir_messages_flush(struct weir_session *session);
 
+/* The engine is done with the request of a message that was to be sent. */
+void weir_messages_finish(struct weir_request *request);
+
 /* Takes what has arrived. Owes a weir_pump_pull(). Return: how many. */
 int weir_messages_poll(struct weir_session *session);
 

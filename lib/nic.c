@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,17 +38,6 @@ static int numa_node_of(const struct ibv_device *device)
 		node = -1;
 	fclose(file);
 	return node;
-}
-
-/* Sections under the lock are short: a thread that spins a little seldom has to sleep. */
-static void lock_init(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
 }
 
 /* Reads may have fewer, on some devices. At least what a request may have: less is refused later. */
@@ -91,7 +81,6 @@ static struct weir_nic *nic_alloc(void)
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
-	lock_init(&n->lock);
 	weir_inbox_init(&n->inbox);
 	weir_list_init(&n->fed);
 	return n;

@@ -4,7 +4,6 @@
 #define WEIR_LIB_NIC_H
 
 #include <infiniband/verbs.h>
-#include <pthread.h>
 #include <stdint.h>
 
 #include <weir/session.h>
@@ -12,6 +11,7 @@
 #include "core/list.h"
 #include "core/window_delay.h"
 #include "core/window_knee.h"
+#include "lib/lock.h"
 
 #define WEIR_WINDOW_BYTES_DEFAULT (8u << 20)
 #define WEIR_WINDOW_BYTES_MIN (64u << 10)
@@ -39,7 +39,7 @@
  * that is done, and its session closed.
  */
 struct weir_nic {
-	pthread_mutex_t lock;
+	struct weir_lock lock;
 	struct weir_inbox inbox;
 	struct weir_list fed;
 	struct ibv_context *context;

@@ -12,17 +12,14 @@ struct weir_session;
 struct weir_waiter;
 
 /**
- * struct weir_request - one in flight
+ * struct weir_request - one in flight, a message's included
  * @node: in the NIC's inbox, until it is admitted; or among the spares
  * @req: for the engine
  * @session: whose
- * @submitted_ns: when
- * @link: among the live, or those done that want more than a word to be said
- * @finish: takes it back from the engine, with nic->lock held
- * @tell: says that it is done, to whom it concerns; a message has none
+ * @submitted_ns: when, unless it went out at once
+ * @link: among those that a close may cancel, or those done that want more than a word to be said
+ * @completion: the user's wish; with neither @done nor @queue, @arg is a struct weir_waiter
  * @stage: what it borrowed to reach its memory
- * @completion: the user's wish
- * @waiter: a blocking helper's instead
  */
 struct weir_request {
 	struct weir_inbox_node node;
@@ -30,23 +27,15 @@ struct weir_request {
 	struct weir_session *session;
 	uint64_t submitted_ns;
 	struct weir_list link;
-	void (*finish)(struct weir_request *request);
-	void (*tell)(struct weir_request *request);
-	union {
-		struct weir_completion completion;
-		struct weir_waiter *waiter;
-	};
+	struct weir_completion completion;
 	struct weir_stage stage;
 };
 
-/* Hands @request, which came through the inbox, to its engine. With nic->lock held. */
+/* Hands @request to its engine, the long way. With nic->lock held. */
 void weir_request_admit(struct weir_request *request);
 
 /* The engine is done with @request. With nic->lock held. */
-static inline void weir_request_finish(struct weir_request *request)
-{
-	request->finish(request);
-}
+void weir_request_finish(struct weir_request *request);
 
 /* Ends a request from session->done: copies, callbacks. Without the lock. */
 void weir_request_deliver(struct weir_request *request);

@@ -23,7 +23,7 @@ static void feed(struct weir_nic *nic, struct weir_request *request)
 	weir_request_admit(request);
 }
 
-static void take(struct weir_nic *nic)
+void weir_serve_take(struct weir_nic *nic)
 {
 	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
 
@@ -31,6 +31,13 @@ static void take(struct weir_nic *nic)
 		next = node->next;
 		feed(nic, container_of(node, struct weir_request, node));
 	}
+}
+
+static void look_after(struct weir_session *session, uint64_t now_ns)
+{
+	weir_pump_poll(session, now_ns);
+	weir_pump_part(session);
+	weir_deliver_locked(session);
 }
 
 /* One session's turn. It may give the lock up in between. */
@@ -42,9 +49,7 @@ static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
 	if (weir_pump_chain(session)) {
 		weir_list_add_tail(&nic->fed, &session->fed);
 	} else if (session == mine) {
-		weir_pump_poll(session, weir_now_ns());
-		weir_pump_part(session);
-		weir_deliver_locked(session);
+		look_after(session, weir_now_ns());
 	} else {
 		weir_pump_part(session);
 		weir_deliver_later(session);
@@ -56,17 +61,8 @@ static bool unlock_and_look(struct weir_nic *nic)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
 
-	pthread_mutex_unlock(&nic->lock);
+	weir_lock_give(&nic->lock);
 	return more || !weir_inbox_is_empty(&nic->inbox);
-}
-
-/* When it fails, who has the lock looks when it is given back. */
-static bool try_lock(struct weir_nic *nic)
-{
-	if (pthread_mutex_trylock(&nic->lock))
-		return false;
-	take(nic);
-	return true;
 }
 
 /* Serves while there is work, and nobody else does. Gives the lock back. */
@@ -77,32 +73,39 @@ static void serve(struct weir_nic *nic, const struct weir_session *mine)
 	do {
 		if (!weir_list_is_empty(&nic->fed))
 			serve_first(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
-	} while (unlock_and_look(nic) && try_lock(nic));
+	} while (unlock_and_look(nic) && weir_serve_try(nic));
 }
 
 void weir_nic_lock(struct weir_nic *nic)
 {
-	pthread_mutex_lock(&nic->lock);
-	take(nic);
+	weir_lock_take(&nic->lock);
+	weir_serve_take(nic);
 }
 
 void weir_nic_unlock(struct weir_nic *nic)
 {
-	if (unlock_and_look(nic) && try_lock(nic))
+	if (unlock_and_look(nic) && weir_serve_try(nic))
 		serve(nic, NULL);
 }
 
-/* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
-void weir_serve(struct weir_nic *nic, struct weir_request *request, struct weir_session *session)
+void weir_serve_posted(struct weir_nic *nic, struct weir_session *session)
 {
-	bool inside = weir_deliver_nic() == nic;
+	look_after(session, nic->window.now_ns);
+	serve(nic, session);
+}
 
-	if (!inside && try_lock(nic)) {
-		feed(nic, request);
-		serve(nic, session);
-		return;
-	}
+/* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
+void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
+		      struct weir_session *session)
+{
+	feed(nic, request);
+	serve(nic, session);
+}
+
+void weir_serve_leave(struct weir_nic *nic, struct weir_request *request,
+		      struct weir_session *session)
+{
 	weir_inbox_push(&nic->inbox, &request->node);
-	if (!inside && try_lock(nic))
+	if (weir_deliver_nic != nic && weir_serve_try(nic))
 		serve(nic, session);
 }

@@ -12,6 +12,9 @@
 #ifndef WEIR_LIB_SERVE_H
 #define WEIR_LIB_SERVE_H
 
+#include <stdbool.h>
+
+#include "lib/deliver.h"
 #include "lib/nic.h"
 
 struct weir_request;
@@ -23,16 +26,46 @@ void weir_nic_lock(struct weir_nic *nic);
 /* Gives the lock back, looks, and serves: others' completions are left to others. */
 void weir_nic_unlock(struct weir_nic *nic);
 
+/* With the lock held, hands what has come to its engines. */
+void weir_serve_take(struct weir_nic *nic);
+
+/* The same, with the lock, unless somebody has it: who has looks when it is given back. */
+static inline bool weir_serve_try(struct weir_nic *nic)
+{
+	if (!weir_lock_try(&nic->lock))
+		return false;
+	if (weir_inbox_may_hold(&nic->inbox))
+		weir_serve_take(nic);
+	return true;
+}
+
 /**
- * weir_serve() - leave a request, and serve unless somebody does
+ * weir_serve_begin() - take the lock, and what has come, unless somebody has it
  * @nic: that of its session
+ *
+ * Never inside a callback: whoever runs the callbacks comes round when they have returned, and
+ * posts what they all have left.
+ * Context: any thread; without nic->lock.
+ * Return: whether the caller has the lock, and owes a weir_serve_posted() or weir_serve_admit().
+ */
+static inline bool weir_serve_begin(struct weir_nic *nic)
+{
+	return weir_deliver_nic != nic && weir_serve_try(nic);
+}
+
+/**
+ * weir_serve_posted(), weir_serve_admit(), weir_serve_leave() - serve
+ * @nic: its lock is given back
  * @request: filled in; gone, once this returns
  * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
  *
- * Inside a callback it only leaves it: whoever runs the callbacks comes round when they have
- * returned, and posts what they all have left.
- * Context: any thread; without nic->lock.
+ * The first when a request of @session is posted already; the second hands it to its engine; the
+ * third leaves it for who has the lock, after a weir_serve_begin() that failed.
  */
-void weir_serve(struct weir_nic *nic, struct weir_request *request, struct weir_session *session);
+void weir_serve_posted(struct weir_nic *nic, struct weir_session *session);
+void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
+		      struct weir_session *session);
+void weir_serve_leave(struct weir_nic *nic, struct weir_request *request,
+		      struct weir_session *session);
 
 #endif

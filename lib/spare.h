@@ -29,7 +29,9 @@ static inline struct weir_inbox_node *weir_spare_get(struct weir_spares *spares)
 
 	if (__atomic_exchange_n(&spares->busy, true, __ATOMIC_ACQUIRE))
 		return NULL;
-	node = spares->ready ? spares->ready : weir_inbox_take(&spares->returned);
+	node = spares->ready;
+	if (!node) /* in whatever order */
+		node = weir_atomic_swap(&spares->returned.newest, NULL);
 	if (node)
 		spares->ready = node->next;
 	__atomic_store_n(&spares->busy, false, __ATOMIC_RELEASE);

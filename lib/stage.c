@@ -76,7 +76,7 @@ static bool pre_in(struct weir_session *session, struct weir_req *req, struct we
 			break;
 		stage->buffers[stage->nr_borrowed++] = buffer;
 		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer, part,
-							     weir_pool_memory(pool)->mr->lkey };
+							     weir_pool_memory(pool)->lkey };
 		left -= part;
 	}
 	if (left) {
@@ -152,10 +152,9 @@ static int describe(const struct weir_session *session, struct weir_req *req,
 			unregistered++;
 			continue;
 		}
-		if (memory->session->nic != nic || !weir_memory_covers(memory, iov[i].addr, length))
+		if (!weir_memory_covers(memory, nic, &iov[i]))
 			return -EINVAL;
-		req->sge[i] = (struct weir_sge){ (uintptr_t)iov[i].addr, (uint32_t)length,
-						 memory->mr->lkey };
+		req->sge[i] = weir_memory_sge(memory, &iov[i]);
 	}
 	return unregistered;
 }

@@ -11,6 +11,7 @@
 #include <infiniband/verbs.h>
 #include <weir/request.h>
 #include "core/request.h"
+#include "lib/memory.h"
 
 struct weir_nic;
 struct weir_session;
@@ -46,13 +47,27 @@ struct weir_stage {
  * weir_stage_in() - fill in a request's local memory
  * @req: its op is set; receives @sge, @nr_sge and @length
  * @iov, @iovcnt: 1 to 8 pieces; those without a memory may be anywhere
- * @stage: receives what weir_stage_out() wants
+ * @stage: receives what weir_stage_out() wants, also on failure
  *
  * Context: any thread; without locks.
  * Return: 0; -EINVAL; -ENOMEM no buffer is free, and the memory cannot be registered.
  */
 int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		  unsigned int iovcnt, struct weir_stage *stage);
+
+/* The same for what most are, one piece that is registered. Return: false: it is none. */
+static inline bool weir_stage_in_one(const struct weir_nic *nic, struct weir_req *req,
+				     const struct weir_iov *iov, unsigned int iovcnt,
+				     struct weir_stage *stage)
+{
+	if (iovcnt != 1 || !iov || !iov->memory || !weir_memory_covers(iov->memory, nic, iov))
+		return false;
+	req->nr_sge = 1;
+	req->length = iov->length;
+	req->sge[0] = weir_memory_sge(iov->memory, iov);
+	stage->way = WEIR_STAGE_USER;
+	return true;
+}
 
 /*
  * The request is done, or was never begun: gives back what it borrowed, and brings the user what

@@ -3,6 +3,7 @@
  * The host: what threads push is gathered until somebody has the lock, which takes as long as it
  * takes; then it is submitted and pulled. Deadlines are looked at when they pass.
  */
+#include "core/lone.h"
 #include "sim/hunt/hunt.h"
 
 static void take_back(struct hunt_request *r, int status)
@@ -92,8 +93,14 @@ void hunt_host_pull(struct hunt_session *s)
 static bool is_free(const struct hunt_session *s)
 {
 	return !s->hunt->window.wrs && weir_list_is_empty(&s->hunt->window.line) &&
-	       !s->engine.backlog.live && weir_list_is_empty(&s->engine.backlog.behind) &&
-	       weir_channels_is_up(&s->engine.channels, 0);
+	       weir_engine_is_idle(&s->engine) && weir_channels_is_up(&s->engine.channels, 0);
+}
+
+static bool is_plain(const struct hunt_session *s, const struct weir_req *req)
+{
+	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 &&
+	       req->length <= s->hunt->config.fragment_bytes &&
+	       (req->op == WEIR_OP_READ || s->unload < 0);
 }
 
 static void submit(struct hunt_session *s, struct hunt_request *r)
@@ -107,26 +114,59 @@ static void submit(struct hunt_session *s, struct hunt_request *r)
 		take_back(r, rc);
 }
 
+/* The short way, which is the host's choice. Returns whether it was taken. */
+static bool go_alone(struct hunt_session *s, struct hunt_request *r, bool is_alone)
+{
+	struct weir_action action = { .type = WEIR_ACTION_POST, .count = 1 };
+	struct hunt *h = s->hunt;
+
+	if (hunt_dice(&h->host, 300) || weir_req_check(&r->req, h->config.fragment_bytes) ||
+	    r->req.deadline_ns <= hunt_now_ns(h))
+		return false;
+	weir_window_tick(&h->window, hunt_now_ns(h));
+	action.wr = weir_lone_post(&s->engine, &r->req);
+	hunt_expect(h, action.wr || !is_alone || !is_plain(s, &r->req),
+		    "request %u comes alone, and cannot go the short way", r->number);
+	if (!action.wr)
+		return false;
+	hunt_expect(h, weir_list_is_empty(&h->window.line),
+		    "request %u goes the short way past those in line", r->number);
+	action.channel = action.wr->channel;
+	r->is_in = true;
+	r->epoch = s->barriers;
+	post(s, &action);
+	return true;
+}
+
+static void submit_alone(struct hunt_session *s, struct hunt_request *r)
+{
+	bool is_alone = is_free(s);
+	struct weir_action action;
+
+	if (go_alone(s, r, is_alone))
+		return;
+	submit(s, r);
+	if (!is_alone || !r->is_in || r->asked.op == WEIR_OP_BARRIER)
+		return;
+	hunt_expect(s->hunt, weir_engine_next(&s->engine, &action) &&
+			     action.type == WEIR_ACTION_POST && action.wr->req == &r->req,
+		    "request %u comes alone, and is not posted at once", r->number);
+	if (!*s->hunt->why)
+		act(s, &action);
+}
+
 static void serve(struct sim_event *event)
 {
 	struct hunt_session *s = container_of(event, struct hunt_session, serve);
 	struct weir_inbox_node *node = weir_inbox_take(&s->inbox), *after;
-	struct hunt_request *alone = NULL;
 
-	if (node && !node->next && is_free(s))
-		alone = container_of(node, struct hunt_request, node);
+	if (node && !node->next) {
+		submit_alone(s, container_of(node, struct hunt_request, node));
+		node = NULL;
+	}
 	for (; node; node = after) {
 		after = node->next;
 		submit(s, container_of(node, struct hunt_request, node));
-	}
-	if (alone && alone->is_in && alone->asked.op != WEIR_OP_BARRIER) {
-		struct weir_action action;
-
-		hunt_expect(s->hunt, weir_engine_next(&s->engine, &action) &&
-				     action.type == WEIR_ACTION_POST && action.wr->req == &alone->req,
-			    "request %u comes alone, and is not posted at once", alone->number);
-		if (!*s->hunt->why)
-			act(s, &action);
 	}
 	hunt_host_pull(s);
 }

@@ -2,7 +2,7 @@
 /* See sim.h. */
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "core/lone.h"
 #include "core/merge.h"
 #include "tests/core/sim.h"
 
@@ -506,6 +506,17 @@ static void lay_out(struct weir_req *req, int number)
 	}
 }
 
+static bool has_requests(const struct sim *s, int engine)
+{
+	int i;
+
+	for (i = 0; i < s->nr_reqs; i++) {
+		if (s->reqs[i] && s->reqs[i]->engine == engine)
+			return true;
+	}
+	return false;
+}
+
 static bool is_alone(const struct sim *s, int engine)
 {
 	int i;
@@ -516,11 +527,7 @@ static bool is_alone(const struct sim *s, int engine)
 		if (s->flying[i])
 			return false;
 	}
-	for (i = 0; i < s->nr_reqs; i++) {
-		if (s->reqs[i] && s->reqs[i]->engine == engine)
-			return false;
-	}
-	return true;
+	return !has_requests(s, engine);
 }
 
 static void check_no_batching_tax(const struct sim *s, size_t before)
@@ -529,6 +536,33 @@ static void check_no_batching_tax(const struct sim *s, size_t before)
 
 	expect(s->nr_events == before + 1 && e->type == SIM_POSTED,
 	       "a request that comes alone is posted at once, alone");
+}
+
+/* Whether it can be posted the short way, when it comes alone. */
+static bool is_plain(const struct weir_req *req)
+{
+	return req->op <= WEIR_OP_WRITE && req->nr_sge == 1 && req->length <= SIM_FRAGMENT;
+}
+
+/* Every other request tries the short way. */
+static bool go_alone(struct sim *s, int engine, struct weir_req *req, bool is_alone)
+{
+	struct weir_action a = { .type = WEIR_ACTION_POST, .count = 1 };
+
+	if (s->held || s->nr_reqs % 2 || weir_req_check(req, SIM_FRAGMENT) ||
+	    req->deadline_ns <= s->now_ns)
+		return false;
+	weir_window_tick(&s->window, s->now_ns);
+	a.wr = weir_lone_post(&s->engine[engine], req);
+	expect(a.wr || !is_alone || !is_plain(req), "who comes alone can go the short way");
+	if (!a.wr)
+		return false;
+	expect(is_plain(req) && !has_requests(s, engine), "who goes the short way comes alone");
+	expect(weir_list_is_empty(&s->window.line), "who comes alone passes nobody");
+	a.channel = a.wr->channel;
+	s->reqs[s->nr_reqs++] = container_of(req, struct sim_req, req);
+	post(s, engine, &a);
+	return true;
 }
 
 int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t length, int retries,
@@ -551,12 +585,14 @@ int sim_submit(struct sim *s, int engine, int op, uint64_t remote, uint32_t leng
 	r->req.deadline_ns = deadline_ns;
 	lay_out(&r->req, s->nr_reqs);
 	r->as_submitted = r->req;
-	rc = weir_engine_submit(&s->engine[engine], &r->req, s->now_ns);
-	if (rc) {
-		free(r);
-		return rc;
+	if (!go_alone(s, engine, &r->req, alone)) {
+		rc = weir_engine_submit(&s->engine[engine], &r->req, s->now_ns);
+		if (rc) {
+			free(r);
+			return rc;
+		}
+		s->reqs[s->nr_reqs++] = r;
 	}
-	s->reqs[s->nr_reqs++] = r;
 	s->barriers[engine] += op == WEIR_OP_BARRIER;
 	pump(s, engine);
 	if (alone && op != WEIR_OP_BARRIER && length <= SIM_FRAGMENT)

@@ -255,11 +255,11 @@ static void be_ready(struct weir_session *session)
 /* Nothing is taken from the inbox on the way: not as weir_session_lock() has it. */
 static void take_down(struct weir_session *session)
 {
-	pthread_mutex_lock(&session->nic->lock);
+	weir_lock_take(&session->nic->lock);
 	weir_mend_give_up(session, -ECONNRESET);
 	while (!session->down)
 		weir_pump_poll(session, now_ns());
-	pthread_mutex_unlock(&session->nic->lock);
+	weir_lock_give(&session->nic->lock);
 }
 
 /* Inside a callback a request is only left in the inbox, and without a thread nobody takes it. */

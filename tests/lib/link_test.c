@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/lone.h"
 #include "lib/link.h"
 #include "lib/session.h"
 
@@ -296,6 +297,55 @@ static void small_writes_and_messages_bring_their_data(void **state)
 	assert_int_equal(session.counters->inlined, 2);
 }
 
+/* A write of @length, the short way. */
+static bool post_alone(uint32_t length)
+{
+	struct weir_wr *wr;
+
+	reqs[0] = (struct weir_req){ .op = WEIR_OP_WRITE, .nr_sge = 1, .remote = 4096,
+				     .rkey = 7, .length = length, .deadline_ns = WEIR_NEVER,
+				     .sge = { { 8192, length, 9 } } };
+	wr = weir_lone_post(&session.engine, &reqs[0]);
+	assert_non_null(wr);
+	return weir_link_post_one(link, wr);
+}
+
+static void what_goes_the_short_way_is_a_work_request_as_any(void **state)
+{
+	const struct ibv_send_wr *wr = &nic.posted[0];
+
+	(void)state;
+	set_up(128);
+	assert_true(post_alone(4096));
+	assert_int_equal(wr->opcode, IBV_WR_RDMA_WRITE);
+	assert_int_equal(wr->wr.rdma.remote_addr, 4096);
+	assert_int_equal(wr->wr.rdma.rkey, 7);
+	assert_int_equal(wr->num_sge, 1);
+	assert_true(is_signalled(0) && !is_inline(0));
+	complete(0, IBV_WC_SUCCESS);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(pull(), 1);
+
+	assert_true(post_alone(64));
+	assert_true(is_signalled(1) && is_inline(1));
+	complete(1, IBV_WC_SUCCESS);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(pull(), 1);
+	assert_int_equal(session.counters->doorbells, 2);
+	assert_int_equal(session.counters->work_requests, 2);
+}
+
+static void what_the_device_refuses_is_not_in_flight(void **state)
+{
+	(void)state;
+	set_up(128);
+	nic.accepts = 0;
+	assert_false(post_alone(4096));
+	assert_int_equal(link->in_flight, 0);
+	assert_int_equal(send_cq.in_flight, 0);
+	assert_int_equal(session.counters->work_requests, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +357,8 @@ int main(void)
 		cmocka_unit_test(a_drain_tells_of_those_that_succeeded_in_silence),
 		cmocka_unit_test(without_a_qp_all_outcomes_are_unknown),
 		cmocka_unit_test(small_writes_and_messages_bring_their_data),
+		cmocka_unit_test(what_goes_the_short_way_is_a_work_request_as_any),
+		cmocka_unit_test(what_the_device_refuses_is_not_in_flight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
