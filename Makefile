@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm vm-shell bench bench-fs build install clean
+.PHONY: help demo check check-vm vm-shell bench bench-fs build modules install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench    compare with a memory-backed file system without a network'
 	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
+	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make clean    remove $(BUILD)/'
 
@@ -52,6 +53,11 @@ bench-fs:
 
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
+
+KERNEL ?= $(shell uname -r)
+
+modules:
+	@scripts/modules $(BUILD)/modules $(KERNEL)
 
 $(BUILD)/build.ninja:
 	@scripts/deps build

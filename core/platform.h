@@ -22,6 +22,9 @@
 #include <string.h>
 #endif
 
+#ifndef UINT16_MAX
+#define UINT16_MAX U16_MAX
+#endif
 #ifndef UINT32_MAX
 #define UINT32_MAX U32_MAX
 #endif

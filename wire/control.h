@@ -12,9 +12,7 @@
 #ifndef WEIR_WIRE_CONTROL_H
 #define WEIR_WIRE_CONTROL_H
 
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define WIRE_MESSAGE_BYTES 16384 /* of a receive buffer */
 #define WIRE_BODY_MAX 16000 /* of a message behind its head */

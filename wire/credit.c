@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-
 #include "wire/credit.h"
 
 int wire_credit_init(struct wire_credit *credit, uint16_t ours, uint16_t theirs)

@@ -13,8 +13,7 @@
 #ifndef WEIR_WIRE_CREDIT_H
 #define WEIR_WIRE_CREDIT_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define WIRE_CREDITS_MIN 4 /* fewer than this is refused in a handshake */
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-#include <string.h>
-
 #include "wire/handshake.h"
 
 static const uint8_t type_length[] = {

@@ -18,9 +18,7 @@
 #ifndef WEIR_WIRE_HANDSHAKE_H
 #define WEIR_WIRE_HANDSHAKE_H
 
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define WIRE_MAGIC 0x72696577u /* "weir" */
 #define WIRE_VERSION 1

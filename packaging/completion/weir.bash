@@ -8,7 +8,7 @@ _weir()
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"serve mount run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
+			"serve mount blk run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
 		return
 	fi
 	case $prev in
@@ -31,6 +31,19 @@ _weir()
 	lab,*)
 		mapfile -t COMPREPLY < <(compgen -W \
 			"list run report what-if calibrate hunt $("$weir" lab list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur")
+		return
+		;;
+	blk,*)
+		if ((COMP_CWORD == 2)); then
+			mapfile -t COMPREPLY < <(compgen -W "attach detach list stat" -- "$cur")
+		elif [[ $cur == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W \
+				"$("$weir" blk "${COMP_WORDS[2]}" --help 2>/dev/null |
+					grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
+		else
+			mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur"
+				compgen -W "$(cd /dev && echo weir[0-9]*)" -- "$cur")
+		fi
 		return
 		;;
 	key,*)

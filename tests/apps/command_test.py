@@ -13,7 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "mount", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
+COMMANDS = ("serve", "mount", "blk", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
 
 
 def clean_environment(**more):
@@ -50,7 +50,11 @@ class BadInput(unittest.TestCase):
                      ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
                      ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
                      ("trace",), ("trace", "x"), ("trace", "0"), ("trace", "-1"), ("trace", "1", "2"),
-                     ("doctor", "please"), ("key",), ("key", "new"), ("key", "old", "x")):
+                     ("doctor", "please"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
+                     ("blk", "attach", "x", "1"), ("blk", "attach", "--polling", "busy", "x", "4K"),
+                     ("blk", "attach", "--channels", "17", "x", "4K"), ("blk", "attach", "--timeout", "0", "x", "4K"),
+                     ("blk", "attach", "--name", "a/b", "x"), ("blk", "detach"), ("blk", "detach", "sda"),
+                     ("blk", "stat"), ("blk", "stat", "weir256"), ("blk", "list", "x"), ("key",), ("key", "new"), ("key", "old", "x")):
             done = weir(*args)
             self.assertEqual(done.returncode, 2, args)
             self.assertIn("--help'", done.stderr, args)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 SPDX = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only"
+KERNEL_SPDX = "SPDX-License-Identifier: GPL-2.0-only"
 SOURCE_SUFFIXES = {".c", ".h", ".py", ".sh", ".build"}
 
 # Which folders' headers each folder may include besides its own. Tests may include all.
@@ -96,16 +97,27 @@ def check_includes(root, name, lines):
 
 
 def check_kernel_macro(name, lines):
-    if not name.startswith("core/") or name == "core/platform.h":
+    folder = name.split("/")[0]
+    if folder not in ("core", "wire") or name == f"{folder}/platform.h":
         return
     for number, line in enumerate(lines, 1):
         if "__KERNEL__" in line:
-            yield number, "only core/platform.h may know __KERNEL__"
+            yield number, f"only {folder}/platform.h may know __KERNEL__"
+
+
+def check_kernel_version(name, lines):
+    if not name.startswith("kernel/") or name == "kernel/compat.h":
+        return
+    for number, line in enumerate(lines, 1):
+        if "LINUX_VERSION_CODE" in line:
+            yield number, "only kernel/compat.h may ask for the kernel's version"
 
 
 def check_licence(name, text, lines):
-    if is_source(name, text) and not any(SPDX in line for line in lines[:2]):
-        yield 1, f"the licence is missing: begin with '{SPDX}'"
+    wanted = KERNEL_SPDX if name.startswith("kernel/") or name == "Kbuild" else SPDX
+    if (name == "Kbuild" or is_source(name, text)) and \
+            not any(wanted in line for line in lines[:2]):
+        yield 1, f"the licence is missing: begin with '{wanted}'"
 
 
 def check_places(lines):
@@ -123,6 +135,7 @@ def check_file(root, name):
     lines = text.splitlines()
     yield from check_includes(root, name, lines)
     yield from check_kernel_macro(name, lines)
+    yield from check_kernel_version(name, lines)
     yield from check_licence(name, text, lines)
     yield from check_places(lines)
 

@@ -10,6 +10,7 @@ import unittest
 
 TIDY = pathlib.Path(__file__).with_name("tidy.py")
 SPDX = "/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */\n"
+KERNEL_SPDX = "// SPDX-License-Identifier: GPL-2.0-only\n"
 # In two pieces, or tidy would find it here.
 SOMEBODYS = "/ho" + "me/somebody/x"
 
@@ -22,6 +23,12 @@ PLANTED = [
     ("the platform includes more than the kernel has", "core/platform.h",
      SPDX + "#include <stdio.h>\n", "not among what the kernel has"),
     ("the core asks where it is", "core/a.c", SPDX + "#ifdef __KERNEL__\n#endif\n", "__KERNEL__"),
+    ("a message asks where it is", "wire/a.c", SPDX + "#ifdef __KERNEL__\n#endif\n", "__KERNEL__"),
+    ("a module asks for the kernel's version", "kernel/a.c",
+     KERNEL_SPDX + "#if LINUX_VERSION_CODE\n#endif\n", "compat.h"),
+    ("a module with the licence of the rest", "kernel/a.c", SPDX + "int a;\n", "licence"),
+    ("the module includes the library", "kernel/a.c", KERNEL_SPDX + '#include "lib/b.h"\n',
+     "kernel/ must not"),
     ("the library includes the device", "lib/a.c", SPDX + '#include "softnic/b.h"\n',
      "lib/ must not"),
     ("the library includes the kernel's host", "lib/a.c", SPDX + '#include "kernel/b.h"\n',
@@ -41,6 +48,7 @@ ALLOWED = [
     ("lib/a.c", SPDX + '#include <stdio.h>\n#include "core/b.h"\n#include <weir/weir.h>\n'),
     ("apps/a.c", SPDX + '#include "softnic/b.h"\n'),
     ("core/platform.h", SPDX + "#ifdef __KERNEL__\n#include <linux/bug.h>\n#endif\n"),
+    ("kernel/a.c", KERNEL_SPDX + '#include "core/b.h"\n'),
     ("README.md", "Homes: see example.org/home/somebody\n"),
 ]
 
@@ -56,7 +64,7 @@ class Planted(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name)
         for header in ("core/b.h", "lib/b.h", "softnic/b.h", "kernel/b.h", "apps/b.h"):
-            self.plant(header, SPDX)
+            self.plant(header, KERNEL_SPDX if header.startswith("kernel/") else SPDX)
 
     def plant(self, name, text):
         path = self.root / name

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/blk/blk.h"
+#include "apps/cmd.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"Usage: weir blk COMMAND [OPTION...]\n"
+	"Block devices of donors' memory, for swap and for file systems. Needs the module weir_blk.\n\n"
+	"  attach DONOR SIZE  make /dev/weirN\n"
+	"  detach DEVICE      end it, unless it is in use\n"
+	"  list               show those that there are\n"
+	"  stat DEVICE        show what one has done\n\n"
+	"  -h, --help         this help; 'weir blk COMMAND --help' tells more\n\n"
+	"What is there ends with the donor: the device then answers all with I/O errors.\n";
+
+static const char detach_help[] = "Usage: weir blk detach DEVICE\n"
+				  "Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"
+				  "  -h, --help\n";
+
+int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
+{
+	const char *digits = text;
+	unsigned long value;
+	char *end;
+
+	if (!strncmp(digits, "/dev/", 5))
+		digits += 5;
+	if (!strncmp(digits, "weir", 4))
+		digits += 4;
+	value = strtoul(digits, &end, 10);
+	if (*digits < '0' || *digits > '9' || *end || value > WEIR_BLK_NUMBER_MAX)
+		return usage_error(cmd, "%s: no device of weir's: /dev/weir0 is one", text);
+	*number = (uint32_t)value;
+	return 0;
+}
+
+static int detach(const char *cmd, uint32_t number)
+{
+	struct talk talk = { 0 };
+	int status = talk_begin(&talk, cmd);
+
+	if (!status) {
+		struct nlmsghdr *message = talk_write(&talk, WEIR_BLK_DETACH, 0);
+
+		mnl_attr_put_u32(message, WEIR_BLK_NUMBER, number);
+		status = talk_do(&talk, cmd, message, NULL);
+	}
+	talk_end(&talk);
+	return status;
+}
+
+static int blk_detach(const char *cmd, int argc, char **argv)
+{
+	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { NULL } };
+	int opt = getopt_long(argc, argv, "h", options, NULL), status;
+	uint32_t number;
+
+	if (opt == 'h') {
+		fputs(detach_help, stdout);
+		return EXIT_OK;
+	}
+	if (opt != -1)
+		return usage_error(cmd, NULL);
+	if (argc - optind != 1)
+		return usage_error(cmd, "expected: DEVICE");
+	status = blk_parse_device(cmd, argv[optind], &number);
+	return status ? status : detach(cmd, number);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const char *cmd, int argc, char **argv);
+} commands[] = {
+	{ "attach", blk_attach },
+	{ "detach", blk_detach },
+	{ "list", blk_list },
+	{ "stat", blk_stat },
+};
+
+int cmd_blk(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	static char cmd[32];
+
+	if (!strcmp(name, "-h") || !strcmp(name, "--help")) {
+		fputs(help, stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		snprintf(cmd, sizeof(cmd), "%s %s", argv[0], name);
+		argv[1] = cmd;
+		return commands[i].run(cmd, argc - 1, argv + 1);
+	}
+	return *name ? usage_error(argv[0], "no command '%s'", name) :
+		       usage_error(argv[0], "which command?");
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir blk list, weir blk stat: what the module tells of its devices. */
+#include "apps/blk/blk.h"
+#include "apps/cmd.h"
+#include "apps/json.h"
+#include "apps/size.h"
+#include "apps/table.h"
+#include "lib/address.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char list_help[] = "Usage: weir blk list [--json]\n"
+				"Shows the devices that are attached.\n\n"
+				"  -j, --json  for programs\n"
+				"  -h, --help\n";
+
+static const char stat_help[] = "Usage: weir blk stat [--json] DEVICE\n"
+				"Shows what a device has done so far.\n\n"
+				"  -j, --json  for programs\n"
+				"  -h, --help\n";
+
+static const char *const states[] = {
+	[WEIR_BLK_UP] = "up",
+	[WEIR_BLK_MENDING] = "mending",
+	[WEIR_BLK_LOST] = "lost",
+};
+
+static const struct {
+	const char *name, *help;
+} counters[] = {
+#define COUNTER(name, help) { #name, help },
+	WEIR_BLK_COUNTER_LIST(COUNTER)
+#undef COUNTER
+};
+
+/* A device, as the module tells of it. */
+struct device {
+	uint32_t number, openers;
+	uint64_t bytes;
+	const char *name, *state;
+	char donor[WEIR_ADDRESS_MAX];
+	uint64_t counters[WEIR_BLK_COUNTERS_NR];
+};
+
+static uint32_t u32_of(const struct nlattr *attr)
+{
+	return attr ? mnl_attr_get_u32(attr) : 0;
+}
+
+static size_t lesser(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct device device_of(const struct nlattr *const *attrs)
+{
+	const struct nlattr *donor = attrs[WEIR_BLK_DONOR], *counted = attrs[WEIR_BLK_COUNTERS];
+	uint32_t state = u32_of(attrs[WEIR_BLK_STATE]);
+	struct sockaddr_storage address = { .ss_family = AF_INET };
+	struct device device = {
+		.number = u32_of(attrs[WEIR_BLK_NUMBER]),
+		.openers = u32_of(attrs[WEIR_BLK_OPENERS]),
+		.bytes = attrs[WEIR_BLK_BYTES] ? mnl_attr_get_u64(attrs[WEIR_BLK_BYTES]) : 0,
+		.name = attrs[WEIR_BLK_NAME] ? mnl_attr_get_str(attrs[WEIR_BLK_NAME]) : "",
+		.state = state <= WEIR_BLK_LOST ? states[state] : "unknown",
+	};
+
+	if (donor)
+		memcpy(&address, mnl_attr_get_payload(donor),
+		       lesser(mnl_attr_get_payload_len(donor), sizeof(address)));
+	weir_address_print((const struct sockaddr *)&address, device.donor);
+	if (counted)
+		memcpy(device.counters, mnl_attr_get_payload(counted),
+		       lesser(mnl_attr_get_payload_len(counted), sizeof(device.counters)));
+	return device;
+}
+
+static void print_json(struct json *json, const struct device *device)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "weir%u", device->number);
+	json_string(json, "device", name);
+	json_string(json, "donor", device->donor);
+	json_string(json, "region", device->name);
+	json_uint(json, "bytes", device->bytes);
+	json_string(json, "state", device->state);
+	json_uint(json, "openers", device->openers);
+	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
+		json_uint(json, counters[i].name, device->counters[i]);
+}
+
+static void print_text(const struct device *device)
+{
+	printf("/dev/weir%u: %s of %s%s%s, %s, opened %u times\n", device->number,
+	       size_format(device->bytes).text, device->donor, *device->name ? ", region " : "",
+	       device->name, device->state, device->openers);
+	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
+		printf("%14s %12" PRIu64 "  %s\n", counters[i].name, device->counters[i],
+		       counters[i].help);
+}
+
+/* What list and stat do with each device they hear of. */
+struct view {
+	const char *cmd;
+	bool json;
+	struct json out;
+	struct table table;
+	uint32_t wanted;
+	bool found;
+};
+
+static void hear_list(const struct nlattr *const *attrs, void *arg)
+{
+	struct device device = device_of(attrs);
+	struct view *view = arg;
+
+	if (view->json) {
+		json_open_object(&view->out, NULL);
+		print_json(&view->out, &device);
+		json_close_object(&view->out);
+		return;
+	}
+	table_add(&view->table, "/dev/weir%u", device.number);
+	table_add(&view->table, "%s", size_format(device.bytes).text);
+	table_add(&view->table, "%s", device.donor);
+	table_add(&view->table, "%s", *device.name ? device.name : "-");
+	table_add(&view->table, "%s", device.state);
+	table_add(&view->table, "%u", device.openers);
+}
+
+static void hear_stat(const struct nlattr *const *attrs, void *arg)
+{
+	struct device device = device_of(attrs);
+	struct view *view = arg;
+
+	if (device.number != view->wanted)
+		return;
+	view->found = true;
+	if (!view->json) {
+		print_text(&device);
+		return;
+	}
+	json_begin(&view->out, stdout);
+	print_json(&view->out, &device);
+	json_end(&view->out);
+}
+
+static int ask(struct view *view, void (*heard)(const struct nlattr *const *attrs, void *arg))
+{
+	struct talk talk = { 0 };
+	int status = talk_begin(&talk, view->cmd);
+
+	if (!status)
+		status = talk_ask(&talk, view->cmd, talk_write(&talk, WEIR_BLK_LIST, NLM_F_DUMP),
+				  heard, view);
+	talk_end(&talk);
+	return status;
+}
+
+/* Return: -1 to go on, or an exit status. */
+static int parse(struct view *view, const char *help, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		if (opt != 'j')
+			return usage_error(view->cmd, NULL);
+		view->json = true;
+	}
+	return -1;
+}
+
+static void begin_table(struct table *table)
+{
+	static const char *const heads[] = { "device", "size", "donor", "region", "state", "open" };
+
+	table_init(table, sizeof(heads) / sizeof(heads[0]));
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		table_add(table, "%s", heads[i]);
+}
+
+int blk_list(const char *cmd, int argc, char **argv)
+{
+	struct view view = { .cmd = cmd };
+	int status = parse(&view, list_help, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (optind != argc)
+		return usage_error(cmd, "list takes no argument");
+	begin_table(&view.table);
+	if (view.json) {
+		json_begin(&view.out, stdout);
+		json_open_array(&view.out, "devices");
+	}
+	status = ask(&view, hear_list);
+	if (view.json) {
+		json_close_array(&view.out);
+		json_end(&view.out);
+	} else if (!status) {
+		table_print(&view.table, stdout);
+	}
+	table_fini(&view.table);
+	return status;
+}
+
+int blk_stat(const char *cmd, int argc, char **argv)
+{
+	struct view view = { .cmd = cmd };
+	int status = parse(&view, stat_help, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (argc - optind != 1)
+		return usage_error(cmd, "expected: DEVICE");
+	status = blk_parse_device(cmd, argv[optind], &view.wanted);
+	if (!status)
+		status = ask(&view, hear_stat);
+	if (!status && !view.found)
+		return failure(cmd, "there is no weir%u: 'weir blk list' shows what there is",
+			       view.wanted);
+	return status;
+}

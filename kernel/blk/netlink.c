@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <keys/user-type.h>
+#include <linux/in6.h>
+#include <linux/key.h>
+#include <linux/module.h>
+#include <net/genetlink.h>
+
+#include "kernel/blk/device.h"
+#include "kernel/blk/netlink.h"
+#include "kernel/weir/weir.h"
+
+static struct genl_family family;
+
+static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
+	[WEIR_BLK_NUMBER] = { .type = NLA_U32 },
+	[WEIR_BLK_DONOR] = { .type = NLA_BINARY, .len = sizeof(struct sockaddr_storage) },
+	[WEIR_BLK_NAME] = { .type = NLA_NUL_STRING, .len = WIRE_NAME_MAX },
+	[WEIR_BLK_BYTES] = { .type = NLA_U64 },
+	[WEIR_BLK_HAS_KEY] = { .type = NLA_FLAG },
+	[WEIR_BLK_CHANNELS] = { .type = NLA_U32 },
+	[WEIR_BLK_DEPTH] = { .type = NLA_U32 },
+	[WEIR_BLK_TIMEOUT_MS] = { .type = NLA_U32 },
+	[WEIR_BLK_WINDOW_BYTES] = { .type = NLA_U64 },
+	[WEIR_BLK_POLLING] = { .type = NLA_U32 },
+};
+
+static u32 u32_of(const struct genl_info *info, enum weir_blk_attribute attribute)
+{
+	return info->attrs[attribute] ? nla_get_u32(info->attrs[attribute]) : 0;
+}
+
+static u64 u64_of(const struct genl_info *info, enum weir_blk_attribute attribute)
+{
+	return info->attrs[attribute] ? nla_get_u64(info->attrs[attribute]) : 0;
+}
+
+static int read_donor(const struct nlattr *attr, struct sockaddr_storage *donor,
+		      struct weir_error *error)
+{
+	if (attr)
+		nla_memcpy(donor, attr, sizeof(*donor));
+	if (attr && donor->ss_family == AF_INET && nla_len(attr) >= sizeof(struct sockaddr_in))
+		return 0;
+	if (attr && donor->ss_family == AF_INET6 && nla_len(attr) >= sizeof(struct sockaddr_in6))
+		return 0;
+	return weir_fail(error, -EINVAL, "the donor's address is neither IPv4 nor IPv6");
+}
+
+/* Owes a key_put(). */
+static int read_key(const struct genl_info *info, struct key **key, struct weir_error *error)
+{
+	*key = NULL;
+	if (!info->attrs[WEIR_BLK_HAS_KEY])
+		return 0;
+	*key = request_key(&key_type_logon, WEIR_BLK_KEY, NULL);
+	if (!IS_ERR(*key))
+		return 0;
+	return weir_fail(error, PTR_ERR(*key), "no keyring of yours has a logon key '%s' (%ld)",
+			 WEIR_BLK_KEY, PTR_ERR(*key));
+}
+
+static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup,
+		      struct weir_error *error)
+{
+	int rc = read_donor(info->attrs[WEIR_BLK_DONOR], &setup->donor, error);
+
+	if (rc)
+		return rc;
+	if (info->attrs[WEIR_BLK_NAME])
+		nla_strscpy(setup->name, info->attrs[WEIR_BLK_NAME], sizeof(setup->name));
+	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
+	setup->options = (struct weir_options){
+		.channels = u32_of(info, WEIR_BLK_CHANNELS),
+		.depth = u32_of(info, WEIR_BLK_DEPTH),
+		.timeout_ms = u32_of(info, WEIR_BLK_TIMEOUT_MS),
+		.window_bytes = u64_of(info, WEIR_BLK_WINDOW_BYTES),
+		.polling = u32_of(info, WEIR_BLK_POLLING),
+	};
+	return read_key(info, &setup->key, error);
+}
+
+static int answer(struct genl_info *info, int status, u32 number, const struct weir_error *error)
+{
+	struct sk_buff *message = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	void *head;
+
+	if (!message)
+		return -ENOMEM;
+	head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
+	if (head && !nla_put_s32(message, WEIR_BLK_STATUS, status) &&
+	    !nla_put_u32(message, WEIR_BLK_NUMBER, number) &&
+	    !nla_put_string(message, WEIR_BLK_TEXT, error->text)) {
+		genlmsg_end(message, head);
+		return genlmsg_reply(message, info);
+	}
+	nlmsg_free(message);
+	return -EMSGSIZE;
+}
+
+static int do_attach(struct sk_buff *skb, struct genl_info *info)
+{
+	struct weir_blk_setup setup = { };
+	struct weir_error error = { };
+	u32 number = 0;
+	int rc;
+
+	rc = read_setup(info, &setup, &error);
+	if (!rc) {
+		rc = weir_blk_attach(&setup, &number, &error);
+		key_put(setup.key);
+	}
+	return answer(info, rc, number, &error);
+}
+
+static int do_detach(struct sk_buff *skb, struct genl_info *info)
+{
+	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct weir_error error = { };
+
+	return answer(info, weir_blk_detach(number, &error), number, &error);
+}
+
+static int put_counters(struct sk_buff *skb, const struct weir_stat *stat)
+{
+	const u64 counters[WEIR_BLK_COUNTERS_NR] = {
+		[WEIR_BLK_COUNTER_ios] = stat->ios,
+		[WEIR_BLK_COUNTER_requests] = stat->requests,
+		[WEIR_BLK_COUNTER_work_requests] = stat->work_requests,
+		[WEIR_BLK_COUNTER_doorbells] = stat->doorbells,
+		[WEIR_BLK_COUNTER_merged] = stat->merged,
+		[WEIR_BLK_COUNTER_completions] = stat->completions,
+		[WEIR_BLK_COUNTER_events] = stat->events,
+		[WEIR_BLK_COUNTER_empty_polls] = stat->empty_polls,
+		[WEIR_BLK_COUNTER_window_waits] = stat->window_waits,
+		[WEIR_BLK_COUNTER_retries] = stat->retries,
+		[WEIR_BLK_COUNTER_reconnects] = stat->reconnects,
+		[WEIR_BLK_COUNTER_errors] = stat->errors,
+		[WEIR_BLK_COUNTER_bytes_read] = stat->bytes_read,
+		[WEIR_BLK_COUNTER_bytes_written] = stat->bytes_written,
+	};
+
+	return nla_put(skb, WEIR_BLK_COUNTERS, sizeof(counters), counters);
+}
+
+/* As wire/blk.h has it, which knows nothing of weir.h's. */
+static enum weir_blk_state state_of(const struct weir_stat *stat)
+{
+	switch (stat->state) {
+	case WEIR_SESSION_UP:
+		return WEIR_BLK_UP;
+	case WEIR_SESSION_MENDING:
+		return WEIR_BLK_MENDING;
+	default:
+		return WEIR_BLK_LOST;
+	}
+}
+
+static int put_facts(struct sk_buff *skb, struct weir_blk *blk)
+{
+	struct weir_stat stat;
+
+	weir_session_stat(blk->session, &stat);
+	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) ||
+	    nla_put(skb, WEIR_BLK_DONOR, sizeof(blk->donor), &blk->donor) ||
+	    nla_put_string(skb, WEIR_BLK_NAME, blk->name) ||
+	    nla_put_u64_64bit(skb, WEIR_BLK_BYTES, blk->region.length, WEIR_BLK_PAD) ||
+	    nla_put_u32(skb, WEIR_BLK_STATE, state_of(&stat)) ||
+	    nla_put_u32(skb, WEIR_BLK_OPENERS, disk_openers(blk->disk)))
+		return -EMSGSIZE;
+	return put_counters(skb, &stat);
+}
+
+struct dump {
+	struct sk_buff *skb;
+	struct netlink_callback *callback;
+};
+
+/* args[0]: the number that comes next. */
+static int dump_device(struct weir_blk *blk, void *arg)
+{
+	struct netlink_callback *callback = ((struct dump *)arg)->callback;
+	struct sk_buff *skb = ((struct dump *)arg)->skb;
+	void *head = genlmsg_put(skb, NETLINK_CB(callback->skb).portid, callback->nlh->nlmsg_seq,
+				 &family, NLM_F_MULTI, WEIR_BLK_LIST);
+
+	if (!head)
+		return -EMSGSIZE;
+	if (put_facts(skb, blk)) {
+		genlmsg_cancel(skb, head);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, head);
+	callback->args[0] = blk->number + 1;
+	return 0;
+}
+
+static int dump_devices(struct sk_buff *skb, struct netlink_callback *callback)
+{
+	struct dump dump = { skb, callback };
+
+	weir_blk_for_each(callback->args[0], dump_device, &dump);
+	return skb->len;
+}
+
+static const struct genl_small_ops small_ops[] = {
+	{ .cmd = WEIR_BLK_ATTACH, .doit = do_attach, .flags = GENL_ADMIN_PERM },
+	{ .cmd = WEIR_BLK_DETACH, .doit = do_detach, .flags = GENL_ADMIN_PERM },
+	{ .cmd = WEIR_BLK_LIST, .dumpit = dump_devices },
+};
+
+/* To attach may take long: nobody else's netlink is to wait for it. */
+static struct genl_family family = {
+	.name = WEIR_BLK_FAMILY,
+	.version = WEIR_BLK_VERSION,
+	.maxattr = WEIR_BLK_ATTRIBUTE_MAX,
+	.policy = policy,
+	.small_ops = small_ops,
+	.n_small_ops = ARRAY_SIZE(small_ops),
+	.resv_start_op = WEIR_BLK_LIST + 1,
+	.parallel_ops = true,
+	.module = THIS_MODULE,
+};
+
+int weir_netlink_init(void)
+{
+	return genl_register_family(&family);
+}
+
+void weir_netlink_exit(void)
+{
+	genl_unregister_family(&family);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What differs between the kernels that this builds for, 6.1 and 6.12; nothing else asks. */
+#ifndef WEIR_KERNEL_COMPAT_H
+#define WEIR_KERNEL_COMPAT_H
+
+#include <linux/blk-mq.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define blk_mode_t fmode_t
+#define weir_block_open(disk, mode) open(struct block_device *disk##_bdev, blk_mode_t mode)
+#define weir_block_disk(disk) (disk##_bdev->bd_disk)
+#else
+#define weir_block_open(disk, mode) open(struct gendisk *disk##_of, blk_mode_t mode)
+#define weir_block_disk(disk) (disk##_of)
+#endif
+
+/* Queue limits are given with the disk from 6.9 on, and set one by one before. */
+static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
+					      struct queue_limits *limits, void *data)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	struct gendisk *disk = blk_mq_alloc_disk(tags, data);
+
+	if (IS_ERR(disk))
+		return disk;
+	blk_queue_logical_block_size(disk->queue, limits->logical_block_size);
+	blk_queue_physical_block_size(disk->queue, limits->physical_block_size);
+	blk_queue_io_opt(disk->queue, limits->io_opt);
+	blk_queue_max_hw_sectors(disk->queue, limits->max_hw_sectors);
+	blk_queue_max_segments(disk->queue, limits->max_segments);
+	blk_queue_max_segment_size(disk->queue, limits->max_segment_size);
+	blk_queue_max_write_zeroes_sectors(disk->queue, limits->max_write_zeroes_sectors);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
+	return disk;
+#else
+	return blk_mq_alloc_disk(tags, limits, data);
+#endif
+}
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The verbs of a connection, and its end. How it is made is connect.c's. */
+#include <linux/ktime.h>
+#include <linux/slab.h>
+
+#include "kernel/weir/connect.h"
+#include "kernel/weir/conn.h"
+#include "kernel/weir/session.h"
+
+#define WCS_MAX 32
+#define WAKE_NS 50000 /* what a wake-up costs: a first guess, as in the user library */
+#define TURN_NS (2 * NSEC_PER_MSEC) /* then other work of this CPU has its turn */
+
+/* A message of the handshake has come; they come in the order of their buffers. */
+static void handshake_received(struct weir_conn *conn, const struct ib_wc *wc)
+{
+	unsigned int number = conn->nr_received;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		WRITE_ONCE(conn->failed, true);
+	} else if (number < WIRE_HANDSHAKE_RECVS) {
+		conn->received[number] = wc->byte_len;
+		smp_store_release(&conn->nr_received, number + 1); /* has_received() acquires */
+	}
+	wake_up(&conn->link->wait);
+}
+
+static void completed(struct weir_conn *conn, const struct ib_wc *wc, u64 now_ns)
+{
+	struct weir_link *link = conn->link;
+
+	link->session->stat.completions++;
+	if (wc->wr_id > WEIR_WR_ID_MAX)
+		weir_link_completed(link, wc, now_ns);
+	else if (wc->wr_id >= WEIR_MAIL_RECEIVED)
+		weir_mail_received(&link->session->mail, conn, wc);
+	else if (wc->wr_id >= WEIR_CONN_RECEIVED)
+		handshake_received(conn, wc);
+}
+
+/* With nic->lock held. Returns completions. */
+static u32 poll_cq(struct weir_conn *conn, u64 now_ns)
+{
+	struct ib_wc wcs[4];
+	int got, i;
+	u32 total = 0;
+
+	do {
+		got = ib_poll_cq(conn->cq, ARRAY_SIZE(wcs), wcs);
+		for (i = 0; i < got; i++)
+			completed(conn, &wcs[i], now_ns);
+		total += max(got, 0);
+	} while (got == ARRAY_SIZE(wcs) && total < WCS_MAX);
+	if (total)
+		weir_session_feed(conn->link->session);
+	return total;
+}
+
+/* One look, armed before if @verdict says so. */
+static enum weir_poll_verdict look(struct weir_conn *conn, enum weir_poll_verdict verdict)
+{
+	struct weir_session *session = conn->link->session;
+	u64 now_ns = ktime_get_ns(), empty = conn->poll.empty_polls;
+	u32 total = 0;
+
+	weir_nic_lock(session->nic);
+	if (conn->dead) {
+		verdict = WEIR_POLL_SLEEP;
+	} else {
+		if (verdict == WEIR_POLL_ARM)
+			ib_req_notify_cq(conn->cq, IB_CQ_NEXT_COMP);
+		total = poll_cq(conn, now_ns);
+		verdict = weir_poll_polled(&conn->poll, total, now_ns);
+		session->stat.events += conn->events;
+		conn->events = 0;
+		session->stat.empty_polls += conn->poll.empty_polls - empty;
+	}
+	weir_nic_unlock_and_tell(session->nic);
+	return verdict;
+}
+
+static void poll_work(struct work_struct *work)
+{
+	struct weir_conn *conn = container_of(work, struct weir_conn, work);
+	u64 begin_ns = ktime_get_ns();
+	enum weir_poll_verdict verdict = weir_poll_woken(&conn->poll, begin_ns);
+
+	conn->events++;
+	while (verdict != WEIR_POLL_SLEEP) {
+		verdict = look(conn, verdict);
+		if (verdict == WEIR_POLL_AGAIN && ktime_get_ns() - begin_ns > TURN_NS) {
+			conn->events--; /* goes on, without one */
+			queue_work(weir_wq, work);
+			return;
+		}
+		cond_resched();
+	}
+}
+
+/* Called by the device in any context. */
+static void cq_event(struct ib_cq *cq, void *context)
+{
+	struct weir_conn *conn = context;
+
+	queue_work(weir_wq, &conn->work);
+}
+
+static void cq_failed(struct ib_event *event, void *context)
+{
+	pr_err("weir: %s: a completion queue has failed\n", event->device->name);
+}
+
+static int make_cq(struct weir_conn *conn)
+{
+	struct weir_session *session = conn->link->session;
+	struct ib_device *device = conn->id->device;
+	const struct weir_poll_config config = {
+		.mode = session->options.polling,
+		.wcs_max = WCS_MAX,
+		.busy_percent_max = 50,
+	};
+	struct ib_cq_init_attr attr = {
+		.cqe = session->options.depth + WEIR_CONN_BUFFERS + WEIR_MAIL_RECVS,
+		.comp_vector = conn->link->number % device->num_comp_vectors,
+	};
+	struct ib_cq *cq;
+
+	weir_gaps_init(&conn->gaps, WAKE_NS);
+	weir_poll_init(&conn->poll, &config, &conn->gaps, ktime_get_ns());
+	INIT_WORK(&conn->work, poll_work);
+	cq = ib_create_cq(device, cq_event, cq_failed, conn, &attr);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	conn->cq = cq;
+	queue_work(weir_wq, &conn->work); /* arms */
+	return 0;
+}
+
+int weir_conn_make_qp(struct weir_conn *conn)
+{
+	struct weir_session *session = conn->link->session;
+	struct ib_qp_init_attr attr = {
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = {
+			.max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS,
+			.max_recv_wr = WIRE_HANDSHAKE_RECVS + WEIR_MAIL_RECVS,
+			.max_send_sge = session->nic->sge_max,
+			.max_recv_sge = 1,
+		},
+	};
+	int rc = make_cq(conn);
+
+	if (rc)
+		return rc;
+	attr.send_cq = attr.recv_cq = conn->cq;
+	return rdma_create_qp(conn->id, session->nic->pd, &attr);
+}
+
+int weir_conn_make_buffers(struct weir_conn *conn)
+{
+	struct ib_device *device = conn->id->device;
+	size_t bytes = WEIR_CONN_BUFFERS * sizeof(*conn->buffers);
+
+	conn->buffers = kzalloc(bytes, GFP_KERNEL);
+	if (!conn->buffers)
+		return -ENOMEM;
+	conn->dma = ib_dma_map_single(device, conn->buffers, bytes, DMA_BIDIRECTIONAL);
+	if (!ib_dma_mapping_error(device, conn->dma))
+		return 0;
+	kfree(conn->buffers);
+	conn->buffers = NULL;
+	return -ENOMEM;
+}
+
+static void free_buffers(struct weir_conn *conn)
+{
+	if (!conn->buffers)
+		return;
+	ib_dma_unmap_single(conn->id->device, conn->dma,
+			    WEIR_CONN_BUFFERS * sizeof(*conn->buffers), DMA_BIDIRECTIONAL);
+	kfree(conn->buffers);
+	conn->buffers = NULL;
+}
+
+/* What the QP completed before its end is taken; after it @cq is nobody's. */
+static void take_last(struct weir_conn *conn)
+{
+	struct weir_nic *nic = conn->link->session->nic;
+	u64 now_ns = ktime_get_ns();
+
+	weir_nic_lock(nic);
+	while (poll_cq(conn, now_ns))
+		;
+	conn->dead = true;
+	weir_nic_unlock_and_tell(nic);
+}
+
+void weir_conn_bury(struct weir_conn *conn)
+{
+	if (conn->id && conn->id->qp)
+		rdma_destroy_qp(conn->id);
+	if (conn->cq) {
+		take_last(conn);
+		ib_destroy_cq(conn->cq);
+		cancel_work_sync(&conn->work);
+		conn->cq = NULL;
+	}
+	free_buffers(conn);
+}
+
+void weir_conn_free(struct weir_conn *conn)
+{
+	if (!conn)
+		return;
+	if (conn->id && conn->id->qp)
+		rdma_disconnect(conn->id);
+	weir_conn_bury(conn);
+	if (conn->id)
+		rdma_destroy_id(conn->id);
+	kfree(conn);
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A connection step by step: the connection manager finds a device and a route and connects, then
+ * both ends prove the key over the new QP. It sleeps between the steps in link->wait, where the
+ * session's end finds it.
+ */
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
+
+#include "kernel/weir/connect.h"
+#include "kernel/weir/session.h"
+
+#define RETRY_COUNT 7 /* of the transport, the most there is */
+#define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
+#define NOTHING_NEW (-1)
+
+/* What a step needs. */
+struct attempt {
+	struct weir_session *session;
+	struct weir_conn *conn;
+	u64 deadline_ns;
+	struct weir_error *error;
+};
+
+static unsigned int left_ms(const struct attempt *a)
+{
+	u64 now_ns = ktime_get_ns();
+
+	return a->deadline_ns <= now_ns ? 1 : (a->deadline_ns - now_ns) / NSEC_PER_MSEC + 1;
+}
+
+/* It has ended, and if everybody uses it everybody is to know. */
+static void lost(struct weir_conn *conn, bool device_goes)
+{
+	struct weir_session *session = conn->link->session;
+
+	WRITE_ONCE(conn->gone, true);
+	if (!session->nic)
+		return;
+	weir_nic_lock(session->nic);
+	if (device_goes)
+		weir_session_lose(session, -ENODEV);
+	if (conn->link->conn == conn)
+		weir_link_fail(conn->link);
+	weir_nic_unlock(session->nic);
+}
+
+/* Context: the connection manager's own work, which ends before the id does. */
+static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct weir_conn *conn = id->context;
+	const struct rdma_conn_param *said = &event->param.conn;
+
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		wire_refusal_decode(said->private_data, said->private_data_len, &conn->refusal);
+	conn->heard_status = event->status;
+	smp_store_release(&conn->heard, event->event); /* has_heard() acquires */
+	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+	    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		lost(conn, event->event == RDMA_CM_EVENT_DEVICE_REMOVAL);
+	wake_up(&conn->link->wait);
+	return 0;
+}
+
+static int explain_reject(const struct attempt *a)
+{
+	const struct weir_conn *conn = a->conn;
+	const char *reason = rdma_reject_msg(conn->id, conn->heard_status);
+
+	if (conn->refusal.head.magic)
+		return weir_refusal_explain(&conn->refusal, a->error);
+	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
+		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s", a->session->peer);
+	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now: %s",
+			 a->session->peer, reason);
+}
+
+static int explain_event(const struct attempt *a)
+{
+	const char *peer = a->session->peer;
+	int heard = a->conn->heard, status = a->conn->heard_status;
+
+	switch (heard) {
+	case RDMA_CM_EVENT_REJECTED:
+		return explain_reject(a);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return weir_fail(a->error, status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no RDMA device reaches %s (%d)", peer, status);
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return weir_fail(a->error, -EPROTO,
+				 "%s ended the connection during the proof of the key", peer);
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return weir_fail(a->error, -ENODEV, "the device has been removed");
+	default:
+		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s (%d)", peer,
+				 rdma_event_msg(heard), status);
+	}
+}
+
+static int explain_wait(const struct attempt *a, long left)
+{
+	if (!weir_session_is_mendable(a->session))
+		return weir_fail(a->error, -ECANCELED, "the session has ended");
+	if (left < 0)
+		return weir_fail(a->error, -EINTR, "interrupted");
+	return weir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
+}
+
+static bool is_over(const struct attempt *a)
+{
+	return !weir_session_is_mendable(a->session);
+}
+
+static bool has_heard(const struct weir_conn *conn)
+{
+	/* And then all that came with it: cm_event() releases. */
+	return smp_load_acquire(&conn->heard) != NOTHING_NEW;
+}
+
+/* Until the connection manager says @wanted, or anything else. */
+static int wait_event_of(const struct attempt *a, enum rdma_cm_event_type wanted)
+{
+	struct weir_conn *conn = a->conn;
+	long left;
+
+	left = wait_event_interruptible_timeout(conn->link->wait, has_heard(conn) || is_over(a),
+						msecs_to_jiffies(left_ms(a)));
+	if (conn->heard == NOTHING_NEW || is_over(a))
+		return explain_wait(a, left);
+	return conn->heard == wanted ? 0 : explain_event(a);
+}
+
+static int resolve(struct attempt *a)
+{
+	struct weir_conn *conn = a->conn;
+	struct rdma_cm_id *id = rdma_create_id(&init_net, cm_event, conn, RDMA_PS_TCP, IB_QPT_RC);
+	int rc;
+
+	if (IS_ERR(id))
+		return weir_fail(a->error, PTR_ERR(id), "the connection manager gives no id");
+	conn->id = id;
+	conn->heard = NOTHING_NEW;
+	rc = rdma_resolve_addr(id, NULL, (struct sockaddr *)&a->session->donor, left_ms(a));
+	if (rc)
+		return weir_fail(a->error, rc == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no RDMA device reaches %s (%d)", a->session->peer, rc);
+	rc = wait_event_of(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (rc)
+		return rc;
+	conn->heard = NOTHING_NEW;
+	rc = rdma_resolve_route(id, left_ms(a));
+	if (rc)
+		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s (%d)", a->session->peer,
+				 rc);
+	return wait_event_of(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static int post_recvs(const struct attempt *a)
+{
+	struct weir_conn *conn = a->conn;
+	int i, rc = 0;
+
+	for (i = 0; !rc && i < WIRE_HANDSHAKE_RECVS; i++) {
+		struct ib_sge sge = {
+			.addr = conn->dma + i * sizeof(*conn->buffers),
+			.length = sizeof(*conn->buffers),
+			.lkey = a->session->nic->pd->local_dma_lkey,
+		};
+		const struct ib_recv_wr wr = {
+			.wr_id = WEIR_CONN_RECEIVED + i,
+			.sg_list = &sge,
+			.num_sge = 1,
+		};
+
+		rc = ib_post_recv(conn->id->qp, &wr, NULL);
+	}
+	if (!rc && !conn->link->number)
+		rc = weir_mail_post(&a->session->mail, conn);
+	return rc;
+}
+
+static int prepare(const struct attempt *a)
+{
+	int rc = weir_session_attach(a->session, a->conn->id->device, a->error);
+
+	if (rc)
+		return rc;
+	rc = weir_conn_make_buffers(a->conn);
+	if (!rc)
+		rc = weir_conn_make_qp(a->conn);
+	if (!rc)
+		rc = post_recvs(a);
+	return rc ? weir_fail(a->error, rc, "no queue pair of depth %u (%d)",
+			      a->session->options.depth, rc) : 0;
+}
+
+static int connect_qp(const struct attempt *a)
+{
+	struct weir_session *session = a->session;
+	const struct wire_connect hello = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.channel = a->conn->link->number,
+		.session_id = session->id,
+		.key_id = session->secret.key_id,
+	};
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.responder_resources = session->nic->rd_atomic,
+		.initiator_depth = session->nic->rd_atomic,
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
+	};
+	int rc;
+
+	a->conn->heard = NOTHING_NEW;
+	rc = rdma_connect(a->conn->id, &param);
+	if (rc)
+		return weir_fail(a->error, rc, "cannot connect to %s (%d)", session->peer, rc);
+	return wait_event_of(a, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* What the verbs say that the QP connects. */
+static int query_ends(const struct weir_conn *conn, struct weir_end *local, struct weir_end *remote)
+{
+	struct ib_qp *qp = conn->id->qp;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	union ib_gid sgid, dgid;
+	int rc;
+
+	rc = ib_query_qp(qp, &attr, IB_QP_AV | IB_QP_DEST_QPN | IB_QP_PORT, &init);
+	if (rc)
+		return rc;
+	if (rdma_ah_get_ah_flags(&attr.ah_attr) & IB_AH_GRH) {
+		const struct ib_global_route *route = rdma_ah_read_grh(&attr.ah_attr);
+
+		dgid = route->dgid;
+		rc = rdma_query_gid(conn->id->device, conn->id->port_num, route->sgid_index, &sgid);
+		if (rc)
+			return rc;
+	} else {
+		/* Within one InfiniBand subnet the QP knows LIDs only; the path has the GIDs. */
+		rdma_addr_get_sgid(&conn->id->route.addr.dev_addr, &sgid);
+		rdma_addr_get_dgid(&conn->id->route.addr.dev_addr, &dgid);
+	}
+	memcpy(local->gid, sgid.raw, WIRE_GID);
+	memcpy(remote->gid, dgid.raw, WIRE_GID);
+	local->qpn = qp->qp_num;
+	remote->qpn = attr.dest_qp_num;
+	return 0;
+}
+
+/* @buffer: which of those to send holds it. */
+static int send_message(const struct attempt *a, unsigned int buffer, size_t length)
+{
+	struct weir_conn *conn = a->conn;
+	struct ib_sge sge = {
+		.addr = conn->dma + buffer * sizeof(*conn->buffers),
+		.length = length,
+		.lkey = a->session->nic->pd->local_dma_lkey,
+	};
+	const struct ib_send_wr wr = {
+		.wr_id = WEIR_CONN_SENT,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+	int rc;
+
+	ib_dma_sync_single_for_device(conn->id->device, sge.addr, length, DMA_TO_DEVICE);
+	rc = ib_post_send(conn->id->qp, &wr, NULL);
+	return rc ? weir_fail(a->error, rc, "cannot send to %s (%d)", a->session->peer, rc) : 0;
+}
+
+static bool has_received(const struct weir_conn *conn, unsigned int number)
+{
+	/* And then its length: handshake_received() releases. */
+	return smp_load_acquire(&conn->nr_received) > number;
+}
+
+/* Until message @number of the handshake has come. */
+static int wait_message(const struct attempt *a, unsigned int number)
+{
+	struct weir_conn *conn = a->conn;
+	long left;
+
+	left = wait_event_interruptible_timeout(conn->link->wait,
+		has_received(conn, number) || READ_ONCE(conn->failed) ||
+		READ_ONCE(conn->gone) || is_over(a), msecs_to_jiffies(left_ms(a)));
+	/* A donor that cuts the connection may have said why: its last message counts more. */
+	if (has_received(conn, number)) {
+		ib_dma_sync_single_for_cpu(conn->id->device,
+					   conn->dma + number * sizeof(*conn->buffers),
+					   sizeof(*conn->buffers), DMA_FROM_DEVICE);
+		return 0;
+	}
+	if (conn->failed || conn->gone)
+		return weir_fail(a->error, -EPROTO,
+				 "%s ended the connection during the proof of the key",
+				 a->session->peer);
+	return explain_wait(a, left);
+}
+
+static int prove(const struct attempt *a, struct weir_proof *proof)
+{
+	struct weir_session *session = a->session;
+	struct weir_conn *conn = a->conn;
+	struct weir_end local, remote;
+	unsigned int i;
+	size_t length;
+	int rc;
+
+	rc = query_ends(conn, &local, &remote);
+	if (rc)
+		return weir_fail(a->error, rc, "cannot query the queue pair (%d)", rc);
+	length = weir_proof_begin(proof, &session->secret, &local, &remote, session->id,
+				  conn->link->number, WEIR_MAIL_RECVS,
+				  conn->buffers[WIRE_HANDSHAKE_RECVS].data);
+	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
+		rc = send_message(a, WIRE_HANDSHAKE_RECVS + i, length);
+		if (!rc)
+			rc = wait_message(a, i);
+		if (!rc)
+			rc = weir_proof_input(proof, conn->buffers[i].data, conn->received[i],
+					      conn->buffers[WIRE_HANDSHAKE_RECVS + 1].data,
+					      &length, a->error);
+		if (rc)
+			return rc;
+	}
+	return proof->done ? 0 : weir_fail(a->error, -EPROTO, "the handshake did not end");
+}
+
+static int run(struct attempt *a, struct weir_proof *proof)
+{
+	int rc = resolve(a);
+
+	if (!rc)
+		rc = prepare(a);
+	if (!rc)
+		rc = connect_qp(a);
+	return rc ? rc : prove(a, proof);
+}
+
+int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
+		   struct weir_error *error)
+{
+	struct attempt a = {
+		.session = link->session,
+		.deadline_ns = ktime_get_ns() + link->session->timeout_ns,
+		.error = error,
+	};
+	struct weir_proof proof;
+	int rc;
+
+	a.conn = kzalloc(sizeof(*a.conn), GFP_KERNEL);
+	if (!a.conn)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	a.conn->link = link;
+	rc = run(&a, &proof);
+	if (rc) {
+		weir_conn_free(a.conn);
+		return rc;
+	}
+	*conn = a.conn;
+	*welcome = proof.welcome;
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Between connect.c, which makes a connection step by step, and conn.c, which has its verbs. */
+#ifndef WEIR_KERNEL_CONNECT_H
+#define WEIR_KERNEL_CONNECT_H
+
+#include "kernel/weir/conn.h"
+
+/* @conn's id has a device, and the session is attached to it. Return: 0 or a negative errno. */
+int weir_conn_make_qp(struct weir_conn *conn);
+int weir_conn_make_buffers(struct weir_conn *conn);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/ktime.h>
+
+#include "kernel/weir/conn.h"
+#include "kernel/weir/mend.h"
+#include "kernel/weir/session.h"
+
+/* The core describes local memory just as the verbs do, so its lists are posted as they are. */
+static_assert(sizeof(struct weir_sge) == sizeof(struct ib_sge) &&
+	      offsetof(struct weir_sge, addr) == offsetof(struct ib_sge, addr) &&
+	      offsetof(struct weir_sge, length) == offsetof(struct ib_sge, length) &&
+	      offsetof(struct weir_sge, lkey) == offsetof(struct ib_sge, lkey));
+
+void weir_link_init(struct weir_link *link, struct weir_session *session, u16 number)
+{
+	link->session = session;
+	link->number = number;
+	link->state = WEIR_LINK_CLOSED;
+	INIT_DELAYED_WORK(&link->mend, weir_mend);
+	init_waitqueue_head(&link->wait);
+}
+
+static void fill(struct ib_rdma_wr *out, struct weir_wr *wr)
+{
+	const struct weir_req *req = wr->req;
+
+	out->wr.wr_id = (uintptr_t)wr;
+	out->wr.next = wr->next ? &out[1].wr : NULL;
+	out->wr.sg_list = (struct ib_sge *)wr->sge;
+	out->wr.num_sge = wr->nr_sge;
+	out->wr.send_flags = 0;
+	if (req->op == WEIR_OP_SEND) {
+		out->wr.opcode = IB_WR_SEND;
+		return;
+	}
+	out->wr.opcode = req->op == WEIR_OP_READ ? IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
+	out->remote_addr = req->remote + wr->offset;
+	out->rkey = req->rkey;
+}
+
+static void flag(struct weir_link *link, struct ib_rdma_wr *out, const struct weir_wr *wr)
+{
+	if (wr->next && ++link->unsignalled < link->session->options.depth / 2)
+		return;
+	out->wr.send_flags |= IB_SEND_SIGNALED;
+	link->unsignalled = 0;
+}
+
+/* The first @count of a chain have been posted. Returns the others. */
+static struct weir_wr *remember(struct weir_link *link, struct weir_wr *first, u32 count)
+{
+	struct weir_wr *last = first, *rest;
+	u32 i;
+
+	for (i = 1; i < count; i++)
+		last = last->next;
+	rest = last->next;
+	last->next = NULL;
+	if (link->in_flight)
+		link->newest->next = first;
+	else
+		link->oldest = first;
+	link->newest = last;
+	link->in_flight += count;
+	return rest;
+}
+
+static u32 index_of(const struct ib_rdma_wr *chain, const struct ib_send_wr *wr)
+{
+	return rdma_wr(wr) - chain;
+}
+
+/* Returns how many of the chain, @count of them, the QP took. */
+static u32 post(struct weir_link *link, struct ib_rdma_wr *chain, u32 count)
+{
+	const struct ib_send_wr *bad = &chain[0].wr;
+
+	if (link->state != WEIR_LINK_UP)
+		return 0;
+	if (!ib_post_send(link->conn->id->qp, &chain[0].wr, &bad))
+		return count;
+	return index_of(chain, bad);
+}
+
+void weir_link_post(struct weir_link *link, struct weir_wr *first)
+{
+	struct weir_session *session = link->session;
+	struct ib_rdma_wr *chain = session->nic->chain;
+	u32 count = 0, posted;
+	struct weir_wr *wr;
+
+	for (wr = first; wr; wr = wr->next) {
+		fill(&chain[count], wr);
+		flag(link, &chain[count++], wr);
+		session->stat.merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
+	}
+	posted = post(link, chain, count);
+	session->stat.doorbells++;
+	session->stat.work_requests += posted;
+	if (posted)
+		first = remember(link, first, posted);
+	for (; posted < count; posted++) {
+		const struct weir_wc wc = { first, -ENOTCONN };
+
+		first = first->next;
+		weir_engine_completed(&session->engine, &wc, 0);
+	}
+}
+
+static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
+{
+	if (wr->req->op == WEIR_OP_READ)
+		session->stat.bytes_read += wr->length;
+	else if (wr->req->op == WEIR_OP_WRITE)
+		session->stat.bytes_written += wr->length;
+}
+
+/* The oldest is in flight no longer. */
+static void retire(struct weir_link *link, int status, u64 now_ns)
+{
+	struct weir_session *session = link->session;
+	const struct weir_wc wc = { link->oldest, status };
+
+	link->oldest = wc.wr->next;
+	link->in_flight--;
+	if (status)
+		session->stat.errors++;
+	else
+		count_bytes(session, wc.wr);
+	weir_engine_completed(&session->engine, &wc, now_ns);
+}
+
+/* As struct weir_wc wants it. */
+static int errno_of(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_WR_FLUSH_ERR:
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RNR_RETRY_EXC_ERR:
+	case IB_WC_RESP_TIMEOUT_ERR:
+	case IB_WC_REM_ABORT_ERR:
+		return -ECONNRESET;
+	case IB_WC_REM_ACCESS_ERR:
+		return -EACCES;
+	case IB_WC_LOC_PROT_ERR:
+	case IB_WC_LOC_ACCESS_ERR:
+		return -EFAULT;
+	default:
+		return -EIO;
+	}
+}
+
+void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now_ns)
+{
+	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
+
+	while (link->in_flight && link->oldest != wr)
+		retire(link, 0, now_ns);
+	if (!link->in_flight)
+		return;
+	retire(link, errno_of(wc->status), now_ns);
+	if (wc->status != IB_WC_SUCCESS)
+		weir_link_fail(link);
+}
+
+void weir_link_fail(struct weir_link *link)
+{
+	struct weir_session *session = link->session;
+
+	if (link->state != WEIR_LINK_UP)
+		return;
+	link->state = WEIR_LINK_FAILING;
+	weir_engine_channel_broken(&session->engine, link->number);
+	weir_session_feed(session);
+	if (!link->number)
+		weir_mail_broken(&session->mail);
+	link->give_up_ns = ktime_get_ns() + session->timeout_ns;
+	link->pause_ms = 0;
+	mod_delayed_work(weir_connect_wq, &link->mend, 0);
+}
+
+void weir_link_forget(struct weir_link *link, u64 now_ns)
+{
+	while (link->in_flight)
+		retire(link, -ECONNRESET, now_ns);
+	weir_session_feed(link->session);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/module.h>
+
+#include "kernel/weir/mend.h"
+#include "kernel/weir/nic.h"
+
+static int __init weir_init(void)
+{
+	int rc = weir_mend_init();
+
+	if (rc)
+		return rc;
+	rc = weir_nics_init();
+	if (rc)
+		weir_mend_exit();
+	return rc;
+}
+
+static void __exit weir_exit(void)
+{
+	weir_nics_exit();
+	weir_mend_exit();
+}
+
+module_init(weir_init);
+module_exit(weir_exit);
+
+MODULE_DESCRIPTION("weir: memory of other machines over RDMA");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/slab.h>
+
+#include "kernel/weir/io.h"
+#include "kernel/weir/nic.h"
+#include "kernel/weir/session.h"
+
+#define RD_ATOMIC_MAX 16
+#define WINDOW_WRS 4096
+
+struct workqueue_struct *weir_wq;
+
+static DEFINE_MUTEX(nics_mutex);
+static LIST_HEAD(nics);
+
+/* All that has come goes to its engines, in order. With the lock held. */
+static void take(struct weir_nic *nic)
+{
+	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		weir_io_admit(container_of(node, struct weir_io, node));
+	}
+}
+
+/* One chain of one session, so that another thread may take what is left. */
+static void serve_first(struct weir_nic *nic)
+{
+	struct weir_session *session;
+
+	if (weir_list_is_empty(&nic->fed))
+		return;
+	session = weir_list_entry(nic->fed.next, struct weir_session, fed);
+	weir_list_del(&session->fed);
+	if (weir_session_pull(session))
+		weir_session_feed(session);
+}
+
+/* The look comes after the unlock: see weir_inbox_is_empty(). */
+static bool unlock_and_look(struct weir_nic *nic) __releases(&nic->lock)
+{
+	bool more = !weir_list_is_empty(&nic->fed);
+
+	if (!weir_list_is_empty(&nic->done))
+		queue_work(weir_wq, &nic->deliver);
+	spin_unlock_bh(&nic->lock);
+	return more || !weir_inbox_is_empty(&nic->inbox);
+}
+
+void weir_nic_lock(struct weir_nic *nic) __acquires(&nic->lock)
+{
+	spin_lock_bh(&nic->lock);
+	take(nic);
+}
+
+static void serve(struct weir_nic *nic)
+{
+	while (spin_trylock_bh(&nic->lock)) {
+		take(nic);
+		serve_first(nic);
+		if (!unlock_and_look(nic))
+			return;
+	}
+}
+
+void weir_nic_unlock(struct weir_nic *nic) __releases(&nic->lock)
+{
+	if (unlock_and_look(nic))
+		serve(nic);
+}
+
+/* With the lock held. */
+static void take_done(struct weir_nic *nic, struct weir_list *done)
+{
+	weir_list_init(done);
+	while (!weir_list_is_empty(&nic->done)) {
+		struct weir_list *link = nic->done.next;
+
+		weir_list_del(link);
+		weir_list_add_tail(done, link);
+	}
+}
+
+static void tell(struct weir_list *done)
+{
+	while (!weir_list_is_empty(done)) {
+		struct weir_list *link = done->next;
+
+		weir_list_del(link);
+		weir_io_tell(container_of(link, struct weir_io, link));
+	}
+}
+
+void weir_nic_unlock_and_tell(struct weir_nic *nic) __releases(&nic->lock)
+{
+	struct weir_list done;
+
+	take_done(nic, &done);
+	weir_nic_unlock(nic);
+	tell(&done);
+}
+
+static void deliver(struct work_struct *work)
+{
+	struct weir_nic *nic = container_of(work, struct weir_nic, deliver);
+
+	weir_nic_lock(nic);
+	weir_nic_unlock_and_tell(nic);
+}
+
+void weir_nic_submit(struct weir_nic *nic, struct weir_io *io)
+{
+	weir_inbox_push(&nic->inbox, &io->node);
+	serve(nic);
+}
+
+/* Reads may have fewer, on some devices. */
+static u8 sge_max_of(const struct ib_device_attr *attrs)
+{
+	int max = attrs->max_send_sge;
+
+	if (attrs->max_sge_rd && attrs->max_sge_rd < max)
+		max = attrs->max_sge_rd;
+	return clamp(max, WEIR_SGE_MAX, WEIR_WR_SGE_MAX);
+}
+
+static struct weir_nic *nic_make(struct ib_device *device, u64 window_bytes)
+{
+	struct weir_nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
+
+	if (!nic)
+		return ERR_PTR(-ENOMEM);
+	nic->pd = ib_alloc_pd(device, 0);
+	if (IS_ERR(nic->pd)) {
+		int rc = PTR_ERR(nic->pd);
+
+		kfree(nic);
+		return ERR_PTR(rc);
+	}
+	nic->device = device;
+	nic->sge_max = sge_max_of(&device->attrs);
+	nic->rd_atomic = clamp(device->attrs.max_qp_rd_atom, 1, RD_ATOMIC_MAX);
+	INIT_LIST_HEAD(&nic->sessions);
+	spin_lock_init(&nic->lock);
+	weir_window_init(&nic->window, window_bytes, WINDOW_WRS);
+	weir_inbox_init(&nic->inbox);
+	weir_list_init(&nic->fed);
+	weir_list_init(&nic->done);
+	INIT_WORK(&nic->deliver, deliver);
+	list_add(&nic->entry, &nics);
+	return nic;
+}
+
+static struct weir_nic *nic_find(const struct ib_device *device)
+{
+	struct weir_nic *nic;
+
+	list_for_each_entry(nic, &nics, entry) {
+		if (nic->device == device && nic->pd)
+			return nic;
+	}
+	return NULL;
+}
+
+int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 window_bytes,
+		 struct weir_nic **out)
+{
+	struct weir_nic *nic;
+
+	mutex_lock(&nics_mutex);
+	nic = nic_find(device);
+	if (!nic)
+		nic = nic_make(device, window_bytes);
+	if (!IS_ERR(nic)) {
+		nic->users++;
+		list_add_tail(&session->entry, &nic->sessions);
+		*out = nic;
+	}
+	mutex_unlock(&nics_mutex);
+	return PTR_ERR_OR_ZERO(nic);
+}
+
+void weir_nic_put(struct weir_nic *nic, struct weir_session *session)
+{
+	mutex_lock(&nics_mutex);
+	list_del(&session->entry);
+	if (--nic->users) {
+		mutex_unlock(&nics_mutex);
+		return;
+	}
+	list_del(&nic->entry);
+	mutex_unlock(&nics_mutex);
+	cancel_work_sync(&nic->deliver);
+	if (nic->pd)
+		ib_dealloc_pd(nic->pd);
+	kfree(nic);
+}
+
+static int device_added(struct ib_device *device)
+{
+	return 0;
+}
+
+/*
+ * The device goes, and with it all that we made there. A session that is being opened meanwhile
+ * ends by itself, for its connection is told so as well.
+ */
+static void device_removed(struct ib_device *device, void *data)
+{
+	struct weir_session *session;
+	struct weir_nic *nic;
+
+	mutex_lock(&nics_mutex);
+	nic = nic_find(device);
+	if (nic) {
+		list_for_each_entry(session, &nic->sessions, entry)
+			weir_session_uproot(session);
+		ib_dealloc_pd(nic->pd);
+		nic->pd = NULL;
+	}
+	mutex_unlock(&nics_mutex);
+}
+
+static struct ib_client client = {
+	.name = "weir",
+	.add = device_added,
+	.remove = device_removed,
+};
+
+int weir_nics_init(void)
+{
+	int rc;
+
+	weir_wq = alloc_workqueue("weir", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!weir_wq)
+		return -ENOMEM;
+	rc = ib_register_client(&client);
+	if (rc)
+		destroy_workqueue(weir_wq);
+	return rc;
+}
+
+void weir_nics_exit(void)
+{
+	ib_unregister_client(&client);
+	destroy_workqueue(weir_wq);
+}

@@ -1,0 +1,286 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The kernel modules, with a donor in user space on the same host: what /dev/weirN promises.
+
+  block.py WEIR MODULES    run in the guest by 'vm check'
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+WEIR, MODULES = sys.argv[1:3]
+DONOR = "10.9.9.1:7474"
+KEY = "/run/blk.key"
+OTHER_KEY = "/run/other.key"
+MIB = 1 << 20
+# What waits for something waits so long; nothing should ever take it.
+LONG = 120
+
+
+def run(*command, timeout=LONG, **more):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=timeout, **more)
+
+
+def must(*command, **more):
+    done = run(*command, **more)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def blk(*args):
+    return run(WEIR, "blk", *args)
+
+
+def load():
+    must("modprobe", "rdma_cm")
+    for module in ("weir", "weir_blk"):
+        must("insmod", os.path.join(MODULES, module + ".ko"))
+
+
+def write_key(path, text):
+    with open(path, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as file:
+        file.write(text)
+
+
+class Donor:
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [WEIR, "serve", "--listen", DONOR, "--memory", "96M", "--key", KEY],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            env=dict(os.environ, WEIR_DEVICE="rxe0"))
+        self.process.stdout.readline()  # it serves
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(how)
+        self.process.wait(LONG)
+        self.process.stdout.close()
+
+
+def attach(*options, size="64M"):
+    done = blk("attach", "--key", KEY, *options, DONOR, *([size] if size else []))
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return done.stdout.strip()
+
+
+def stat(device):
+    return json.loads(must(WEIR, "blk", "stat", "--json", device))
+
+
+def detach(device):
+    """udev and the like may have it open for a moment: then again."""
+    deadline = time.monotonic() + LONG
+    while (done := blk("detach", device)).returncode:
+        if "in use" not in done.stderr or time.monotonic() > deadline:
+            raise AssertionError(done.stderr)
+        time.sleep(0.1)
+
+
+def fio(device, *options):
+    return run("fio", "--name=verify", f"--filename={device}", "--direct=1", "--ioengine=libaio",
+               "--verify=crc32c", "--verify_fatal=1", "--verify_dump=0", "--do_verify=1",
+               "--verify_state_save=0", "--randseed=7", *options)
+
+
+def until_lost(device):
+    deadline = time.monotonic() + LONG
+    while stat(device)["state"] != "lost":
+        assert time.monotonic() < deadline, stat(device)
+        time.sleep(0.1)
+
+
+def read(device, offset=0, length=4096):
+    """What is on the device, past the page cache; raises OSError."""
+    done = run("dd", f"if={device}", "of=/run/read", f"bs={length}", "count=1", "iflag=direct",
+               f"skip={offset // length}")
+    if done.returncode:
+        raise OSError(done.stderr)
+    with open("/run/read", "rb") as file:
+        return file.read()
+
+
+def write(device, data):
+    with open("/run/write", "wb") as file:
+        file.write(data)
+    must("dd", "if=/run/write", f"of={device}", f"bs={len(data)}", "count=1", "oflag=direct")
+
+
+class Device(unittest.TestCase):
+    def setUp(self):
+        self.donor = Donor()
+        self.addCleanup(lambda: self.donor.end(signal.SIGKILL))
+
+    def attached(self, *options, **more):
+        device = attach(*options, **more)
+        self.addCleanup(detach, device)
+        return device
+
+    def test_what_is_written_is_read_back_in_all_sizes_and_depths(self):
+        device = self.attached()
+        for options in (("--rw=randwrite", "--bsrange=4k-1m", "--iodepth=16", "--size=16m"),
+                        ("--rw=write", "--bs=4k", "--iodepth=128", "--size=2m"),
+                        ("--rw=randrw", "--bs=4k", "--iodepth=1", "--size=1m")):
+            done = fio(device, *options)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        counted = stat(device)
+        self.assertEqual((counted["errors"], counted["state"]), (0, "up"))
+        self.assertGreater(counted["requests"], counted["work_requests"], "nothing was merged")
+        self.assertGreater(counted["work_requests"], counted["doorbells"], "nothing was chained")
+
+    def test_zeroes_are_written_over_what_was_there(self):
+        device = self.attached()
+        write(device, b"\xa5" * MIB)
+        must("blkdiscard", "--zeroout", "--offset", "4096", "--length", str(8 * MIB), device)
+        data = read(device, length=MIB)
+        self.assertEqual((data[:4096], data[4096:].strip(b"\0")), (b"\xa5" * 4096, b""))
+
+    def test_a_file_system_lives_on_it(self):
+        device = self.attached()
+        must("mkfs.ext4", "-q", device)
+        os.makedirs("/run/mounted", exist_ok=True)
+        must("mount", device, "/run/mounted")
+        must("cp", "-r", "/usr/share/doc/fio", "/run/mounted")
+        must("umount", "/run/mounted")
+        must("fsck.ext4", "-f", "-n", device)
+        must("mount", device, "/run/mounted")
+        must("diff", "-r", "/usr/share/doc/fio", "/run/mounted/fio")
+        must("umount", "/run/mounted")
+
+    def test_a_program_larger_than_its_memory_swaps_to_it(self):
+        device = self.attached()
+        must("mkswap", device)
+        must("swapon", device)
+        try:
+            must("sh", "-ec", SWAPPING, "sh", sys.executable)
+            self.assertGreater(stat(device)["bytes_written"], 8 * MIB)
+        finally:
+            must("swapoff", device)
+
+    def test_what_is_in_use_can_be_neither_detached_nor_unloaded(self):
+        device = self.attached()
+        must("mkswap", device)
+        must("swapon", device)
+        try:
+            refused = blk("detach", device)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("in use", refused.stderr)
+        finally:
+            must("swapoff", device)
+        self.assertNotEqual(run("rmmod", "weir_blk").returncode, 0)
+        self.assertNotEqual(run("rmmod", "weir").returncode, 0)
+
+    def test_a_named_region_outlives_its_device(self):
+        device = attach("--name", "kept")
+        write(device, b"kept" * 1024)
+        detach(device)
+        device = self.attached("--name", "kept", size=None)
+        self.assertEqual(read(device), b"kept" * 1024)
+
+    def test_a_donor_that_stops_does_not_stop_its_memory(self):
+        device = self.attached()
+        self.donor.process.send_signal(signal.SIGSTOP)
+        write(device, b"here" * 1024)
+        self.assertEqual(read(device), b"here" * 1024)
+
+    def test_a_donor_that_is_killed_is_an_input_output_error(self):
+        device = self.attached("--timeout", "3")
+        writer = subprocess.Popen(
+            ["fio", "--name=x", f"--filename={device}", "--direct=1", "--ioengine=libaio",
+             "--rw=randwrite", "--bs=4k", "--iodepth=32", "--time_based", "--runtime=60"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while stat(device)["bytes_written"] < MIB:
+            time.sleep(0.05)
+        self.donor.end(signal.SIGKILL)
+        said, _ = writer.communicate(timeout=LONG)
+        self.assertNotEqual(writer.returncode, 0)
+        self.assertIn("Input/output error", said)
+        until_lost(device)
+        self.assertRaises(OSError, read, device)
+
+    def test_a_donor_that_comes_back_empty_is_an_error_not_zeroes(self):
+        device = self.attached("--timeout", "3")
+        write(device, b"gone" * 1024)
+        self.donor.end(signal.SIGKILL)
+        self.donor = Donor()
+        until_lost(device)
+        self.assertRaises(OSError, read, device)
+        second = self.attached()
+        self.assertNotEqual(second, device)
+        self.assertEqual(read(second), bytes(4096))
+
+    def refused(self, *args):
+        done = blk("attach", *args)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), args)
+        return done.stderr
+
+    def test_what_cannot_be_attached_says_why(self):
+        self.assertIn("key", self.refused("--key", OTHER_KEY, DONOR, "64M"))
+        self.assertIn("key", self.refused(DONOR, "64M"))
+        self.assertIn("nobody listens", self.refused("--key", KEY, "10.9.9.1:7475", "64M"))
+        self.assertIn("the donor: ", self.refused("--key", KEY, DONOR, "1T"))
+        self.assertIn("kept", self.refused("--key", KEY, "--name", "kept", DONOR))
+        self.assertIn("no weir7", blk("detach", "weir7").stderr)
+
+
+class Removal(unittest.TestCase):
+    def test_a_device_that_is_removed_is_an_error_and_lets_go(self):
+        donor = Donor()
+        device = attach("--timeout", "3")
+        write(device, b"x" * 4096)
+        # It waits for the donor too, which is a program on the same device.
+        removal = subprocess.Popen(["rdma", "link", "delete", "rxe0"])
+        until_lost(device)
+        self.assertRaises(OSError, read, device)
+        donor.end(signal.SIGKILL)
+        self.assertEqual(removal.wait(LONG), 0)
+        detach(device)
+        must("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "d0")
+
+
+class Unloading(unittest.TestCase):
+    def test_the_modules_go_and_come_again(self):
+        must("rmmod", "weir_blk", "weir")
+        load()
+
+
+# In a cgroup of 20 MiB, 32 MiB of pages that all differ.
+SWAPPING = """
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/swapping
+echo 20M >/sys/fs/cgroup/swapping/memory.max
+echo $$ >/sys/fs/cgroup/swapping/cgroup.procs
+exec "$1" -c '
+pages = 8 << 10
+memory = bytearray(pages * 4096)
+for page in range(pages):
+    memory[page * 4096:page * 4096 + 8] = page.to_bytes(8, "little")
+for page in range(pages):
+    found = int.from_bytes(memory[page * 4096:page * 4096 + 8], "little")
+    assert found == page, (page, found)
+'
+"""
+
+
+def kernel_complains():
+    """What the kernel's log has to say that it should not."""
+    return [line for line in must("dmesg").splitlines()
+            if any(word in line for word in ("BUG", "WARNING", "Oops", "hung task", "Call Trace"))]
+
+
+if __name__ == "__main__":
+    os.environ["WEIR_DEVICE"] = "rxe0"
+    write_key(KEY, "the key of the block device")
+    write_key(OTHER_KEY, "not the key that is wanted")
+    load()
+    result = unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]], exit=False).result
+    complaints = kernel_complains()
+    if complaints:
+        print(must("dmesg"))
+    sys.exit(0 if result.wasSuccessful() and not complaints else 1)

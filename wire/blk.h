@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What 'weir blk' and weir_blk.ko say to each other, over generic netlink: a family that both find
+ * by its name, commands of one message each, and an answer that says in words what went wrong.
+ *
+ *	ATTACH  DONOR, BYTES or NAME or both, and what else there is -> STATUS, NUMBER or TEXT
+ *	DETACH  NUMBER -> STATUS, perhaps TEXT
+ *	LIST    (dump) -> one message a device: all that has no other mark
+ */
+#ifndef WEIR_WIRE_BLK_H
+#define WEIR_WIRE_BLK_H
+
+#define WEIR_BLK_FAMILY "weir_blk"
+#define WEIR_BLK_VERSION 1
+#define WEIR_BLK_KEY "weir:blk" /* of type logon, in a keyring of who attaches */
+#define WEIR_BLK_NUMBER_MAX 255
+
+enum weir_blk_command {
+	WEIR_BLK_ATTACH = 1,
+	WEIR_BLK_DETACH,
+	WEIR_BLK_LIST,
+};
+
+enum weir_blk_attribute {
+	WEIR_BLK_PAD = 1,
+	WEIR_BLK_STATUS, /* s32: 0 or a negative errno; answers */
+	WEIR_BLK_TEXT, /* string: a sentence for people; answers */
+	WEIR_BLK_NUMBER, /* u32: N of /dev/weirN */
+	WEIR_BLK_DONOR, /* a struct sockaddr_in or sockaddr_in6 */
+	WEIR_BLK_NAME, /* string: of the region at the donor; none: it ends with the device */
+	WEIR_BLK_BYTES, /* u64 */
+	WEIR_BLK_HAS_KEY, /* flag: prove WEIR_BLK_KEY; ATTACH */
+	WEIR_BLK_CHANNELS, /* u32 */
+	WEIR_BLK_DEPTH, /* u32 */
+	WEIR_BLK_TIMEOUT_MS, /* u32 */
+	WEIR_BLK_WINDOW_BYTES, /* u64; ATTACH */
+	WEIR_BLK_POLLING, /* u32: an enum weir_poll_mode; ATTACH */
+	WEIR_BLK_STATE, /* u32: enum weir_blk_state */
+	WEIR_BLK_OPENERS, /* u32 */
+	WEIR_BLK_COUNTERS, /* u64[]: in the order of WEIR_BLK_COUNTER_LIST; new ones come last */
+	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_COUNTERS,
+};
+
+enum weir_blk_state {
+	WEIR_BLK_UP,
+	WEIR_BLK_MENDING, /* some connections are being made anew */
+	WEIR_BLK_LOST, /* all it does ends with an error */
+};
+
+/* X(name, what it counts) */
+#define WEIR_BLK_COUNTER_LIST(X)                                                \
+	X(ios, "reads and writes of the block layer")                           \
+	X(requests, "requests that these became, of 8 pieces of memory at most") \
+	X(work_requests, "work requests posted")                                \
+	X(doorbells, "posts")                                                   \
+	X(merged, "requests that shared a work request with others")            \
+	X(completions, "completions taken")                                     \
+	X(events, "times that polling began anew, on an event")                 \
+	X(empty_polls, "polls that found nothing")                              \
+	X(window_waits, "times that the window was full")                       \
+	X(retries, "requests posted again after a connection broke")            \
+	X(reconnects, "connections made anew")                                  \
+	X(errors, "work requests that failed")                                  \
+	X(bytes_read, "bytes read")                                             \
+	X(bytes_written, "bytes written")
+
+enum weir_blk_counter {
+#define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,
+	WEIR_BLK_COUNTER_LIST(WEIR_BLK_COUNTER)
+#undef WEIR_BLK_COUNTER
+	WEIR_BLK_COUNTERS_NR
+};
+
+#endif
