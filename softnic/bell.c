@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The bells of completion queues: arming them, and ringing them, which fires an event into the
+ * The bells of completion queues: arming them, and ringing them, which makes an event in the
  * channel of one that is armed. Peers ring ours as we ring theirs.
  */
-#include <poll.h>
-#include <unistd.h>
-
+#include "channel.h"
+#include "cord.h"
 #include "cq.h"
-
-/* A peer may have filled the counter, or passed what is none: that must not hold us. */
-static bool has_room(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
-}
-
-static void fire(struct shared_cq *bell, int channel_fd)
-{
-	static const uint64_t one = 1;
-
-	if (channel_fd >= 0 && !has_room(channel_fd))
-		return;
-	store_relaxed(&bell->told, load_ordered(&bell->arrivals));
-	store_relaxed(&bell->solicited_told, load_ordered(&bell->solicited));
-	add_ordered(&bell->fired, 1);
-	if (channel_fd >= 0 && write(channel_fd, &one, sizeof(one)) < 0)
-		add_ordered(&bell->fired, -1);
-}
-
-static int channel_fd(const struct cq *cq)
-{
-	return cq->ibv.channel ? cq->ibv.channel->fd : -1;
-}
 
 /*
  * Pairs with cq_ring(): we store the arm and look for what arrived; the completion is stored
  * and the ringer looks at the arm. One of the two sees the other, and whoever takes the arm
- * back fires.
+ * back makes it known.
  *
  * The specification has an arm wait for the next completion, and the program poll once more.
  * But ConnectX, which keeps count of what it told, fires for what came since its last event:
@@ -45,10 +18,9 @@ static int channel_fd(const struct cq *cq)
  */
 int cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
-	struct cq *cq = to_cq(ibv);
-
-	if (ibv->channel && line_arm(cq, solicited_only ? ARMED_SOLICITED : ARMED_ANY))
-		fire(cq->line.at, channel_fd(cq));
+	if (ibv->channel)
+		channel_arm(to_channel(ibv->channel), to_cq(ibv),
+			    solicited_only ? ARMED_SOLICITED : ARMED_ANY);
 	return 0;
 }
 
@@ -72,19 +44,27 @@ static bool is_within(const struct shared_cq *bell)
 	return waiting <= (int32_t)load_relaxed(&bell->capacity);
 }
 
-bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited)
+bool cq_ring(struct shared_cq *bell, const struct pull *pull, bool solicited)
 {
-	if (arrive(bell, 1, solicited))
-		fire(bell, channel_fd);
+	if (arrive(bell, 1, solicited)) {
+		store_relaxed(&bell->told, load_ordered(&bell->arrivals));
+		store_relaxed(&bell->solicited_told, load_ordered(&bell->solicited));
+		if (pull)
+			pull_once(pull);
+	}
 	return is_within(bell);
+}
+
+static void fire(struct cq *cq)
+{
+	if (cq->ibv.channel && line_fire(cq))
+		channel_fire(to_channel(cq->ibv.channel), cq);
 }
 
 void cq_notice(struct cq *cq, uint32_t n, bool solicited)
 {
-	if (arrive(cq->line.at, n, solicited)) {
-		fire(cq->line.at, channel_fd(cq));
-		line_disarm(cq);
-	}
+	if (arrive(cq->line.at, n, solicited))
+		fire(cq);
 	if (!is_within(cq->line.at))
 		cq_may_have_overrun(cq);
 }
@@ -92,7 +72,5 @@ void cq_notice(struct cq *cq, uint32_t n, bool solicited)
 void cq_ring_anyway(struct cq *cq)
 {
 	add_ordered(&cq->line.at->arrivals, 1);
-	swap_ordered(&cq->line.at->armed, ARMED_NOT);
-	if (cq->ibv.channel)
-		fire(cq->line.at, channel_fd(cq));
+	fire(cq);
 }

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Completion channels: an eventfd that counts events, one a read.
- *
- * Whoever completes writes it, peers in other processes included; which queue it was for
- * is in that queue's bell. So the descriptor can be polled, and set to not block, as any
- * other channel's.
+ * Completion channels, as programs see them.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
+#include "channel.h"
+#include "cord.h"
 #include "cq.h"
 #include "nic.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
+	static uint64_t created;
 	struct channel *c = calloc(1, sizeof(*c));
+	int err;
 
 	if (!c)
 		return NULL;
-	c->ibv.context = context;
-	c->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	if (c->ibv.fd < 0) {
+	err = channel_init(c);
+	if (err) {
 		free(c);
+		errno = -err;
 		return NULL;
 	}
-	pthread_mutex_init(&c->lock, NULL);
+	c->ibv.context = context;
+	c->number = add_ordered(&created, 1);
 	return &c->ibv;
 }
 
@@ -37,84 +38,64 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 
 	if (c->cqs)
 		return EBUSY;
-	close(ibv->fd);
-	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_lock(&nic.lock);
+	while (c->cords)
+		cord_cut(c->cords);
+	pthread_mutex_unlock(&nic.lock);
+	channel_fini(c);
 	free(c);
 	return 0;
 }
 
-void channel_add(struct channel *c, struct cq *cq)
+/* Of the thread's own doing: while it waits there are none. */
+static bool is_fault(int signal)
 {
-	pthread_mutex_lock(&c->lock);
-	cq->next_in_channel = c->cqs;
-	c->cqs = cq;
-	c->ibv.refcnt++;
-	pthread_mutex_unlock(&c->lock);
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+	       signal == SIGTRAP || signal == SIGABRT || signal == SIGSYS;
 }
 
-/* Another thread may read the descriptor at the same time, so this must never wait. */
-static void take_back_events(struct channel *c, uint32_t fired)
+/*
+ * A read goes on after a signal if the handler was installed so (SA_RESTART), and programs count
+ * on that. Waiting for an epoll never does, and does not say which signal it was. So it goes on
+ * unless there is a handler that was not.
+ */
+static bool goes_on_after_signals(void)
 {
-	uint64_t one;
-	struct iovec iov = { &one, sizeof(one) };
+	struct sigaction s;
+	int i;
 
-	while (fired-- && preadv2(c->ibv.fd, &iov, 1, -1, RWF_NOWAIT) == sizeof(one))
-		;
+	for (i = 1; i < NSIG; i++)
+		if (!is_fault(i) && !sigaction(i, NULL, &s) && s.sa_handler != SIG_DFL &&
+		    s.sa_handler != SIG_IGN && !(s.sa_flags & SA_RESTART))
+			return false;
+	return true;
 }
 
-void channel_del(struct channel *c, struct cq *cq)
+static int wait_for_event(int fd, struct channel_news *news)
 {
-	struct cq **at;
+	struct epoll_event found[CHANNEL_SOURCES];
+	int forever = fcntl(fd, F_GETFL) & O_NONBLOCK ? 0 : -1, i, n;
 
-	pthread_mutex_lock(&c->lock);
-	for (at = &c->cqs; *at != cq; at = &(*at)->next_in_channel)
-		;
-	*at = cq->next_in_channel;
-	if (c->turn == cq)
-		c->turn = NULL;
-	c->ibv.refcnt--;
-	take_back_events(c, line_take_all(cq));
-	pthread_mutex_unlock(&c->lock);
-}
-
-/* The queues take turns, lest a busy one hide the others. */
-static struct cq *take_fired(struct channel *c)
-{
-	struct cq *first = c->turn ? c->turn : c->cqs, *cq = first;
-
-	do {
-		struct cq *next;
-
-		if (!cq)
-			return NULL;
-		next = cq->next_in_channel ? cq->next_in_channel : c->cqs;
-		if (line_take(cq)) {
-			c->turn = next;
-			return cq;
-		}
-		cq = next;
-	} while (cq != first);
-	return NULL;
+	do
+		n = epoll_wait(fd, found, CHANNEL_SOURCES, forever);
+	while (n < 0 && errno == EINTR && goes_on_after_signals());
+	if (n <= 0) {
+		errno = n ? errno : EAGAIN;
+		return -1;
+	}
+	for (i = 0; i < n; i++)
+		news->pulled |= found[i].data.u32 == CHANNEL_CORDS;
+	return 0;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, void **cq_context)
 {
-	struct channel *c = to_channel(channel);
+	struct channel_news news = { 0 };
 	struct cq *cq;
-	uint64_t one;
 
-	do {
-		if (read(channel->fd, &one, sizeof(one)) != sizeof(one))
+	while (!(cq = channel_take(to_channel(channel), &news)))
+		if (wait_for_event(channel->fd, &news))
 			return -1;
-		pthread_mutex_lock(&c->lock);
-		cq = take_fired(c);
-		if (cq) {
-			pthread_mutex_lock(&cq->ibv.mutex);
-			cq->events_delivered++;
-			pthread_mutex_unlock(&cq->ibv.mutex);
-		}
-		pthread_mutex_unlock(&c->lock);
-	} while (!cq);
 	*out = &cq->ibv;
 	*cq_context = cq->ibv.cq_context;
 	count(cq_events, 1);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "channel.h"
 #include "cq.h"
 #include "fault.h"
 #include "nic.h"
@@ -14,20 +15,21 @@
 static struct {
 	pthread_mutex_t lock;
 	uint32_t next;
-	bool taken[SHARED_CQS];
+	struct cq *cqs[SHARED_CQS];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int take_index(uint32_t *index)
+static int take_index(struct cq *cq)
 {
-	uint32_t i;
+	uint32_t i, index;
 	int err = -ENOMEM;
 
 	pthread_mutex_lock(&table.lock);
 	for (i = 0; i < SHARED_CQS && err; i++) {
-		*index = table.next++ % SHARED_CQS;
-		if (table.taken[*index])
+		index = table.next++ % SHARED_CQS;
+		if (table.cqs[index])
 			continue;
-		table.taken[*index] = true;
+		table.cqs[index] = cq;
+		cq->ibv.handle = index;
 		err = 0;
 	}
 	pthread_mutex_unlock(&table.lock);
@@ -37,8 +39,19 @@ static int take_index(uint32_t *index)
 static void give_index(uint32_t index)
 {
 	pthread_mutex_lock(&table.lock);
-	table.taken[index] = false;
+	table.cqs[index] = NULL;
 	pthread_mutex_unlock(&table.lock);
+}
+
+struct cq *cq_at(uint32_t index)
+{
+	struct cq *cq = NULL;
+
+	pthread_mutex_lock(&table.lock);
+	if (index < SHARED_CQS)
+		cq = table.cqs[index];
+	pthread_mutex_unlock(&table.lock);
+	return cq;
 }
 
 /* One less than a power of two, as providers give it. */
@@ -108,7 +121,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 		return NULL;
 	}
 	cq = calloc(1, sizeof(*cq));
-	if (!cq || take_index(&cq->ibv.handle)) {
+	if (!cq || take_index(cq)) {
 		free(cq);
 		errno = ENOMEM;
 		return NULL;
@@ -261,6 +274,27 @@ static bool has_news(const struct cq *cq)
 	return false;
 }
 
+static void end_users(struct cq *cq)
+{
+	struct cq_source *s;
+
+	for (s = cq->sources; s; s = s->next) {
+		pthread_mutex_lock(&s->qp->lock);
+		qp_error_event(s->qp, IBV_EVENT_QP_FATAL);
+		pthread_mutex_unlock(&s->qp->lock);
+	}
+}
+
+/* Under cq->lock. */
+static void look_for_overrun(struct cq *cq)
+{
+	if (cq->has_overrun || count_waiting(cq) <= cq->capacity)
+		return;
+	cq->has_overrun = true;
+	async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
+	end_users(cq);
+}
+
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
 	int n;
@@ -292,17 +326,6 @@ int cq_poll(struct ibv_cq *ibv, int room, struct ibv_wc *wc)
 	return n;
 }
 
-static void end_users(struct cq *cq)
-{
-	struct cq_source *s;
-
-	for (s = cq->sources; s; s = s->next) {
-		pthread_mutex_lock(&s->qp->lock);
-		qp_error_event(s->qp, IBV_EVENT_QP_FATAL);
-		pthread_mutex_unlock(&s->qp->lock);
-	}
-}
-
 enum { COUNT_AGAIN_NS = 1000000 };
 
 /* On the engine's thread, which must not wait for a program between start and end of a poll. */
@@ -314,11 +337,7 @@ static void count_overrun(struct softnic_timer *t)
 		softnic_timer_arm(t, COUNT_AGAIN_NS, count_overrun);
 		return;
 	}
-	if (!cq->has_overrun && count_waiting(cq) > cq->capacity) {
-		cq->has_overrun = true;
-		async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
-		end_users(cq);
-	}
+	look_for_overrun(cq);
 	pthread_mutex_unlock(&cq->lock);
 }
 

@@ -28,6 +28,7 @@ enum {
 
 struct qp;
 struct cq;
+struct pull;
 
 /* A send or receive queue as its completion queue sees it. */
 struct cq_source {
@@ -53,6 +54,7 @@ struct cq {
 	uint32_t promised;		/* completions that pollers wait for */
 	uint32_t arrived;		/* at all lines; lock */
 	uint32_t consumed;		/* of those; lock */
+	uint32_t armed;			/* ARMED_*; written under lines_lock */
 	bool has_left_some;		/* the last poll had no room for all; written under lock */
 	uint64_t done_ns;		/* when the last one taken came about; lock */
 	struct ibv_wc wc;		/* between ibv_start_poll() and ibv_end_poll(); lock */
@@ -60,14 +62,9 @@ struct cq {
 	struct softnic_timer overrun;	/* counts, for it may have */
 	struct async_subject events;
 	uint32_t events_delivered;	/* ibv.mutex */
-	struct cq *next_in_channel;	/* channel->lock */
-};
-
-struct channel {
-	struct ibv_comp_channel ibv;
-	pthread_mutex_t lock;
-	struct cq *cqs;
-	struct cq *turn;
+	struct cq *next_in_channel;	/* channel->lock, as what follows */
+	struct cq *next_fired;
+	uint32_t fired;			/* events that nobody took yet */
 };
 
 _Static_assert(offsetof(struct ibv_cq, async_events_completed) ==
@@ -78,14 +75,8 @@ static inline struct cq *to_cq(struct ibv_cq *cq)
 	return (struct cq *)cq;
 }
 
-static inline struct channel *to_channel(struct ibv_comp_channel *channel)
-{
-	return (struct channel *)channel;
-}
-
-/** channel_add(), channel_del() - a completion queue reports there; takes back its events */
-void channel_add(struct channel *channel, struct cq *cq);
-void channel_del(struct channel *channel, struct cq *cq);
+/** cq_at() - the queue of that index, or NULL */
+struct cq *cq_at(uint32_t index);
 
 /** cq_add() - look there, too */
 void cq_add(struct cq *cq, struct cq_source *source);
@@ -93,14 +84,14 @@ void cq_add(struct cq *cq, struct cq_source *source);
 void cq_del(struct cq *cq, struct cq_source *source);
 
 /**
- * cq_ring() - one completion more: have a sleeper woken if it asked for that
- * @bell: of the completion queue, ours or a peer's
- * @channel_fd: its channel's, -1 if it has none
+ * cq_ring() - one completion more in a peer's queue: have a sleeper woken if it asked for that
+ * @bell: of the completion queue
+ * @pull: to its channel, NULL if it has none
  * @solicited: the sender asked to wake the receiver, or it is an error
  *
  * Return: false if its owner should be told to look whether it has overrun.
  */
-bool cq_ring(struct shared_cq *bell, int channel_fd, bool solicited);
+bool cq_ring(struct shared_cq *bell, const struct pull *pull, bool solicited);
 
 /** cq_stamp() - the time, if that queue's completions are to say it; else 0 */
 static inline uint64_t cq_stamp(const struct shared_cq *bell)
@@ -127,7 +118,7 @@ void cq_keep(struct cq *cq);
 /** cq_may_have_overrun() - have the engine count. Any thread. */
 void cq_may_have_overrun(struct cq *cq);
 
-/** cq_ring_anyway() - a peer may have died between taking the arm and ringing */
+/** cq_ring_anyway() - a peer may have died between a completion and ringing */
 void cq_ring_anyway(struct cq *cq);
 
 /** cq_take() - up to @room completions, as ibv_poll_cq() gives them. cq->lock held. */

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "channel.h"
+#include "cord.h"
 #include "cq.h"
 #include "line.h"
 #include "nic.h"
@@ -42,7 +44,6 @@ static void forget_past(struct shared_cq *at)
 {
 	uint32_t arrivals = load_relaxed(&at->arrivals);
 
-	store_relaxed(&at->fired, 0);
 	store_relaxed(&at->told, arrivals);
 	store_relaxed(&at->solicited_told, load_relaxed(&at->solicited));
 	store_relaxed(&at->consumed, arrivals);
@@ -54,7 +55,7 @@ static void copy_state(struct cq *cq, struct shared_cq *at)
 	forget_past(at);
 	store_relaxed(&at->capacity, load_relaxed(&cq->line.at->capacity));
 	store_relaxed(&at->is_stamped, load_relaxed(&cq->line.at->is_stamped));
-	store_ordered(&at->armed, load_ordered(&cq->line.at->armed));
+	store_ordered(&at->armed, cq->armed);
 }
 
 static void begin_to_hear(struct line *l)
@@ -86,7 +87,7 @@ int line_join(struct bell *bell, struct cq *cq)
 	return 0;
 }
 
-/* What they rang unheard, and events that they fired, are the queue's. cq->lock held. */
+/* What they rang unheard is the queue's. cq->lock held. */
 static void forget_ended(struct cq *cq)
 {
 	struct line **at, *l;
@@ -98,7 +99,6 @@ static void forget_ended(struct cq *cq)
 			continue;
 		}
 		cq->arrived += load_acquire(&l->at->arrivals) - l->heard;
-		add_ordered(&cq->line.at->fired, load_relaxed(&l->at->fired));
 		*at = l->next;
 		put(l->bell);
 		free(l);
@@ -112,6 +112,8 @@ void line_end_all(struct bell *bell)
 	struct line *l;
 	struct cq *cq;
 
+	while (bell->cords)
+		cord_cut(bell->cords);
 	while ((l = bell->lines)) {
 		bell->lines = l->next_of_bell;
 		cq = l->cq;
@@ -119,6 +121,8 @@ void line_end_all(struct bell *bell)
 		store_relaxed(&l->has_ended, true);
 		pthread_mutex_unlock(&cq->lines_lock);
 		add_ordered(&cq->line.at->arrivals, 1);
+		if (cq->ibv.channel && line_was_rung(cq))
+			channel_fire(to_channel(cq->ibv.channel), cq);
 		if (!pthread_mutex_trylock(&cq->lock)) {
 			forget_ended(cq);
 			pthread_mutex_unlock(&cq->lock);
@@ -203,82 +207,72 @@ static bool is_news(const struct line *l, bool solicited)
 	       ((int32_t)(arrivals - load_relaxed(&l->at->told)) > 0 || again);
 }
 
+static void tell(struct line *l)
+{
+	store_relaxed(&l->at->told, load_ordered(&l->at->arrivals));
+	store_relaxed(&l->at->solicited_told, load_ordered(&l->at->solicited));
+}
+
 /*
- * Under lines_lock: an event tells of all that came before it. Whoever fired it has said so at
- * @fired; of the others that is not known, but it was before now.
+ * Under lines_lock: an event tells of all that came before it. A guest that took its arm has
+ * said itself when that was.
  */
-static void end_arm(struct cq *cq, const struct line *fired)
+static bool end_arm(struct cq *cq)
 {
 	struct line *l;
 
-	for (l = &cq->line; l; l = l->next) {
-		store_ordered(&l->at->armed, ARMED_NOT);
-		if (l == fired)
-			continue;
-		store_relaxed(&l->at->told, load_ordered(&l->at->arrivals));
-		store_relaxed(&l->at->solicited_told, load_ordered(&l->at->solicited));
-	}
+	if (cq->armed == ARMED_NOT)
+		return false;
+	store_relaxed(&cq->armed, ARMED_NOT);
+	for (l = &cq->line; l; l = l->next)
+		if (swap_ordered(&l->at->armed, ARMED_NOT) != ARMED_NOT || !l->bell)
+			tell(l);
+	return true;
 }
 
 bool line_arm(struct cq *cq, uint32_t how)
 {
-	bool found = false;
-	struct line *l;
-	uint32_t none;
+	struct line *l, *news = NULL;
 
 	pthread_mutex_lock(&cq->lines_lock);
-	for (l = &cq->line; l; l = l->next) {
-		none = ARMED_NOT;
-		if (how == ARMED_ANY)
-			store_ordered(&l->at->armed, how);
-		else	/* an arm for any event stays one */
-			__atomic_compare_exchange_n(&l->at->armed, &none, how, false,
-						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (how > cq->armed)	/* an arm for any event stays one */
+		store_relaxed(&cq->armed, how);
+	for (l = &cq->line; l; l = l->next)
+		store_ordered(&l->at->armed, cq->armed);
+	for (l = &cq->line; l && !news; l = l->next)
+		if (is_news(l, how == ARMED_SOLICITED) &&
+		    swap_ordered(&l->at->armed, ARMED_NOT) != ARMED_NOT)
+			news = l;
+	if (news) {
+		tell(news);
+		end_arm(cq);
 	}
-	for (l = &cq->line; l && !found; l = l->next)
-		found = is_news(l, how == ARMED_SOLICITED) &&
-			swap_ordered(&l->at->armed, ARMED_NOT) != ARMED_NOT;
-	if (found)
-		end_arm(cq, NULL);
 	pthread_mutex_unlock(&cq->lines_lock);
-	return found;
+	return news;
 }
 
-void line_disarm(struct cq *cq)
+bool line_fire(struct cq *cq)
 {
+	bool ended;
+
 	pthread_mutex_lock(&cq->lines_lock);
-	if (load_ordered(&cq->line.at->armed) == ARMED_NOT)
-		end_arm(cq, &cq->line);
+	ended = end_arm(cq);
 	pthread_mutex_unlock(&cq->lines_lock);
+	return ended;
 }
 
-bool line_take(struct cq *cq)
+bool line_was_rung(struct cq *cq)
 {
 	struct line *l;
+	bool ended;
 
 	pthread_mutex_lock(&cq->lines_lock);
 	for (l = &cq->line; l; l = l->next)
-		if (load_acquire(&l->at->fired))
-			break;
-	if (l) {
-		add_ordered(&l->at->fired, -1);
 		if (load_ordered(&l->at->armed) == ARMED_NOT)
-			end_arm(cq, l);
-	}
+			break;
+	ended = l && end_arm(cq);
 	pthread_mutex_unlock(&cq->lines_lock);
-	return l;
-}
-
-uint32_t line_take_all(struct cq *cq)
-{
-	struct line *l;
-	uint32_t n = 0;
-
-	pthread_mutex_lock(&cq->lines_lock);
-	for (l = &cq->line; l; l = l->next)
-		n += swap_ordered(&l->at->fired, 0);
-	pthread_mutex_unlock(&cq->lines_lock);
-	return n;
+	return ended;
 }
 
 void line_resize(struct cq *cq)

@@ -18,6 +18,7 @@ struct bell {
 	struct shared_bell *shared;
 	uint32_t users;			/* the guest, and lines */
 	struct line *lines;	/* nic.lock */
+	struct cord *cords;	/* nic.lock */
 };
 
 /* One bell at one completion queue. */
@@ -53,6 +54,8 @@ int line_join(struct bell *bell, struct cq *cq);
 /**
  * line_end_all() - the guest has left: what it rang counts, but it rings no more
  *
+ * It may have been killed about to wake us, or we have not heard it yet: that is an event.
+ *
  * Context: nic.lock held, on the engine's thread.
  */
 void line_end_all(struct bell *bell);
@@ -87,18 +90,18 @@ void line_answer(struct cq *cq, uint32_t waiting, bool all);
  * line_arm() - have the next ringer wake us
  * @how: ARMED_ANY or ARMED_SOLICITED
  *
- * Return: true if it has rung already, untold, and the caller is to fire.
+ * Each line has an arm, which its ringer takes. But what makes an event is the arm in struct cq,
+ * which no peer can reach: so there is one event for one arm, however many ring.
+ *
+ * Return: true if it has rung already, untold, so that this is an event, and the arm has ended.
  */
 bool line_arm(struct cq *cq, uint32_t how);
 
-/** line_disarm() - we fired ourselves, so nobody else need, unless it was armed again since */
-void line_disarm(struct cq *cq);
+/** line_fire() - end the arm; false: there is none, so this is no event */
+bool line_fire(struct cq *cq);
 
-/** line_take() - take one of the events that were fired, and disarm likewise; false: there is none */
-bool line_take(struct cq *cq);
-
-/** line_take_all() - all of them: how many */
-uint32_t line_take_all(struct cq *cq);
+/** line_was_rung() - has a ringer taken its arm? Then end them all. */
+bool line_was_rung(struct cq *cq);
 
 /** line_resize() - the queue holds as many from now on */
 void line_resize(struct cq *cq);

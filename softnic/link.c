@@ -5,7 +5,6 @@
  * sends wait for it; nobody else does.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,23 +31,29 @@ struct remote *qp_remote(struct qp *qp, uint32_t qpn)
 	if (!*at) {
 		*at = calloc(1, sizeof(**at));
 		if (*at)
-			**at = (struct remote){ .qpn = qpn, .channel_fd = -1 };
+			(*at)->qpn = qpn;
 	}
 	return *at;
+}
+
+static void forget_pull(struct remote *r)
+{
+	if (r->pull)
+		pull_put(&r->peer->pulls, r->pull);
+	r->pull = NULL;
 }
 
 static void drop(struct remote *r)
 {
 	guard_release(&r->guard);
+	forget_pull(r);
 	if (r->peer)
 		peer_put(r->peer);
 	if (r->shared)
 		munmap(r->shared, r->size);
 	if (r->srq)
 		munmap(r->srq, r->srq_size);
-	if (r->channel_fd >= 0)
-		close(r->channel_fd);
-	*r = (struct remote){ .qpn = r->qpn, .next = r->next, .channel_fd = -1 };
+	*r = (struct remote){ .qpn = r->qpn, .next = r->next };
 }
 
 static void unlink_remotes(struct qp *qp)
@@ -148,6 +153,7 @@ static int check(const struct qp *qp, struct remote *r, const struct shared_qp *
 	if (cq >= SHARED_CQS)
 		return -EPROTO;
 	r->cq = &r->peer->bell->cqs[cq];
+	r->own = r->peer->slot == nic.slot ? cq_at(cq) : NULL;
 	return 0;
 }
 
@@ -184,8 +190,8 @@ static int map_parts(const struct qp *qp, struct remote *r, struct shared_qp *s,
 
 static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *fds)
 {
-	int *channel_fd = m->has & HAS_CHANNEL ? &fds[1] : NULL;
-	int *srq_fd = m->has & HAS_SRQ ? &fds[channel_fd ? 2 : 1] : NULL;
+	int *srq_fd = m->has & HAS_SRQ ? &fds[1] : NULL;
+	int *cord_fd = m->has & HAS_CORD ? &fds[srq_fd ? 2 : 1] : NULL;
 	size_t size;
 	void *map;
 	int err;
@@ -194,20 +200,19 @@ static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *
 	if (err)
 		return err;
 	err = check(qp, r, map);
+	if (!err && cord_fd)
+		err = pull_get(&r->peer->pulls, m->channel, cord_fd, &r->pull);
 	if (!err)
 		err = map_parts(qp, r, map, size, srq_fd ? *srq_fd : -1);
 	if (err) {
 		guard_release(&r->guard);
+		forget_pull(r);
 		munmap(map, size);
 		return err;
 	}
 	r->shared = map;
 	r->is_mute = r->is_refused = false;
 	r->size = size;
-	if (channel_fd) {
-		r->channel_fd = *channel_fd;
-		*channel_fd = -1;
-	}
 	return 0;
 }
 
@@ -216,20 +221,12 @@ static int link_here(struct qp *qp, struct remote *r)
 {
 	struct message answer = { .type = MSG_QP };
 	struct qp *there = nic_qp(r->qpn);
-	int fds[MESSAGE_FDS_MAX], err;
+	int fds[MESSAGE_FDS_MAX];
 
 	if (!there || !qp_is_datagram(there) || !qp_is_connected(there))
 		return -ENOTCONN;
 	serve_descriptors(there, fds, &answer.has);
-	if (!(answer.has & HAS_CHANNEL))
-		return adopt(qp, r, &answer, fds);
-	fds[1] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
-	if (fds[1] < 0)
-		return -errno;
-	err = adopt(qp, r, &answer, fds);
-	if (fds[1] >= 0)
-		close(fds[1]);
-	return err;
+	return adopt(qp, r, &answer, fds);
 }
 
 static bool is_here(const struct remote *r)

@@ -56,9 +56,9 @@ static bool is_option(int fd, int option, int value)
 	return getsockopt(fd, SOL_SOCKET, option, &found, &len) == 0 && found == value;
 }
 
-bool passed_is_socket(int fd)
+bool passed_is_socket(int fd, int type)
 {
-	return is_option(fd, SO_DOMAIN, AF_UNIX) && is_option(fd, SO_TYPE, SOCK_SEQPACKET);
+	return is_option(fd, SO_DOMAIN, AF_UNIX) && is_option(fd, SO_TYPE, type);
 }
 
 static void *close_slowly(void *fd)

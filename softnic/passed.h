@@ -15,8 +15,8 @@ bool passed_is_sealed(int fd);
 /** passed_is_proc() - a file of procfs, as /proc/self/mem is */
 bool passed_is_proc(int fd);
 
-/** passed_is_socket() - a local socket that keeps messages apart */
-bool passed_is_socket(int fd);
+/** passed_is_socket() - a local socket of that type: sending there never waits if it must not */
+bool passed_is_socket(int fd, int type);
 
 /**
  * passed_close() - done with it

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "copy.h"
+#include "cord.h"
 #include "near.h"
 #include "shared.h"
 
@@ -27,6 +28,7 @@ struct peer {
 	struct copy_target target;
 	const struct shared_pub *pub;
 	struct shared_bell *bell;
+	struct pull *pulls;		/* to its channels; nic.lock */
 	struct near near;
 	pthread_mutex_t atomic_lock;	/* among our threads */
 	int atomic_fd;			/* among processes: an own description of its pub */

@@ -101,7 +101,6 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 {
 	qp->init = *init;
 	qp->state = IBV_QPS_RESET;
-	qp->remote.channel_fd = -1;
 	qp->work.fn = req_run;
 	qp->sq.size = rq_size_for(init->cap.max_send_wr);
 	qp->sq.max_sge = init->cap.max_send_sge;

@@ -118,7 +118,8 @@ struct remote {
 	size_t srq_size;
 	struct arrivals arrivals;
 	struct shared_cq *cq;		/* its receive CQ */
-	int channel_fd;			/* -1 if that has none */
+	struct pull *pull;		/* to the channel that has, or NULL */
+	struct cq *own;			/* if it is in this process, the same CQ */
 };
 
 /* What of ours the peer maps. */

@@ -136,6 +136,7 @@ void resp_give_back(struct qp *qp)
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
 {
 	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	bool solicited = (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS;
 	struct remote *r = qp->to;
 	const struct rq_result result = {
 		.status = status,
@@ -158,8 +159,9 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	qp->sq.promised = true;
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
 		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
-	if (!cq_ring(r->cq, r->channel_fd,
-		     (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS))
+	if (r->own)
+		cq_notice(r->own, 1, solicited);
+	else if (!cq_ring(r->cq, r->pull, solicited))
 		peer_tell(r->peer, &overrun);
 	return status;
 }

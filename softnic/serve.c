@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "channel.h"
+#include "cord.h"
 #include "cq.h"
 #include "fault.h"
 #include "loop.h"
@@ -46,15 +48,29 @@ int serve_descriptors(const struct qp *qp, int *fds, uint32_t *has)
 
 	*has = 0;
 	fds[n++] = qp->segment.fd;
-	if (qp->ibv.recv_cq->channel) {
-		fds[n++] = qp->ibv.recv_cq->channel->fd;
-		*has |= HAS_CHANNEL;
-	}
 	if (qp->ibv.srq) {
 		fds[n++] = to_srq(qp->ibv.srq)->fd;
 		*has |= HAS_SRQ;
 	}
 	return n;
+}
+
+/* Who uses it from outside is to wake who sleeps. */
+static int add_cord(struct guest *g, const struct qp *qp, struct message *m, int *fd)
+{
+	struct ibv_comp_channel *channel = qp->ibv.recv_cq->channel;
+	struct cord *cord;
+	int err;
+
+	if (!channel || g->slot == nic.slot)
+		return 0;
+	err = cord_get(g->bell, to_channel(channel), &cord);
+	if (err)
+		return err;
+	m->has |= HAS_CORD;
+	m->channel = cord->channel->number;
+	*fd = cord->far_fd;
+	return 0;
 }
 
 static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
@@ -71,9 +87,14 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 		err = EPERM;
 	if (!err)
 		err = -line_join(g->bell, to_cq(qp->ibv.recv_cq));
-	m.value = err;
-	if (!err)
+	if (!err) {
 		num_fds = serve_descriptors(qp, fds, &m.has);
+		err = -add_cord(g, qp, &m, &fds[num_fds]);
+		num_fds += !!(m.has & HAS_CORD);
+	}
+	m.value = err;
+	if (err)
+		num_fds = 0;
 	if (!message_send(g->fd, &m, fds, num_fds) && !err && !qp_is_datagram(qp))
 		qp->guest = g;
 }

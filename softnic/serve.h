@@ -19,7 +19,7 @@ void serve_ready(struct qp *qp);
 /**
  * serve_descriptors() - what whoever uses a queue pair must map
  * @fds: room for MESSAGE_FDS_MAX; they stay the queue pair's
- * @has: set to HAS_*, as in struct message
+ * @has: set to HAS_SRQ if that is one of them
  *
  * Context: nic.lock held.
  * Return: how many.

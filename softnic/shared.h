@@ -26,7 +26,7 @@
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 4,
+	SHARED_VERSION = 5,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -102,7 +102,6 @@ enum { ARMED_NOT, ARMED_SOLICITED, ARMED_ANY };
 /* Where one completion queue is rung. One cache line each. */
 struct shared_cq {
 	uint32_t armed;		/* taken back to ARMED_NOT by whoever rings */
-	uint32_t fired;		/* events written to the channel, not yet taken */
 	uint32_t arrivals;	/* at least one more for each completion */
 	uint32_t solicited;	/* one more for each of those that was */
 	uint32_t told, solicited_told;	/* what these two were at the last event */
@@ -110,7 +109,7 @@ struct shared_cq {
 	uint32_t consumed;	/* of those */
 	uint32_t capacity;	/* arrivals not consumed are no more, or it may have overrun */
 	uint32_t is_stamped;	/* completions say when they came about */
-	uint32_t reserved[7];
+	uint32_t reserved[8];
 };
 _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
@@ -204,8 +203,10 @@ enum message_type {
 			 * addr is where in the answerer's memory to find value */
 	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that tells this question from earlier ones */
-	MSG_QP,		/* descriptors: qp, the receive CQ's channel and the SRQ if it has one;
-			 * value is 0, or an errno and no descriptors; addr as asked */
+	MSG_QP,		/* descriptors: qp, the SRQ if it has one, and a cord to the receive CQ's
+			 * channel if that has one; channel is that one's number, so that two cords
+			 * to the same are known; value is 0, or an errno and no descriptors; addr
+			 * as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
 	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
 	MSG_SRQ_LIMIT,	/* few receives are left in the SRQ of the answerer's qpn */
@@ -217,7 +218,7 @@ enum message_type {
 	MSG_FILES,	/* a file is no longer shared: which, the answerer's pub says */
 };
 
-enum { HAS_CHANNEL = 1, HAS_SRQ = 2 };
+enum { HAS_SRQ = 1, HAS_CORD = 2 };
 
 struct message {
 	uint32_t magic, version;
@@ -226,8 +227,9 @@ struct message {
 	uint32_t has;		/* HAS_*: which descriptors follow the first */
 	uint64_t value;
 	uint64_t addr;
+	uint64_t channel;
 };
-_Static_assert(sizeof(struct message) == 40, "shared between programs");
+_Static_assert(sizeof(struct message) == 48, "shared between programs");
 
 enum { MESSAGE_FDS_MAX = 3 };
 

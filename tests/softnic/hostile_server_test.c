@@ -19,7 +19,7 @@ enum step { NEVER, AT_HELLO, AT_QUESTION };
 
 struct act {
 	const char *name;
-	enum kind pub, bell, mem, qp;
+	enum kind pub, bell, mem, qp, cord;
 	enum step ends, mumbles;	/* answers nothing; answers with eight bytes */
 	bool is_early;			/* answers a question that nobody asked */
 	uint32_t guards, arrivals, rq_size, cq;	/* wrong, if not 0 */
@@ -56,6 +56,10 @@ static const struct act acts[] = {
 	{ "answers with a queue pair that can shrink", .qp = UNSEALED, BROKEN },
 	{ "answers with a queue pair that is too short", .qp = SHORT, BROKEN },
 	{ "answers with a stuck file", .qp = STUCK, BROKEN },
+	{ "answers without the cord it speaks of", .cord = NOTHING, BROKEN },
+	{ "answers with a pipe for a cord", .cord = PIPE, BROKEN },
+	{ "answers with an eventfd for a cord", .cord = EVENTS, BROKEN },
+	{ "answers with a stuck file for a cord", .cord = STUCK, BROKEN },
 	{ "has more guards than fit", .guards = SHARED_GUARDS_MAX, BROKEN },
 	{ "has far too many guards", .guards = UINT32_MAX, BROKEN },
 	{ "has more arrivals than fit", .arrivals = SHARED_WRS_MAX, BROKEN },
@@ -171,9 +175,13 @@ static void give_qp(int fd, const struct act *act, const struct message *asked)
 	struct message m = {
 		.type = MSG_QP, .qpn = asked->qpn, .from = asked->from, .addr = asked->addr,
 	};
-	int qp = odd_file_open(act->qp, create_qp(act, asked));
+	int fds[] = { odd_file_open(act->qp, create_qp(act, asked)), -1 };
 
-	send_with(fd, &m, &qp, 1);
+	if (act->cord) {
+		m.has = HAS_CORD;
+		fds[1] = odd_file_open(act->cord, -1);
+	}
+	send_with(fd, &m, fds, 2);
 }
 
 static void obey(int fd, const struct act *act, const struct message *m)

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "softnic/channel.h"
+#include "softnic/cord.h"
 #include "softnic/cq.h"
 #include "softnic/nic.h"
 #include "verbs_harness.h"
@@ -25,6 +27,7 @@ enum {
 struct ringer {
 	struct cq *cq;
 	struct bell *bell;
+	struct pull pull;		/* a guest's */
 	struct line *line;		/* NULL: it may end before all was taken, and @rung tells */
 	struct cq_source source;
 	uint32_t first;			/* arrivals before it began */
@@ -70,6 +73,7 @@ static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
 /* A guest comes. */
 static void come(struct ringer *r)
 {
+	struct cord *cord;
 	int fd;
 
 	r->bell = line_create_bell(&fd);
@@ -77,6 +81,8 @@ static void come(struct ringer *r)
 	close(fd);
 	pthread_mutex_lock(&nic.lock);
 	assert_int_equal(line_join(r->bell, r->cq), 0);
+	assert_int_equal(cord_get(r->bell, to_channel(r->cq->ibv.channel), &cord), 0);
+	r->pull.fd = dup(cord->far_fd);		/* as the other process's is another */
 	pthread_mutex_unlock(&nic.lock);
 }
 
@@ -85,6 +91,7 @@ static void leave(struct ringer *r)
 	pthread_mutex_lock(&nic.lock);
 	line_end_all(r->bell);
 	pthread_mutex_unlock(&nic.lock);
+	close(r->pull.fd);
 }
 
 static bool has_room(const struct shared_cq *at)
@@ -106,7 +113,7 @@ static void ring(struct ringer *r, struct shared_cq *at)
 	store_release(&r->rung, n + 1);
 	if (!r->bell)
 		cq_notice(r->cq, 1, solicited);
-	else if (!cq_ring(at, r->cq->ibv.channel->fd, solicited))
+	else if (!cq_ring(at, &r->pull, solicited))
 		cq_may_have_overrun(r->cq);	/* as the guest would have it told */
 }
 
@@ -279,12 +286,143 @@ static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
 	end_close(&e);
 }
 
+static bool is_readable(const struct ibv_comp_channel *channel)
+{
+	return poll(&(struct pollfd){ channel->fd, POLLIN, 0 }, 1, 0) == 1;
+}
+
+static void guests_begin(struct ringer *guests, struct ibv_cq *cq)
+{
+	for (int i = 0; i < GUESTS; i++) {
+		ringer_begin(&guests[i], cq);
+		come(&guests[i]);
+		guests[i].line = guests[i].bell->lines;
+		guests[i].first = guests[i].line->heard;
+	}
+}
+
+static void guests_end(struct ringer *guests, struct ibv_cq *cq)
+{
+	for (int i = 0; i < GUESTS; i++) {
+		leave(&guests[i]);
+		cq_del(to_cq(cq), &guests[i].source);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* Each of them takes the arm that it sees, and wakes the sleeper. */
+static void test_one_arm_gives_one_event_however_many_ring(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i, times;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	for (times = 0; times < 3; times++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		for (i = 0; i < GUESTS; i++)
+			ring(&guests[i], guests[i].line->at);
+		sleep_until_event(e.channel);
+		assert_false(is_readable(e.channel));
+		assert_int_equal(poll_some(cq), GUESTS);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		assert_false(is_readable(e.channel));
+		cq_notice(to_cq(cq), 1, false);
+		sleep_until_event(e.channel);
+	}
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+/* Late, or made up: who finds the channel readable may wait for an event, so there is one. */
+static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq, *idle;
+	struct end e;
+	int i, n;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	idle = create_cq(&e);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	for (i = 0; i < GUESTS; i++)
+		for (n = 0; n < 1000; n++)	/* more than there is room for */
+			pull_once(&guests[i].pull);
+	assert_false(is_readable(e.channel));
+	for (n = 0; n < 3; n++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		pull_once(&guests[n % GUESTS].pull);
+		sleep_until_event(e.channel);
+		assert_false(is_readable(e.channel));
+		pull_once(&guests[n % GUESTS].pull);
+		assert_false(is_readable(e.channel));
+	}
+	assert_int_equal(ibv_destroy_cq(idle), 0);
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+/* When the queue of pulls is full the event is told of by those in it. */
+static void test_a_pull_that_found_no_room_is_no_lost_event(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int n;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	for (n = 0; n < 1000; n++)
+		pull_once(&guests[0].pull);
+	ring(&guests[0], guests[0].line->at);
+	sleep_until_event(e.channel);
+	assert_int_equal(poll_some(cq), 1);
+	assert_false(is_readable(e.channel));
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+static void test_what_who_left_had_rung_is_an_event(void **state)
+{
+	static struct ringer guest;
+	struct ibv_cq *cq;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&guest, cq);
+	come(&guest);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	ring(&guest, &guest.bell->shared->cqs[cq->handle]);
+	leave(&guest);
+	sleep_until_event(e.channel);
+	assert_false(is_readable(e.channel));
+	assert_int_equal(poll_some(cq), 1);
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_what_many_ring_at_once_is_taken_once),
 		cmocka_unit_test(test_what_a_guest_rang_counts_after_it_left),
 		cmocka_unit_test(test_what_was_rung_unheard_by_who_left_hides_nothing),
+		cmocka_unit_test(test_one_arm_gives_one_event_however_many_ring),
+		cmocka_unit_test(test_a_pull_for_nothing_gives_no_more_events_than_arms),
+		cmocka_unit_test(test_a_pull_that_found_no_room_is_no_lost_event),
+		cmocka_unit_test(test_what_who_left_had_rung_is_an_event),
 	};
 
 	alarm(PATIENCE_S);

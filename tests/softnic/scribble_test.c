@@ -4,6 +4,7 @@
  * its own connection, but nobody crashes, the bytes of others stay right, and whoever sleeps
  * until others send is woken.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -93,15 +94,40 @@ static void test_a_peer_that_scribbles_crashes_nobody(void **state)
 	}
 }
 
-/* All that it maps of its victim for writing: the queue pair, and where it rings. */
+/* What one can do with a cord, but for its end that is the sleeper's. */
+static void pull_badly(int fd, uint64_t *random)
+{
+	char bytes[64];
+
+	switch (next_random(random) % 8) {
+	case 0:
+		(void)!recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		break;
+	case 1:
+		(void)!send(fd, bytes, next_random(random) % sizeof(bytes), MSG_DONTWAIT);
+		break;
+	case 2:
+		fcntl(fd, F_SETFL, next_random(random) % 2 ? O_NONBLOCK : 0);
+		break;
+	default:
+		(void)!send(fd, NULL, 0, MSG_DONTWAIT);
+	}
+}
+
+/*
+ * All that it maps of its victim for writing: the queue pair, and where it rings; and what it
+ * wakes it by.
+ */
 static void scribble_for_ever(const struct end *e, uint64_t random)
 {
+	int cord = to_qp(e->qp)->remote.pull->fd;
 	const struct remote *r = &to_qp(e->qp)->remote;
 	uint32_t *bell = (uint32_t *)r->peer->bell, n = sizeof(*r->peer->bell) / sizeof(*bell);
 	uint32_t *at = (uint32_t *)r->cq, i;
 
 	for (;;) {
 		scribble(e, &random);
+		pull_badly(cord, &random);
 		store_relaxed(&bell[next_random(&random) % n], next_random(&random));
 		for (i = 0; i < 16; i++)
 			store_relaxed(&at[i], next_random(&random) % 4 ? 0 : next_random(&random));
@@ -197,6 +223,19 @@ static int take_messages(struct end *e)
 	return n;
 }
 
+/* Of this arm one, and of the last one before, if nobody took that yet: whoever pulls. */
+static void assert_no_event_without_an_arm(struct end *e)
+{
+	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
+	int events = 0;
+
+	ibv_req_notify_cq(e->cq, 0);
+	do
+		sleep_until_event(e);
+	while (++events < 3 && poll(&p, 1, 50) == 1);
+	assert_in_range(events, 1, 2);
+}
+
 static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
 {
 	enum { MESSAGES = 2000 };
@@ -221,6 +260,7 @@ static void test_whoever_sleeps_is_woken_beside_one_that_scribbles(void **state)
 			sleep_until_event(e);
 	}
 	assert_int_equal(take_answer(&pair->p).result, 0);
+	assert_no_event_without_an_arm(e);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	assert_int_equal(ibv_destroy_qp(bad.qp), 0);

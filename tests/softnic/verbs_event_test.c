@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
 
+#include "softnic/shared.h"
 #include "verbs_harness.h"
 
 static bool is_readable(int fd, int ms)
@@ -188,6 +191,156 @@ static void test_a_channel_may_be_set_to_not_block(void **state)
 	fcntl(e->channel->fd, F_SETFL, flags);
 }
 
+static void receive_once(struct pair *pair)
+{
+	assert_int_equal(post_recv(&pair->e, 7, 0, 64), 0);
+	tell(&pair->p, ORDER_SEND, 0, 64, 0);
+	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc_awake(&pair->e).wr_id, 7);
+}
+
+/* The first arm's event came before the second arm, though nobody took it yet. */
+static void test_an_arm_that_has_rung_is_not_the_next_one(void **state)
+{
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ibv_req_notify_cq(e->cq, 0);
+		receive_once(pair);
+	}
+	for (i = 0; i < 2; i++) {
+		assert_true(is_readable(e->channel->fd, PATIENCE_MS));
+		take_event(e);
+	}
+	assert_false(is_readable(e->channel->fd, 20));
+}
+
+/* Some watch the channel among others, all in one epoll, and are told of changes only. */
+static void test_each_event_is_a_change_to_who_watches_for_changes(void **state)
+{
+	struct epoll_event watched = { .events = EPOLLIN | EPOLLET }, told;
+	struct pair *pair = *state;
+	struct end *e = &pair->e;
+	int fd = epoll_create1(EPOLL_CLOEXEC), i;
+
+	assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, e->channel->fd, &watched), 0);
+	for (i = 0; i < 4; i++) {
+		ibv_req_notify_cq(e->cq, 0);
+		if (i % 2)
+			receive_once(pair);
+		else
+			write_once(e);
+		assert_int_equal(epoll_wait(fd, &told, 1, PATIENCE_MS), 1);
+		take_event(e);
+	}
+	close(fd);
+}
+
+struct sleeper {
+	struct end *e;
+	pthread_t thread;
+	bool is_awake;
+	int result, error;
+};
+
+static void *sleep_once(void *arg)
+{
+	struct sleeper *s = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	s->result = ibv_get_cq_event(s->e->channel, &cq, &context);
+	s->error = errno;
+	if (!s->result)
+		ibv_ack_cq_events(cq, 1);
+	store_release(&s->is_awake, true);
+	return NULL;
+}
+
+static void sleeper_start(struct sleeper *s, struct end *e)
+{
+	*s = (struct sleeper){ .e = e };
+	assert_int_equal(pthread_create(&s->thread, NULL, sleep_once, s), 0);
+}
+
+static int signals;
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	add_ordered(&signals, 1);
+}
+
+static void set_handler(int flags)
+{
+	struct sigaction s = { .sa_handler = count_signal, .sa_flags = flags };
+
+	assert_int_equal(sigaction(SIGUSR1, &s, NULL), 0);
+}
+
+/* perftest's alarm clock, for one, is such a handler. */
+static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **state)
+{
+	struct pair *pair = *state;
+	struct sleeper s;
+	int i;
+
+	set_handler(SA_RESTART);
+	sleeper_start(&s, &pair->e);
+	for (i = 1; i <= 20; i++) {
+		pthread_kill(s.thread, SIGUSR1);
+		while (load_acquire(&signals) < i && !load_acquire(&s.is_awake))
+			usleep(1000);
+	}
+	assert_false(load_acquire(&s.is_awake));
+	ibv_req_notify_cq(pair->e.cq, 0);
+	write_once(&pair->e);
+	pthread_join(s.thread, NULL);
+	assert_int_equal(s.result, 0);
+	signal(SIGUSR1, SIG_DFL);
+}
+
+static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
+{
+	struct pair *pair = *state;
+	struct sleeper s;
+
+	set_handler(0);
+	sleeper_start(&s, &pair->e);
+	while (!load_acquire(&s.is_awake)) {
+		pthread_kill(s.thread, SIGUSR1);
+		usleep(1000);
+	}
+	pthread_join(s.thread, NULL);
+	assert_int_equal(s.result, -1);
+	assert_int_equal(s.error, EINTR);
+	signal(SIGUSR1, SIG_DFL);
+}
+
+/* Whichever of them is woken first. */
+static void test_each_of_many_who_wait_gets_an_event(void **state)
+{
+	enum { SLEEPERS = 4 };
+	struct pair *pair = *state;
+	struct sleeper s[SLEEPERS];
+	struct end *e = &pair->e;
+	int i;
+
+	for (i = 0; i < SLEEPERS; i++)
+		sleeper_start(&s[i], e);
+	for (i = 0; i < SLEEPERS; i++) {
+		ibv_req_notify_cq(e->cq, 0);
+		receive_once(pair);
+	}
+	for (i = 0; i < SLEEPERS; i++) {
+		pthread_join(s[i].thread, NULL);
+		assert_int_equal(s[i].result, 0);
+	}
+	assert_false(is_readable(e->channel->fd, 20));
+}
+
 /* As with a NIC, whose acknowledgement is ahead of the answer. */
 static void test_a_send_is_complete_when_its_answer_is_there(void **state)
 {
@@ -342,6 +495,11 @@ static int tests(void)
 		cmocka_unit_test(test_what_a_poll_left_is_news),
 		cmocka_unit_test(test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_event),
 		cmocka_unit_test(test_a_channel_may_be_set_to_not_block),
+		cmocka_unit_test(test_an_arm_that_has_rung_is_not_the_next_one),
+		cmocka_unit_test(test_each_event_is_a_change_to_who_watches_for_changes),
+		cmocka_unit_test(test_who_waits_goes_on_after_a_signal_whose_handler_says_so),
+		cmocka_unit_test(test_who_waits_is_interrupted_by_any_other_signal),
+		cmocka_unit_test(test_each_of_many_who_wait_gets_an_event),
 		cmocka_unit_test(test_a_send_is_complete_when_its_answer_is_there),
 		cmocka_unit_test(test_a_message_wakes_a_process_that_sleeps),
 		cmocka_unit_test(test_an_arm_for_solicited_ones_waits_for_one),
