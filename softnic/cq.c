@@ -304,6 +304,8 @@ int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 	if (!has_news(cq))
 		return 0;
 	line_hear(cq);
+	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
+		look_for_overrun(cq);	/* of many together, each of whom sees only its own */
 	n = poll_sources(cq, wc, room);
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)

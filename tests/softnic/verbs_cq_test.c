@@ -311,6 +311,28 @@ static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
 }
 
 /* As many as it holds at a time, and many more in the course of time. */
+/* Each sees how many of its own wait, and that they are too many is seen when they are polled. */
+static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void **state)
+{
+	struct pollfd events;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	open_with(&pair.e, make_of_three);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
+	tell(&pair.p, ORDER_SEND_MANY, 0, 8, 2);
+	write_times(&pair.e, 2);
+	events = (struct pollfd){ .fd = pair.e.ctx->async_fd, .events = POLLIN };
+	assert_int_equal(poll(&events, 1, 0), 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	expect_overrun(&pair.e);
+	puppet_stop(&pair.p, &pair.e);
+}
+
 static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 {
 	struct pollfd events;
@@ -383,6 +405,8 @@ static int tests(void)
 		cmocka_unit_test(test_what_it_cannot_tell_is_refused),
 		cmocka_unit_test(test_one_completion_too_many_ends_what_uses_the_queue),
 		cmocka_unit_test(test_a_peer_that_sends_too_many_ends_it_as_well),
+		cmocka_unit_test(
+			test_a_queue_that_many_fill_together_overruns_when_it_is_polled),
 		cmocka_unit_test(test_a_queue_that_is_polled_does_not_overrun),
 		cmocka_unit_test(
 			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
