@@ -39,12 +39,19 @@ static void fade(struct weir_gaps *g)
 
 	g->total = 0;
 	for (i = 0; i < WEIR_GAPS_BUCKETS; i++) {
+		uint32_t before = g->count[i];
+
 		g->count[i] /= 2;
 		g->total += g->count[i];
+		if (before && i < WEIR_GAPS_BUCKETS - 1)
+			g->sum_ns[i] = g->sum_ns[i] / before * g->count[i];
 	}
 }
 
-/* The last bucket has no end, so nobody polls for what is in it. */
+/*
+ * The last bucket has no end, so nobody polls for what is in it. What polling for the others costs is
+ * how long they were, not how long their bucket is: the price of a wake-up may lie within it.
+ */
 static uint64_t cheapest_ns(const struct weir_gaps *g)
 {
 	uint64_t best = (uint64_t)g->total * g->wake_ns, budget_ns = 0, polled = 0;
@@ -55,7 +62,7 @@ static uint64_t cheapest_ns(const struct weir_gaps *g)
 		uint64_t end_ns = bucket_end_ns(i), cost;
 
 		longer -= g->count[i];
-		polled += g->count[i] * (end_ns - end_ns / 4);
+		polled += g->sum_ns[i];
 		cost = polled + longer * (end_ns + g->wake_ns);
 		if (cost < best) {
 			best = cost;
@@ -73,8 +80,12 @@ void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
 {
 	uint32_t weight = g->exploring && ns < g->wake_ns ? EXPLORE_EVERY : 1;
 
+	unsigned int bucket = bucket_of(ns);
+
 	g->exploring = false;
-	g->count[bucket_of(ns)] += weight;
+	g->count[bucket] += weight;
+	if (bucket < WEIR_GAPS_BUCKETS - 1)
+		g->sum_ns[bucket] += weight * ns;
 	g->total += weight;
 	if (g->total >= FADE_AT)
 		fade(g);

@@ -16,6 +16,7 @@
  * struct weir_gaps - the gaps seen lately
  * @wake_ns: what going to sleep and being woken costs, at least 1: the price of not polling
  * @count: gaps by their length; old ones fade
+ * @sum_ns: of all in a bucket, but the last, which nobody polls for
  * @total: of @count
  * @idles: times that a budget was asked for
  * @exploring: the last answer was longer than @budget_ns, to see what there is
@@ -25,6 +26,7 @@
 struct weir_gaps {
 	uint32_t wake_ns;
 	uint32_t count[WEIR_GAPS_BUCKETS];
+	uint64_t sum_ns[WEIR_GAPS_BUCKETS - 1];
 	uint32_t total;
 	uint32_t idles;
 	bool exploring;

@@ -303,6 +303,27 @@ static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void 
 	assert_int_equal(weir_gaps_budget_ns(&gaps), WAKE_NS);
 }
 
+/* Wherever a bucket of gaps may end. */
+static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
+{
+	uint32_t wake_ns, percent, i;
+
+	(void)state;
+	for (wake_ns = 1000; wake_ns <= WAKE_NS; wake_ns += 700) {
+		for (percent = 10; percent <= 190; percent += 10) {
+			uint64_t ns = (uint64_t)wake_ns * percent / 100;
+
+			weir_gaps_init(&gaps, wake_ns);
+			for (i = 0; i < 1000; i++)
+				weir_gaps_add(&gaps, ns);
+			if (percent < 100)
+				assert_in_range(gaps.budget_ns, ns, 2 * ns + 256);
+			else if (percent > 100)
+				assert_int_equal(gaps.budget_ns, 0);
+		}
+	}
+}
+
 static void gaps_of_any_length_are_taken(void **state)
 {
 	(void)state;
@@ -333,6 +354,7 @@ int main(void)
 		cmocka_unit_test(empty_polls_keep_to_their_share),
 		cmocka_unit_test(who_loses_its_cpu_sleeps_for_a_while),
 		cmocka_unit_test(a_budget_costs_at_most_twice_the_best_before_anything_is_known),
+		cmocka_unit_test(gaps_below_the_price_of_a_wake_up_are_polled_out),
 		cmocka_unit_test(gaps_of_any_length_are_taken),
 	};
 
