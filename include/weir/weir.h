@@ -9,6 +9,7 @@
 #include <weir/key.h>
 #include <weir/memory.h>
 #include <weir/message.h>
+#include <weir/mux.h>
 #include <weir/region.h>
 #include <weir/request.h>
 #include <weir/session.h>

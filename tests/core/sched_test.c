@@ -240,7 +240,7 @@ static void round_robin_gives_turns_and_does_not_look_at_bytes(void **state)
 	assert_near(w.senders[2].wrs, 2 * w.senders[0].wrs, 3);
 }
 
-/* What lies before a request of the strict class on the wire, with @low_bytes_max for the others. */
+/* What lies before a strict request on the wire, with @low_bytes_max for the others. */
 static uint64_t worst_before_strict(uint64_t low_bytes_max, unsigned int nr_low)
 {
 	struct weir_sched_config configs[] = { fair, fair };

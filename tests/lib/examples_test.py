@@ -24,6 +24,7 @@ SAYS = {
     'regions': ['blackboard: 65536 bytes, held by 2',
                 "the other client reads 'chalk', and may not write"],
     'event_loop': ['answer: FIRST', 'answer: SECOND'],
+    'mux': ['100 connections, 2 queue pairs', "the squares' sum is 328350"],
 }
 
 

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Muxes: many connections over few queue pairs, shared fairly.
+ *
+ * A mux is a process's end of all that. To each other mux it has one queue pair a class,
+ * however many connections there are; one shared receive queue; a thread that takes in what
+ * arrives; and for each other mux one that posts, in the order that core/sched decides: classes
+ * by level and weight, the connections of a class by theirs, one segment at a turn. The
+ * threads sleep when nothing is to be done.
+ *
+ *	weir_mux_open(&options, &mux, &error);
+ *	weir_mux_connect(mux, "host:7475", 5, NULL, &conn, &error);
+ *	weir_conn_send(conn, data, length, 0);
+ *	weir_conn_recv(conn, buffer, sizeof(buffer), &length, 0);
+ *	weir_conn_close(conn);
+ *	weir_mux_close(mux);
+ *
+ * Connections carry messages, whole and in order. One whose reader does not read is held
+ * back, and no other: each has a window at the receiver, and nothing is sent beyond it.
+ */
+#ifndef WEIR_MUX_H
+#define WEIR_MUX_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/error.h>
+#include <weir/key.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_MUX_MESSAGE_MAX (1u << 30) /* bytes of one message */
+#define WEIR_MUX_CLASSES_MAX 8
+
+struct weir_mux;
+struct weir_listener;
+struct weir_conn;
+
+/* The classes there are if nobody says otherwise. */
+enum weir_class {
+	WEIR_CLASS_URGENT, /* goes first */
+	WEIR_CLASS_NORMAL, /* what nobody urgent needs, and at least a 17th */
+};
+
+/* How the connections of a class share what is theirs. */
+enum weir_share {
+	WEIR_SHARE_FAIR, /* by bytes and weight */
+	WEIR_SHARE_ROUND_ROBIN, /* segment by segment, whatever their length */
+};
+
+/* One class; both ends give the same number of them. Zero means the default. */
+struct weir_mux_class {
+	unsigned int level; /* lower goes first; not falling from class to class */
+	unsigned int weight; /* among the classes of its level, 1 to 1024; default 1 */
+	enum weir_share share;
+	uint32_t segment_bytes; /* sent at a turn, 1024 to 65536; default 65536 */
+	unsigned int depth; /* segments of one connection in flight, 1 to 64; default 4 */
+	uint64_t pass_bytes_max; /* higher levels send so much while it waits; 0: any amount */
+	uint8_t tos; /* type of service of its packets; default 0 */
+};
+
+/* How to open a mux; zero means the default everywhere. */
+struct weir_mux_options {
+	const char *listen; /* "host:port", where others connect; NULL: they cannot. The port
+			     * defaults to WEIR_PORT_DEFAULT; port 0: any that is free */
+	const char *device; /* only this verbs device; NULL: the one of @listen, or the first */
+	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
+	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
+	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
+	uint64_t low_bytes_max; /* all below the first level have in flight, or one segment a
+				 * connection: the wire's bandwidth by its delay; default 128 KiB */
+	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
+	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
+			      * 64 MiB; default 256 KiB */
+	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64 */
+	uint64_t timeout_ns; /* of connecting, and of what is still to be sent at the end; default
+			      * 10 s */
+	uint64_t quiet_ns; /* a thread with nothing to do looks for so long before it sleeps;
+			    * default 20 us */
+};
+
+/**
+ * weir_mux_open() - be able to connect, and to be connected to
+ * @options: NULL for defaults; copied
+ * @mux: receives it; close it with weir_mux_close()
+ * @error: may be NULL
+ *
+ * Context: any thread.
+ * Return: 0; -EINVAL an option is out of its range; -ENODEV no verbs device; -EADDRINUSE; -EPERM
+ * listening beyond loopback without a key; -ENOMEM (also locked-memory limit: the text says so).
+ */
+int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
+		  struct weir_error *error);
+
+/**
+ * weir_mux_close() - end everything
+ *
+ * Waits, up to the timeout, until what connections that have been closed still had to send is
+ * sent. No other call may be under way. Connections and listeners that have not been closed are
+ * ended, and gone.
+ * Context: any thread.
+ */
+void weir_mux_close(struct weir_mux *mux);
+
+/* So far, and now. */
+struct weir_mux_info {
+	char address[64]; /* where it listens, or "" */
+	unsigned int connections, queue_pairs; /* now */
+	uint64_t work_requests, doorbells; /* posted, and calls that posted them */
+	uint64_t bytes_sent, bytes_received; /* messages, and 8 bytes for each */
+	uint64_t credits; /* messages that only said that there is room again */
+	uint64_t sleeps; /* of all its threads */
+};
+
+/* Context: any thread. */
+void weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info);
+
+/**
+ * weir_mux_listen() - offer a service
+ * @service: what weir_mux_connect() names, any number
+ * @backlog: connections that may wait for weir_listener_accept(), at least 1; more are refused
+ * @listener: receives it; close it with weir_listener_close()
+ *
+ * Context: any thread.
+ * Return: 0; -EINVAL; -EADDRINUSE somebody offers it already; -ENOMEM.
+ */
+int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
+		    struct weir_listener **listener);
+
+/* Return: 0 and @conn; -EAGAIN nobody has connected, see weir_listener_fd(). */
+int weir_listener_accept(struct weir_listener *listener, struct weir_conn **conn);
+
+/* Readable when weir_listener_accept() has something. The listener's. */
+int weir_listener_fd(const struct weir_listener *listener);
+
+/* Who has not been accepted is closed. */
+void weir_listener_close(struct weir_listener *listener);
+
+struct weir_conn_options {
+	unsigned int class_nr; /* its class: WEIR_CLASS_URGENT, or another number of the mux's */
+	unsigned int weight; /* among the connections of its class, 1 to 1024; default 1 */
+};
+
+/**
+ * weir_mux_connect() - connect to a service of another mux
+ * @peer: "host", "host:port", "[v6]:port"
+ * @options: NULL: the last class, weight 1
+ * @conn: receives the connection; close it with weir_conn_close()
+ * @error: may be NULL
+ *
+ * The first to a mux, and the first of a class, make the queue pair and prove the key; the others
+ * take one message there and back. Blocks up to the mux's timeout. Context: any thread.
+ * Return: 0; -EINVAL; -ENODEV; -EHOSTUNREACH; -ECONNREFUSED nobody offers the service, or listens
+ * at all; -EAGAIN too many wait to be accepted; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
+ * -EDQUOT either end has as many connections as it may; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
+ */
+int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
+		     const struct weir_conn_options *options, struct weir_conn **conn,
+		     struct weir_error *error);
+
+/* For @flags of sending and receiving. */
+#define WEIR_CONN_DONTWAIT 1
+
+/**
+ * weir_conn_send() - send a message
+ * @data, @length: the message, at most WEIR_MUX_MESSAGE_MAX; the caller's again when this returns
+ *	0. It is copied into the connection's ring, which the device reads
+ * @flags: 0, or WEIR_CONN_DONTWAIT
+ *
+ * Blocks while the ring is full, unless told not to. After -EAGAIN the ring may have taken a part:
+ * the caller owes the rest by the same call with the same message, once weir_conn_room_fd()
+ * is readable.
+ *
+ * Context: any thread; one at a time for a connection.
+ * Return: 0: it will arrive unless the connection breaks; -EAGAIN; -EMSGSIZE; -ENOTCONN the
+ * other end has closed; -ECONNRESET the connection is lost.
+ */
+int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags);
+
+/**
+ * weir_conn_recv() - receive a message
+ * @buffer, @size: where it goes
+ * @length: receives its length; with -EMSGSIZE, too
+ * @flags: 0, or WEIR_CONN_DONTWAIT
+ *
+ * Blocks until a message is there, unless told not to. After -EAGAIN a part of it may be in
+ * @buffer: the next call is made with the same buffer.
+ *
+ * Context: any thread; one at a time for a connection; another may send.
+ * Return: 0; -EAGAIN; -EMSGSIZE it is longer than @size, and stays; -ENOTCONN the other end has
+ * closed, and all that it had sent is read; -ECONNRESET the connection is lost, and all that had
+ * arrived is read.
+ */
+int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags);
+
+/**
+ * weir_conn_fd() - a descriptor for poll(2) and epoll(7)
+ *
+ * Readable when weir_conn_recv() is worth a call; until it has returned -EAGAIN, also for nothing.
+ * The connection's, from the first call on; weir only makes one if asked.
+ * Context: any thread.
+ * Return: the descriptor, or -ENOMEM.
+ */
+int weir_conn_fd(struct weir_conn *conn);
+
+/* The same for weir_conn_send(). */
+int weir_conn_room_fd(struct weir_conn *conn);
+
+/**
+ * weir_conn_close() - end a connection, in both directions
+ *
+ * Returns at once. What has been sent arrives all the same, as long as the other end reads and
+ * the mux stays open; what has not been received is dropped.
+ * Context: any thread, with no other call on the connection under way.
+ */
+void weir_conn_close(struct weir_conn *conn);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* From another mux's REQ to a lane that waits for its HELLO, or a REJ; and the end of lanes. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/error.h"
+#include "lib/mux/mux.h"
+
+static struct weir_node *node_find(struct weir_mux *mux, uint64_t session_id)
+{
+	struct weir_list *at;
+
+	for (at = mux->nodes.next; at != &mux->nodes; at = at->next) {
+		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
+
+		if (!node->is_ours && node->session_id == session_id && node->has_worker &&
+		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+			return node;
+	}
+	return NULL;
+}
+
+/* Whether a REQ is worth a QP; @node: of a further lane, or NULL. */
+static int request_check(struct weir_mux *mux, const struct rdma_cm_id *id,
+			 const struct wire_connect *connect, struct weir_node **node,
+			 struct weir_error *error)
+{
+	if (mux->is_stopping)
+		return weir_fail(error, -EAGAIN, "this mux is being closed");
+	if (id->verbs != mux->device)
+		return weir_fail(error, -EHOSTUNREACH, "this mux uses device %s only",
+				 ibv_get_device_name(mux->device->device));
+	if (connect->key_id != weir_key_id(mux->options.key))
+		return weir_fail(error, -EKEYREJECTED, "the mux has another key");
+	if (connect->channel >= mux->options.nr_classes)
+		return weir_fail(error, -EPROTO, "the mux has %u classes: give both ends as many",
+				 mux->options.nr_classes);
+	if (mux->nr_unproven == WEIR_UNPROVEN_LANES_MAX)
+		return weir_fail(error, -EAGAIN, "%u others have not proven the key yet: try again",
+				 mux->nr_unproven);
+	*node = connect->session_id ? node_find(mux, connect->session_id) : NULL;
+	if (connect->session_id && (!*node || (*node)->lanes[connect->channel]))
+		return weir_fail(error, -ESTALE, "the mux does not know this node");
+	return 0;
+}
+
+static uint64_t session_id_new(void)
+{
+	uint8_t nonce[WIRE_NONCE];
+	uint64_t id;
+
+	weir_nonce(nonce);
+	memcpy(&id, nonce, sizeof(id));
+	return id | 1; /* 0 is none */
+}
+
+static int lane_accept(struct weir_lane *lane)
+{
+	struct rdma_conn_param param = { .rnr_retry_count = 7 };
+	int rc;
+
+	if (rdma_accept(lane->id, &param))
+		rc = -errno;
+	else
+		rc = weir_lane_hello(lane, false);
+	return rc;
+}
+
+static int admit(struct weir_mux *mux, struct rdma_cm_id *id, const struct wire_connect *connect,
+		 struct weir_node *node)
+{
+	char name[WEIR_ADDRESS_MAX];
+	struct weir_lane *lane;
+	int rc = 0;
+
+	if (!node) {
+		weir_address_print(rdma_get_peer_addr(id), name);
+		rc = weir_node_new(mux, name, &node);
+		if (rc)
+			return rc;
+		node->session_id = session_id_new();
+	}
+	rc = weir_lane_new(node, (uint8_t)connect->channel, id, &lane);
+	if (rc) {
+		if (!node->has_worker)
+			weir_node_fail(node, rc);
+		return rc;
+	}
+	lane->is_counted = true;
+	mux->nr_unproven++;
+	rc = lane_accept(lane);
+	if (rc)
+		weir_lane_fail(lane, rc); /* which destroys the id, too: nobody is to reject it */
+	return 0;
+}
+
+static void request_received(struct weir_mux *mux, struct rdma_cm_id *id,
+			     const struct rdma_conn_param *param)
+{
+	struct wire_refusal refusal;
+	struct wire_connect connect;
+	struct weir_error error;
+	struct weir_node *node = NULL;
+	int rc = wire_connect_decode(param->private_data, param->private_data_len, &connect);
+
+	if (rc)
+		weir_fail(&error, rc, "this mux speaks version %d of weir's protocol",
+			  WIRE_VERSION);
+	else
+		rc = request_check(mux, id, &connect, &node, &error);
+	if (!rc) {
+		rc = admit(mux, id, &connect, node);
+		weir_fail(&error, rc, "no queue pair: %s", weir_strerror(rc));
+	}
+	if (!rc)
+		return;
+	weir_refusal_fill(&refusal, rc, error.text);
+	rdma_reject(id, &refusal, sizeof(refusal));
+	rdma_destroy_id(id);
+}
+
+void weir_mux_cm_events(struct weir_mux *mux, struct rdma_event_channel *cm)
+{
+	struct rdma_cm_event *event;
+	struct rdma_conn_param param;
+	enum rdma_cm_event_type type;
+	struct rdma_cm_id *id;
+	char data[256]; /* private data: its length is one byte */
+
+	while (!rdma_get_cm_event(cm, &event)) {
+		type = event->event;
+		id = event->id;
+		param = event->param.conn;
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST && param.private_data) {
+			memcpy(data, param.private_data, param.private_data_len);
+			param.private_data = data;
+		}
+		/* An id cannot be destroyed before its events are acknowledged. */
+		rdma_ack_cm_event(event);
+		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+			request_received(mux, id, &param);
+		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != mux->listener && id->context)
+			weir_lane_fail(id->context, -ECONNRESET);
+	}
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Making the lanes to another mux, from an application's thread. It owns the new lane until it
+ * is proven; one thread dials a node at a time, and the others wait for what comes of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "lib/clock.h"
+#include "lib/error.h"
+#include "lib/mux/mux.h"
+
+#define RETRY_COUNT 7 /* of the transport, the most there is */
+#define RNR_RETRY_COUNT 7 /* for ever: who takes in never waits for an application */
+#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+
+struct dial {
+	struct weir_mux *mux;
+	const char *peer;
+	const struct sockaddr *address;
+	uint64_t deadline_ns;
+	struct weir_error *error;
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+};
+
+static int explain(const struct dial *d, const struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+	struct wire_refusal refusal;
+
+	if (event->event != RDMA_CM_EVENT_REJECTED)
+		return weir_fail(d->error, -EHOSTUNREACH, "%s cannot be reached: %s", d->peer,
+				 rdma_event_str(event->event));
+	if (conn->private_data &&
+	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_refusal_explain(&refusal, d->error);
+	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
+		return weir_fail(d->error, -ECONNREFUSED, "nobody listens at %s", d->peer);
+	return weir_fail(d->error, -EAGAIN, "%s refused the connection for now, reason %d", d->peer,
+			 event->status);
+}
+
+static int wait_event(const struct dial *d, enum rdma_cm_event_type wanted)
+{
+	struct pollfd fd = { .fd = d->cm->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+	int rc;
+
+	while (rdma_get_cm_event(d->cm, &event)) {
+		if (errno != EAGAIN)
+			return weir_fail(d->error, -EIO, "no connection manager");
+		if (weir_now_ns() >= d->deadline_ns)
+			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
+					 d->peer);
+		poll(&fd, 1, weir_poll_ms(d->deadline_ns));
+	}
+	rc = event->event == wanted ? 0 : explain(d, event);
+	rdma_ack_cm_event(event);
+	return rc;
+}
+
+static int left_ms(const struct dial *d)
+{
+	int ms = weir_poll_ms(d->deadline_ns);
+
+	return ms > 0 ? ms : 1;
+}
+
+static int route(struct dial *d)
+{
+	int rc;
+
+	d->cm = rdma_create_event_channel();
+	if (!d->cm || fcntl(d->cm->fd, F_SETFL, fcntl(d->cm->fd, F_GETFL) | O_NONBLOCK) ||
+	    rdma_create_id(d->cm, &d->id, NULL, RDMA_PS_TCP))
+		return weir_fail(d->error, -ENOMEM, "the connection manager gives no id: %s",
+				 weir_strerror(-errno));
+	if (rdma_resolve_addr(d->id, NULL, (struct sockaddr *)d->address, left_ms(d)))
+		return weir_fail(d->error, -EHOSTUNREACH, "no verbs device reaches %s: %s", d->peer,
+				 weir_strerror(-errno));
+	rc = wait_event(d, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (rc)
+		return rc;
+	if (d->id->verbs != d->mux->device)
+		return weir_fail(d->error, -ENODEV, "the route to %s goes by another device than "
+				 "%s", d->peer, ibv_get_device_name(d->mux->device->device));
+	if (rdma_resolve_route(d->id, left_ms(d)))
+		return weir_fail(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
+				 weir_strerror(-errno));
+	return wait_event(d, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+static int connect_lane(const struct dial *d, const struct weir_lane *lane)
+{
+	struct wire_connect connect = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.channel = lane->class,
+		.session_id = lane->class ? lane->node->session_id : 0,
+		.key_id = weir_key_id(d->mux->options.key),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &connect,
+		.private_data_len = sizeof(connect),
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
+	};
+	uint8_t tos = d->mux->classes[lane->class].tos;
+
+	if (tos && rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+		return weir_fail(d->error, -EINVAL, "the device takes no type of service %u", tos);
+	if (rdma_connect(d->id, &param))
+		return weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
+				 weir_strerror(-errno));
+	return wait_event(d, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* With mux->lock held. */
+static int prove(const struct dial *d, struct weir_lane *lane)
+{
+	const struct timespec until = weir_timespec(d->deadline_ns);
+	int rc = weir_lane_hello(lane, true);
+
+	if (rc)
+		return weir_fail(d->error, rc, "cannot prove the key to %s: %s", d->peer,
+				 weir_strerror(rc));
+	while (lane->state == WEIR_LANE_PROVING)
+		if (pthread_cond_timedwait(&d->mux->changed, &d->mux->lock, &until) == ETIMEDOUT)
+			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
+					 d->peer);
+	if (lane->state == WEIR_LANE_UP)
+		return 0;
+	return weir_fail(d->error, lane->status, "%s: %s", d->peer,
+			 lane->handshake.error.text[0] ? lane->handshake.error.text :
+							 weir_strerror(lane->status));
+}
+
+/* The node has one lane more, or all is as before. Takes and leaves mux->lock. */
+static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
+{
+	struct epoll_event in = { .events = EPOLLIN };
+	struct weir_mux *mux = d->mux;
+	struct weir_lane *lane = NULL;
+	int rc = route(d);
+
+	pthread_mutex_lock(&mux->lock);
+	if (!rc) {
+		rc = weir_lane_new(node, class, d->id, &lane);
+		if (rc)
+			weir_fail(d->error, rc, "no queue pair: %s", weir_strerror(rc));
+	}
+	if (!rc) {
+		lane->cm = d->cm;
+		pthread_mutex_unlock(&mux->lock);
+		rc = connect_lane(d, lane);
+		pthread_mutex_lock(&mux->lock);
+	}
+	if (!rc) {
+		/* From here on the poller hears what the connection manager says. */
+		in.data.ptr = d->cm;
+		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
+		rc = prove(d, lane);
+	}
+	if (rc && lane && node->lanes[class] != lane) {
+		weir_lane_destroy(lane);
+	} else if (!lane) {
+		if (d->id)
+			rdma_destroy_id(d->id);
+		if (d->cm)
+			rdma_destroy_event_channel(d->cm);
+	}
+	pthread_mutex_unlock(&mux->lock);
+	return rc;
+}
+
+static struct weir_node *node_find(struct weir_mux *mux, const char *name)
+{
+	struct weir_list *at;
+
+	for (at = mux->nodes.next; at != &mux->nodes; at = at->next) {
+		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
+
+		if (node->is_ours && !strcmp(node->name, name) &&
+		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+			return node;
+	}
+	return NULL;
+}
+
+/* The caller has the node for himself. With mux->lock held, which it leaves in between. */
+static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
+{
+	struct weir_mux *mux = d->mux;
+	int rc = 0;
+
+	node->is_dialing = true;
+	while (!rc && !node->lanes[class]) {
+		uint8_t next = node->lanes[0] ? class : 0;
+
+		pthread_mutex_unlock(&mux->lock);
+		d->cm = NULL;
+		d->id = NULL;
+		rc = dial_lane(d, node, next);
+		pthread_mutex_lock(&mux->lock);
+	}
+	node->is_dialing = false;
+	if (rc && !node->lanes[0])
+		weir_node_fail(node, rc);
+	weir_eventfd_ring(mux->bell); /* it may have failed meanwhile, and waited for us */
+	pthread_cond_broadcast(&mux->changed);
+	return rc;
+}
+
+/* With mux->lock held, which it leaves in between. On success @node is referenced. */
+static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
+{
+	const struct timespec until = weir_timespec(d->deadline_ns);
+	struct weir_mux *mux = d->mux;
+	struct weir_node *node;
+	int rc = 0;
+
+	while ((node = node_find(mux, name)) != NULL && node->is_dialing)
+		if (pthread_cond_timedwait(&mux->changed, &mux->lock, &until) == ETIMEDOUT)
+			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
+					 d->peer);
+	if (!node) {
+		rc = weir_node_new(mux, name, &node);
+		if (rc)
+			return weir_fail(d->error, rc, "no queues for %s: %s", d->peer,
+					 weir_strerror(rc));
+		node->is_ours = true;
+	}
+	node->refs++;
+	rc = dial_lanes(d, node, class);
+	if (rc)
+		weir_node_put(node);
+	else
+		*out = node;
+	return rc;
+}
+
+int weir_mux_dial(struct weir_mux *mux, const char *peer, uint8_t class, struct weir_node **node,
+		  struct weir_error *error)
+{
+	struct dial d = { .mux = mux, .peer = peer, .error = error,
+			  .deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns) };
+	char name[WEIR_ADDRESS_MAX];
+	struct addrinfo *list;
+	int rc = weir_address_resolve(peer, NULL, &list, error);
+
+	if (rc)
+		return rc;
+	weir_address_print(list->ai_addr, name);
+	d.address = list->ai_addr;
+	pthread_mutex_lock(&mux->lock);
+	rc = node_reach(&d, name, class, node);
+	pthread_mutex_unlock(&mux->lock);
+	freeaddrinfo(list);
+	return rc;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A lane: its QP, and the proof of the key over it. All QPs receive from one queue, so what is
+ * said on a lane that is not proven comes there too: it is taken for the handshake's, or for
+ * the end of the lane.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "lib/clock.h"
+#include "lib/endpoint.h"
+#include "lib/mux/mux.h"
+
+#define HANDSHAKE_WR WEIR_MUX_CLASSES_MAX /* no class's number */
+
+static int qp_create(struct weir_lane *lane)
+{
+	struct weir_mux *mux = lane->node->mux;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = lane->node->cq,
+		.recv_cq = mux->cq,
+		.srq = mux->srq,
+		.cap = { .max_send_wr = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS +
+					WEIR_LANE_HANDSHAKES,
+			 .max_send_sge = 1 },
+	};
+
+	return rdma_create_qp(lane->id, mux->pd, &attr) ? -errno : 0;
+}
+
+static int memory_open(struct weir_lane *lane)
+{
+	size_t bytes = WEIR_LANE_CONTROLS * sizeof(struct wire_mux) +
+		       WEIR_LANE_HANDSHAKES * WIRE_HANDSHAKE_MAX;
+
+	lane->controls = calloc(1, bytes);
+	if (!lane->controls)
+		return -ENOMEM;
+	lane->mr = ibv_reg_mr(lane->node->mux->pd, lane->controls, bytes, IBV_ACCESS_LOCAL_WRITE);
+	return lane->mr ? 0 : -ENOMEM;
+}
+
+/* All but the id, which stays whoever's it was. */
+static void lane_free(struct weir_lane *lane)
+{
+	if (lane->id->qp)
+		rdma_destroy_qp(lane->id);
+	if (lane->mr)
+		ibv_dereg_mr(lane->mr);
+	free(lane->controls);
+	free(lane);
+}
+
+int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
+		  struct weir_lane **out)
+{
+	struct weir_lane *lane = calloc(1, sizeof(*lane));
+	int rc;
+
+	if (!lane)
+		return -ENOMEM;
+	lane->node = node;
+	lane->class = class;
+	lane->id = id;
+	lane->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	rc = memory_open(lane);
+	if (!rc)
+		rc = qp_create(lane);
+	if (rc) {
+		lane_free(lane);
+		return rc;
+	}
+	id->context = lane;
+	weir_list_add_tail(&node->mux->lanes, &lane->link);
+	*out = lane;
+	return 0;
+}
+
+static void lane_uncount(struct weir_lane *lane)
+{
+	if (lane->is_counted)
+		lane->node->mux->nr_unproven--;
+	lane->is_counted = false;
+}
+
+void weir_lane_destroy(struct weir_lane *lane)
+{
+	struct weir_mux *mux = lane->node->mux;
+	struct rdma_event_channel *cm = lane->cm;
+	struct rdma_cm_id *id = lane->id;
+
+	lane_uncount(lane);
+	if (lane->node->lanes[lane->class] == lane)
+		lane->node->lanes[lane->class] = NULL;
+	weir_list_del(&lane->link);
+	if (cm)
+		epoll_ctl(mux->epoll, EPOLL_CTL_DEL, cm->fd, NULL);
+	lane_free(lane);
+	rdma_destroy_id(id);
+	if (cm)
+		rdma_destroy_event_channel(cm);
+}
+
+struct weir_lane *weir_lane_find(struct weir_mux *mux, uint32_t qpn)
+{
+	struct weir_list *at;
+
+	for (at = mux->lanes.next; at != &mux->lanes; at = at->next) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		if (lane->id->qp->qp_num == qpn)
+			return lane;
+	}
+	return NULL;
+}
+
+/* Sends a message of the handshake: it is in its place already. */
+static int handshake_send(struct weir_lane *lane, void *message, size_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, lane->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = HANDSHAKE_WR,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	return -ibv_post_send(lane->id->qp, &wr, &bad);
+}
+
+static void *handshake_buffer(struct weir_lane *lane)
+{
+	char *base = (char *)(lane->controls + WEIR_LANE_CONTROLS);
+
+	return base + lane->nr_handshakes++ % WEIR_LANE_HANDSHAKES * WIRE_HANDSHAKE_MAX;
+}
+
+int weir_lane_hello(struct weir_lane *lane, bool is_client)
+{
+	struct weir_node *node = lane->node;
+	struct weir_handshake_setup setup = {
+		.key = node->mux->options.key,
+		.session_id = lane->class ? node->session_id : 0,
+		.channel = lane->class,
+	};
+	int rc = weir_endpoint_query(lane->id, &setup.local, &setup.remote);
+	size_t length;
+	void *out;
+
+	if (rc)
+		return rc;
+	weir_nonce(setup.nonce);
+	if (!is_client) {
+		weir_handshake_donor(&lane->handshake, &setup);
+		return 0;
+	}
+	out = handshake_buffer(lane);
+	weir_handshake_client(&lane->handshake, &setup, out, &length);
+	return handshake_send(lane, out, length);
+}
+
+void weir_lane_fail(struct weir_lane *lane, int status)
+{
+	struct weir_node *node = lane->node;
+
+	lane_uncount(lane);
+	if (node->lanes[lane->class] == lane) {
+		weir_node_fail(node, status);
+		return;
+	}
+	if (lane->state == WEIR_LANE_FAILED)
+		return;
+	lane->state = WEIR_LANE_FAILED;
+	lane->status = status;
+	if (!node->is_ours && !node->lanes[0])
+		weir_node_fail(node, status);
+	pthread_cond_broadcast(&node->mux->changed);
+	weir_eventfd_ring(node->mux->bell);
+}
+
+/* From here on it carries connections. */
+static int lane_up(struct weir_lane *lane)
+{
+	struct weir_node *node = lane->node;
+	int rc = 0;
+
+	lane_uncount(lane);
+	if (!node->has_worker)
+		rc = weir_node_start(node);
+	if (rc)
+		return rc;
+	lane->state = WEIR_LANE_UP;
+	__atomic_store_n(&node->lanes[lane->class], lane, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&node->mux->changed);
+	return 0;
+}
+
+/* The client knows the key: it is told who we are to further lanes. */
+static int welcome(struct weir_lane *lane, void *out, size_t *length)
+{
+	struct wire_welcome welcome = { .session_id = lane->node->session_id,
+					.message_max = WIRE_PIECE_MAX };
+	int rc = lane_up(lane);
+
+	if (!rc)
+		weir_handshake_welcome(&lane->handshake, &welcome, out, length);
+	return rc;
+}
+
+void weir_lane_input(struct weir_lane *lane, const void *data, size_t length)
+{
+	struct weir_handshake *h = &lane->handshake;
+	void *out = handshake_buffer(lane);
+	size_t out_length = 0;
+	int rc = -EPROTO;
+
+	if (lane->state == WEIR_LANE_PROVING)
+		rc = weir_handshake_input(h, data, length, out, &out_length);
+	if (!rc && h->state == WEIR_HANDSHAKE_PROVEN)
+		rc = welcome(lane, out, &out_length);
+	else if (!rc && h->state == WEIR_HANDSHAKE_DONE) {
+		if (!lane->class)
+			lane->node->session_id = h->welcome.session_id;
+		rc = lane_up(lane);
+	}
+	if (out_length && !rc)
+		rc = handshake_send(lane, out, out_length);
+	if (rc)
+		weir_lane_fail(lane, rc);
+}

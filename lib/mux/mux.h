@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A mux from the inside.
+ *
+ * mux		one of a process: device, SRQ and CQ of what arrives, its poller
+ * node		another mux, as this one knows it: one QP a class, the worker that posts on them
+ * lane		one of these QPs
+ * conn		a connection: two rings of bytes, and a flow of its node's scheduler
+ * listener	a service that is offered
+ *
+ * Threads. The poller takes in all that arrives, drives handshakes, and ends nodes. A node's
+ * worker alone posts on its lanes and knows its scheduler. Applications' threads touch a
+ * connection's rings, and leave it in the worker's inbox when there is news.
+ *
+ * mux->lock guards the tables, the lists, and the life of everything; what is touched without it
+ * says so. The poller holds it while it deals with a batch of what has arrived, a worker only
+ * to let go of a connection.
+ *
+ * A connection is gone when three have let go of it: the application (is_closed), the other end,
+ * whose FIN is the last that it sends (is_finished), and the worker (is_detached), which does
+ * so once its own FIN is sent, and after which nobody leaves it in the inbox.
+ */
+#ifndef WEIR_LIB_MUX_MUX_H
+#define WEIR_LIB_MUX_MUX_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <weir/mux.h>
+
+#include "core/inbox.h"
+#include "core/list.h"
+#include "core/sched.h"
+#include "lib/address.h"
+#include "lib/handshake.h"
+#include "lib/mux/ring.h"
+#include "wire/mux.h"
+
+#define WEIR_LANE_DEPTH 256 /* WRs of streams on a lane */
+#define WEIR_LANE_CONTROLS 64 /* control messages besides */
+#define WEIR_LANE_HANDSHAKES 3 /* and those of the handshake */
+#define WEIR_LANE_CHAIN 16 /* WRs with one doorbell */
+#define WEIR_UNPROVEN_LANES_MAX 64
+#define WEIR_REFUSALS_MAX 1024 /* to be sent, of all nodes */
+#define WEIR_CHUNK_CONNS 16 /* connections whose rings are mapped and registered together */
+
+/* Who may wait for a ring to change: bits of weir_ring.armed. */
+#define WEIR_ARMED_FD 1u
+#define WEIR_ARMED_CALL 2u
+
+/* What the worker is to send for a connection: bits. */
+#define WEIR_CHORE_OPEN 1u
+#define WEIR_CHORE_ACCEPT 2u
+#define WEIR_CHORE_REFUSE 4u
+#define WEIR_CHORE_CREDIT 8u
+
+/* Memory of WEIR_CHUNK_CONNS connections: rings out first, which the device reads, then rings in. */
+struct weir_chunk {
+	struct weir_list link;
+	char *base;
+	size_t length;
+	struct ibv_mr *mr; /* of the rings out */
+	struct weir_ring *rings; /* two a connection */
+	uint32_t taken; /* bit i: connection i's are */
+};
+
+enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
+
+/* A WR of a lane, until its completion is seen; in the order posted. */
+struct weir_posted {
+	struct weir_conn *conn;
+	uint32_t bytes;
+	bool is_control;
+};
+
+/**
+ * struct weir_lane - one QP
+ * @link: in mux->lanes
+ * @id: the connection manager's; its context is this
+ * @cm: its own event channel, where this end has connected; NULL where it was connected to
+ * @state, @status: mux->lock; @status says why it failed
+ * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
+ * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
+ */
+struct weir_lane {
+	struct weir_list link;
+	struct weir_node *node;
+	uint8_t class;
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *cm;
+	enum weir_lane_state state;
+	int status;
+	struct weir_handshake handshake;
+	uint64_t deadline_ns;
+	bool is_counted; /* among the unproven */
+
+	struct wire_mux *controls;
+	struct ibv_mr *mr;
+
+	struct weir_posted posted[WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS];
+	unsigned int first, count, nr_controls, next_control, nr_handshakes;
+	struct ibv_send_wr chain[WEIR_LANE_CHAIN];
+	struct ibv_sge sges[WEIR_LANE_CHAIN];
+	unsigned int nr_chain;
+};
+
+/**
+ * struct weir_node - another mux
+ * @link: in mux->nodes
+ * @name: as connected to; or where it connected from
+ * @session_id: names it to further lanes
+ * @refs: connections that know it, and one of the mux's; mux->lock
+ * @lanes: by class; NULL where there is none yet. Set once with mux->lock held, and read without
+ *	it after an acquire
+ * @dialing: an application's thread connects
+ * @status: why it is lost, or 0; any thread
+ * @inbox, @asleep, @bell: how the worker gets news
+ * @control_waits: connections with something to say, for which there was no room; the worker's
+ */
+struct weir_node {
+	struct weir_list link;
+	struct weir_mux *mux;
+	char name[WEIR_ADDRESS_MAX];
+	uint64_t session_id;
+	unsigned int refs;
+	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
+	bool is_ours, is_dialing, has_worker, is_over;
+	int status;
+	struct weir_list conns;
+
+	struct ibv_comp_channel *completions;
+	struct ibv_cq *cq;
+	pthread_t worker;
+	struct weir_inbox inbox;
+	uint32_t asleep;
+	int bell;
+
+	struct weir_sched sched;
+	struct weir_list control_waits;
+	uint32_t posted; /* WRs whose completion has not been seen, over all lanes */
+	unsigned int cq_events;
+};
+
+/**
+ * struct weir_conn - a connection
+ * @id, @remote_id: ours, and, once it is open, theirs
+ * @status: 0, or why it no longer works; any thread
+ * @granted: the peer allows the stream up to here; written by the poller, read by the worker
+ * @received: of the stream, so far; written by the poller, read by the worker
+ * @told: what the peer has been told that was read; written by the worker, read by all
+ * @chores, @has_news: any thread
+ * @leaving: as @out; its position is what has been sent, completions seen
+ */
+struct weir_conn {
+	struct weir_mux *mux;
+	struct weir_node *node;
+	struct weir_list node_link, listener_link;
+	uint8_t class;
+	uint32_t id, remote_id, service;
+	bool is_open, is_closed, is_finished, is_detached; /* mux->lock; is_* also read without */
+	int status;
+
+	struct weir_chunk *chunk;
+	unsigned int slot;
+	int fd, room_fd;
+
+	/* the application's */
+	struct weir_ring_end out, in;
+	uint64_t send_done; /* of a message that the ring has taken in part, its record included */
+	bool is_in_message; /* a part of one has been received: */
+	uint32_t recv_length, recv_done;
+
+	/* the poller's */
+	struct weir_ring_end arriving;
+	uint64_t received, granted;
+
+	/* the worker's */
+	struct weir_inbox_node news;
+	uint32_t has_news, chores;
+	uint64_t told;
+	struct weir_ring_end leaving;
+	uint64_t posted; /* of the stream */
+	uint32_t todo; /* chores taken, and not done for want of room */
+	struct weir_flow flow;
+	struct weir_list wait_link;
+	uint32_t controls; /* in flight */
+	bool fin_sent;
+};
+
+struct weir_listener {
+	struct weir_list link;
+	struct weir_mux *mux;
+	uint32_t service;
+	unsigned int backlog, count;
+	struct weir_list conns;
+	int fd;
+};
+
+/* Theirs; 0 until the poller has heard of it, and never changes after that. */
+static inline uint32_t weir_conn_remote(const struct weir_conn *conn)
+{
+	return __atomic_load_n(&conn->remote_id, __ATOMIC_RELAXED);
+}
+
+/* Counted by many threads, relaxed. */
+struct weir_mux_counts {
+	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
+};
+
+/**
+ * struct weir_mux - a process's end
+ * @options: with the defaults filled in
+ * @table: connections by index, the lower half of an id; @generations: the upper half of the
+ *	last that had that place, so that an id is not met again soon
+ * @changed: broadcast when a lane or a connection has become something else
+ * @recv_memory: the SRQ's buffers, options.buffers of WIRE_PIECE_MAX bytes
+ * @recv_wrs, @nr_recv_wrs: buffers that are free and not posted yet; the poller's
+ */
+struct weir_mux {
+	struct weir_mux_options options;
+	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
+	struct weir_sched_config configs[WEIR_MUX_CLASSES_MAX];
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct weir_list nodes, lanes, listeners, chunks;
+	struct weir_conn **table;
+	uint16_t *generations;
+	unsigned int nr_conns, next_index, nr_refusals, nr_unproven;
+	bool is_stopping;
+
+	char address[WEIR_ADDRESS_MAX];
+	struct ibv_context *device;
+	struct ibv_pd *pd;
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *listener;
+	struct ibv_srq *srq;
+	struct ibv_comp_channel *completions;
+	struct ibv_cq *cq;
+	unsigned int cq_events;
+	char *recv_memory;
+	struct ibv_mr *recv_mr;
+	struct ibv_recv_wr *recv_wrs;
+	struct ibv_sge *recv_sges;
+	unsigned int nr_recv_wrs;
+
+	int epoll, bell;
+	pthread_t poller;
+	bool has_poller;
+	struct weir_mux_counts counts;
+};
+
+static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
+{
+	atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* Rings an eventfd(2). */
+void weir_eventfd_ring(int fd);
+/* Silences it. */
+void weir_eventfd_take(int fd);
+
+/* device.c: the verbs objects of a mux. */
+int weir_mux_device_open(struct weir_mux *mux, struct weir_error *error);
+void weir_mux_device_close(struct weir_mux *mux);
+
+/* chunk.c: rings of a connection, which are empty then. With mux->lock held. */
+int weir_chunk_take(struct weir_mux *mux, struct weir_conn *conn);
+void weir_chunk_give(struct weir_conn *conn);
+void weir_chunks_free(struct weir_mux *mux);
+
+/* poller.c: the thread. */
+void *weir_mux_poller(void *mux);
+
+/*
+ * node.c: all with mux->lock held, but weir_node_fail(), which takes none.
+ * weir_node_fail() breaks a node for good: its worker sees to the rest.
+ */
+int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **node);
+int weir_node_start(struct weir_node *node);
+void weir_node_fail(struct weir_node *node, int status);
+void weir_node_put(struct weir_node *node);
+/* Ends what is over: joins its worker, destroys its QPs. The poller's. */
+void weir_nodes_reap(struct weir_mux *mux);
+
+/* lane.c: with mux->lock held. */
+int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
+		  struct weir_lane **lane);
+void weir_lane_destroy(struct weir_lane *lane);
+struct weir_lane *weir_lane_find(struct weir_mux *mux, uint32_t qpn);
+/* Begins the handshake, as who has connected or as who was connected to. */
+int weir_lane_hello(struct weir_lane *lane, bool is_client);
+void weir_lane_fail(struct weir_lane *lane, int status);
+/* A message of the handshake came, from whoever it is. */
+void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
+
+/* admit.c: the connection manager has something to say. The poller's, with mux->lock held. */
+void weir_mux_cm_events(struct weir_mux *mux, struct rdma_event_channel *cm);
+
+/* dial.c: finds or makes a node with a lane of @class. Without mux->lock; on success the node is
+ * referenced for the caller. */
+int weir_mux_dial(struct weir_mux *mux, const char *peer, uint8_t class, struct weir_node **node,
+		  struct weir_error *error);
+
+/* control.c: a control message came by @lane. The poller's, with mux->lock held. -EPROTO. */
+int weir_control_input(struct weir_lane *lane, const void *data, size_t length);
+
+/* worker.c: the thread of a node, and how it gets news of a connection. */
+void *weir_node_worker(void *node);
+void weir_node_wake(struct weir_node *node);
+void weir_conn_news(struct weir_conn *conn);
+
+/* conn.c, table.c: with mux->lock held, but weir_conn_fail(), which takes none. */
+int weir_conn_new(struct weir_node *node, uint8_t class, uint16_t weight, struct weir_conn **conn);
+/* Tells the opener no. -EPROTO: too many have not been sent yet. */
+int weir_conn_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
+struct weir_conn *weir_conn_find(struct weir_mux *mux, uint32_t id);
+void weir_conn_granted(struct weir_conn *conn, uint32_t remote_id, uint32_t window);
+void weir_conn_fail(struct weir_conn *conn, int status);
+void weir_conn_tell(struct weir_conn *conn);
+void weir_ring_tell(struct weir_ring *ring, const int *fd);
+/* Frees it if all have let go of it. */
+void weir_conn_release(struct weir_conn *conn);
+/* As weir_conn_close(). */
+void weir_conn_shut(struct weir_conn *conn);
+
+/* listener.c: with mux->lock held. Nobody waits to be accepted. */
+void weir_listener_free(struct weir_listener *listener);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A node, from the first word with another mux to the end. One QP that breaks is the end of all
+ * that goes to that mux: connections of a class would not outlive those of another for long.
+ *
+ * It ends in this order: somebody finds it broken; the poller moves its QPs to error, so that all
+ * that is posted completes; the worker waits for that, and lets go of the connections; the
+ * poller destroys the QPs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/mux/mux.h"
+#include "lib/thread.h"
+
+static int queues_open(struct weir_node *node)
+{
+	struct weir_mux *mux = node->mux;
+	int depth = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS + WEIR_LANE_HANDSHAKES;
+
+	node->completions = ibv_create_comp_channel(mux->device);
+	if (!node->completions)
+		return -ENOMEM;
+	fcntl(node->completions->fd, F_SETFL, O_NONBLOCK);
+	node->cq = ibv_create_cq(mux->device, depth * (int)mux->options.nr_classes, node,
+				 node->completions, 0);
+	node->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return node->cq && node->bell >= 0 ? 0 : -ENOMEM;
+}
+
+static void queues_close(struct weir_node *node)
+{
+	if (node->cq) {
+		ibv_ack_cq_events(node->cq, node->cq_events);
+		ibv_destroy_cq(node->cq);
+		node->cq = NULL;
+	}
+	if (node->completions)
+		ibv_destroy_comp_channel(node->completions);
+	node->completions = NULL;
+}
+
+int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **out)
+{
+	struct weir_node *node = calloc(1, sizeof(*node));
+	int rc;
+
+	if (!node)
+		return -ENOMEM;
+	node->mux = mux;
+	node->refs = 1;
+	node->bell = -1;
+	snprintf(node->name, sizeof(node->name), "%s", name);
+	weir_list_init(&node->link);
+	weir_list_init(&node->conns);
+	weir_list_init(&node->control_waits);
+	weir_inbox_init(&node->inbox);
+	rc = weir_sched_init(&node->sched, mux->configs, (uint8_t)mux->options.nr_classes,
+			     mux->options.low_bytes_max);
+	if (!rc)
+		rc = queues_open(node);
+	if (rc) {
+		queues_close(node);
+		weir_node_put(node);
+		return rc;
+	}
+	weir_list_add_tail(&mux->nodes, &node->link);
+	*out = node;
+	return 0;
+}
+
+int weir_node_start(struct weir_node *node)
+{
+	int rc = weir_thread_create(&node->worker, "weir-worker", weir_node_worker, node, NULL);
+
+	node->has_worker = !rc;
+	return rc;
+}
+
+void weir_node_fail(struct weir_node *node, int status)
+{
+	int none = 0;
+
+	if (!__atomic_compare_exchange_n(&node->status, &none, status, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return;
+	weir_node_wake(node);
+	weir_eventfd_ring(node->mux->bell);
+}
+
+void weir_node_put(struct weir_node *node)
+{
+	if (--node->refs)
+		return;
+	if (node->bell >= 0)
+		close(node->bell);
+	free(node);
+}
+
+/* So that what is posted completes, and the other end hears of it. */
+static void lanes_break(struct weir_node *node)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	unsigned int i;
+
+	for (i = 0; i < node->mux->options.nr_classes; i++) {
+		struct weir_lane *lane = node->lanes[i];
+
+		if (!lane || lane->state == WEIR_LANE_FAILED)
+			continue;
+		lane->state = WEIR_LANE_FAILED;
+		ibv_modify_qp(lane->id->qp, &error, IBV_QP_STATE);
+		rdma_disconnect(lane->id);
+	}
+}
+
+static void node_end(struct weir_node *node)
+{
+	unsigned int i;
+
+	if (node->has_worker)
+		pthread_join(node->worker, NULL);
+	for (i = 0; i < node->mux->options.nr_classes; i++)
+		if (node->lanes[i])
+			weir_lane_destroy(node->lanes[i]);
+	queues_close(node);
+	weir_list_del(&node->link);
+	weir_node_put(node);
+}
+
+/* A node that failed; or one to which nobody came: it was to be connected to, and was not. */
+static void node_reap(struct weir_node *node)
+{
+	if (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+		return;
+	lanes_break(node);
+	if (node->is_dialing || (node->has_worker && !node->is_over))
+		return;
+	node_end(node);
+}
+
+/* Links that were not proven; those of an application's thread are its own. */
+static void lanes_reap(struct weir_mux *mux)
+{
+	struct weir_list *at = mux->lanes.next;
+
+	while (at != &mux->lanes) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		at = at->next;
+		if (lane->state == WEIR_LANE_FAILED && !lane->cm &&
+		    lane->node->lanes[lane->class] != lane)
+			weir_lane_destroy(lane);
+	}
+}
+
+void weir_nodes_reap(struct weir_mux *mux)
+{
+	struct weir_list *at;
+
+	lanes_reap(mux);
+	for (at = mux->nodes.next; at != &mux->nodes;) {
+		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
+
+		at = at->next;
+		node_reap(node);
+	}
+}

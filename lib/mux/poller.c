@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The poller: it takes in what arrives for all, copies it into the ring of its connection, and
+ * posts the buffer again; so that a buffer is never held by an application, and the shared
+ * receive queue runs dry for nobody's sake. What has not been granted nobody sends, so
+ * there is always room in the ring. It also listens to the connection manager.
+ *
+ * A buffer is free as soon as it has been copied from: there is no refill to leave to a thread
+ * of its own. Those of a batch are posted again with one call.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "lib/clock.h"
+#include "lib/mux/mux.h"
+#include "lib/yield.h"
+
+#define WCS_MAX 32
+#define EVENTS_MAX 16
+#define LOOK_NS 1000000 /* busy, it asks for all else this often */
+
+/* A piece of a connection's stream: of one that goes by this lane. */
+static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, const void *data)
+{
+	struct weir_mux *mux = lane->node->mux;
+	struct weir_conn *conn = weir_conn_find(mux, ntohl(wc->imm_data));
+	uint64_t end;
+
+	if (!conn || conn->node != lane->node || conn->class != lane->class || !conn->is_open ||
+	    conn->is_finished)
+		return -EPROTO;
+	end = conn->received + wc->byte_len;
+	if (end - __atomic_load_n(&conn->told, __ATOMIC_ACQUIRE) > conn->arriving.size)
+		return -EPROTO; /* never granted */
+	weir_ring_write(&conn->arriving, data, wc->byte_len);
+	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
+	weir_ring_publish_tail(&conn->arriving);
+	weir_ring_tell(conn->arriving.ring, &conn->fd);
+	weir_count(&mux->counts.bytes_received, wc->byte_len);
+	if (conn->is_closed && !conn->is_detached)
+		weir_conn_news(conn); /* it counts as read */
+	return 0;
+}
+
+static void arrived(struct weir_mux *mux, const struct ibv_wc *wc)
+{
+	const char *data = mux->recv_memory + wc->wr_id * WIRE_PIECE_MAX;
+	struct weir_lane *lane;
+	int rc = 0;
+
+	/* Of a QP that is gone already, nothing counts. */
+	lane = wc->status == IBV_WC_SUCCESS ? weir_lane_find(mux, wc->qp_num) : NULL;
+	if (!lane || lane->state == WEIR_LANE_FAILED)
+		return;
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+		weir_lane_input(lane, data, wc->byte_len);
+	else if (lane->state != WEIR_LANE_UP)
+		rc = -EKEYREJECTED;
+	else if (wc->imm_data)
+		rc = piece_arrived(lane, wc, data);
+	else
+		rc = weir_control_input(lane, data, wc->byte_len);
+	if (rc)
+		weir_lane_fail(lane, rc);
+}
+
+static void buffer_free(struct weir_mux *mux, uint64_t number)
+{
+	struct ibv_sge *sge = &mux->recv_sges[mux->nr_recv_wrs];
+	struct ibv_recv_wr *wr = &mux->recv_wrs[mux->nr_recv_wrs];
+
+	*sge = (struct ibv_sge){ (uintptr_t)(mux->recv_memory + number * WIRE_PIECE_MAX),
+				 WIRE_PIECE_MAX, mux->recv_mr->lkey };
+	*wr = (struct ibv_recv_wr){ .wr_id = number, .sg_list = sge, .num_sge = 1 };
+	if (mux->nr_recv_wrs++)
+		wr[-1].next = wr;
+}
+
+static void buffers_post(struct weir_mux *mux)
+{
+	struct ibv_recv_wr *bad;
+
+	if (mux->nr_recv_wrs)
+		ibv_post_srq_recv(mux->srq, mux->recv_wrs, &bad);
+	mux->nr_recv_wrs = 0;
+}
+
+static bool take_arrivals(struct weir_mux *mux)
+{
+	struct ibv_wc wcs[WCS_MAX];
+	int i, n = ibv_poll_cq(mux->cq, WCS_MAX, wcs);
+
+	if (n <= 0)
+		return false;
+	pthread_mutex_lock(&mux->lock);
+	for (i = 0; i < n; i++) {
+		arrived(mux, &wcs[i]);
+		buffer_free(mux, wcs[i].wr_id);
+	}
+	pthread_mutex_unlock(&mux->lock);
+	buffers_post(mux);
+	return true;
+}
+
+/* The channel of an id may be gone, with its lane, since the event was raised. */
+static bool channel_is_there(const struct weir_mux *mux, const struct rdma_event_channel *cm)
+{
+	const struct weir_list *at;
+
+	for (at = mux->lanes.next; at != &mux->lanes; at = at->next)
+		if (weir_list_entry(at, struct weir_lane, link)->cm == cm)
+			return true;
+	return cm == mux->cm;
+}
+
+static void take_completion_events(struct weir_mux *mux)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!ibv_get_cq_event(mux->completions, &cq, &context))
+		mux->cq_events++;
+}
+
+static void lanes_expire(struct weir_mux *mux)
+{
+	uint64_t now_ns = weir_now_ns();
+	struct weir_list *at;
+
+	for (at = mux->lanes.next; at != &mux->lanes; at = at->next) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		if (lane->is_counted && lane->deadline_ns <= now_ns)
+			weir_lane_fail(lane, -ETIMEDOUT);
+	}
+}
+
+/* All but what arrives. It may sleep for @timeout_ms. Return: whether the mux is at its end. */
+static bool look_around(struct weir_mux *mux, int timeout_ms)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int i, n = epoll_wait(mux->epoll, events, EVENTS_MAX, timeout_ms);
+	bool over;
+
+	pthread_mutex_lock(&mux->lock);
+	for (i = 0; i < n; i++) {
+		void *what = events[i].data.ptr;
+
+		if (what == &mux->bell)
+			weir_eventfd_take(mux->bell);
+		else if (what == &mux->completions)
+			take_completion_events(mux);
+		else if (channel_is_there(mux, what))
+			weir_mux_cm_events(mux, what);
+	}
+	if (mux->nr_unproven)
+		lanes_expire(mux);
+	weir_nodes_reap(mux);
+	over = mux->is_stopping && weir_list_is_empty(&mux->nodes);
+	pthread_mutex_unlock(&mux->lock);
+	return over;
+}
+
+/* Sleeps until something comes: unless it has come before the CQ was armed. */
+static bool nap(struct weir_mux *mux)
+{
+	int timeout_ms;
+
+	ibv_req_notify_cq(mux->cq, 0);
+	if (take_arrivals(mux))
+		return false;
+	weir_count(&mux->counts.sleeps, 1);
+	pthread_mutex_lock(&mux->lock);
+	timeout_ms = mux->nr_unproven ? (int)(WEIR_HANDSHAKE_NS / WEIR_NS_PER_MS) : -1;
+	pthread_mutex_unlock(&mux->lock);
+	return look_around(mux, timeout_ms);
+}
+
+void *weir_mux_poller(void *arg)
+{
+	struct weir_mux *mux = arg;
+	uint64_t worked_ns = weir_now_ns(), looked_ns = worked_ns, now_ns;
+	bool over = false;
+	unsigned int i;
+
+	for (i = 0; i < mux->options.buffers; i++)
+		buffer_free(mux, i);
+	buffers_post(mux);
+	while (!over) {
+		bool any = take_arrivals(mux);
+
+		weir_yield(&now_ns);
+		if (any)
+			worked_ns = now_ns;
+		if (now_ns - worked_ns > mux->options.quiet_ns)
+			over = nap(mux);
+		else if (now_ns - looked_ns > LOOK_NS)
+			over = look_around(mux, 0);
+		else
+			continue;
+		looked_ns = now_ns;
+	}
+	return NULL;
+}

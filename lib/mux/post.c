@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Work requests of a node. Those of a QP complete in the order posted, so what each one was stands
+ * in a queue beside it. They go out in chains, one doorbell each.
+ */
+#include <arpa/inet.h>
+
+#include "lib/error.h"
+#include "lib/mux/post.h"
+
+#define POSTED_MAX (WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS)
+
+static struct weir_lane *lane_of(const struct weir_conn *conn)
+{
+	return __atomic_load_n(&conn->node->lanes[conn->class], __ATOMIC_ACQUIRE);
+}
+
+static struct weir_posted *newest(struct weir_lane *lane)
+{
+	return &lane->posted[(lane->first + --lane->count) % POSTED_MAX];
+}
+
+/* What was posted is in flight no longer. */
+static void settle(struct weir_node *node, struct weir_lane *lane, const struct weir_posted *p)
+{
+	node->posted--;
+	if (p->is_control) {
+		lane->nr_controls--;
+		p->conn->controls--;
+	} else {
+		weir_sched_completed(&node->sched, &p->conn->flow, p->bytes);
+	}
+}
+
+/* Rings the doorbell. What the device does not take was never posted. */
+static void ring(struct weir_node *node, struct weir_lane *lane)
+{
+	struct ibv_send_wr *bad = NULL;
+	unsigned int i, n = lane->nr_chain;
+	int rc;
+
+	if (!n)
+		return;
+	for (i = 0; i + 1 < n; i++)
+		lane->chain[i].next = &lane->chain[i + 1];
+	lane->chain[n - 1].next = NULL;
+	lane->nr_chain = 0;
+	rc = -ibv_post_send(lane->id->qp, lane->chain, &bad);
+	weir_count(&node->mux->counts.doorbells, 1);
+	weir_count(&node->mux->counts.work_requests, n);
+	if (!rc)
+		return;
+	for (; bad; bad = bad->next)
+		settle(node, lane, newest(lane));
+	weir_node_fail(node, rc);
+}
+
+static void append(struct weir_lane *lane, struct weir_posted posted, const void *data,
+		   uint32_t lkey, uint32_t immediate)
+{
+	struct weir_node *node = lane->node;
+	struct ibv_sge *sge = &lane->sges[lane->nr_chain];
+
+	*sge = (struct ibv_sge){ (uintptr_t)data, posted.bytes, lkey };
+	lane->chain[lane->nr_chain] = (struct ibv_send_wr){
+		.wr_id = lane->class,
+		.sg_list = sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(immediate),
+	};
+	lane->posted[(lane->first + lane->count++) % POSTED_MAX] = posted;
+	node->posted++;
+	if (++lane->nr_chain == WEIR_LANE_CHAIN)
+		ring(node, lane);
+}
+
+bool weir_post_control(struct weir_conn *conn, const struct wire_mux *message)
+{
+	struct weir_lane *lane = lane_of(conn);
+	struct weir_posted posted = { conn, sizeof(*message), true };
+	struct wire_mux *buffer;
+
+	if (lane->nr_controls == WEIR_LANE_CONTROLS)
+		return false;
+	/* The oldest: each is free again when the next round comes to it. */
+	buffer = &lane->controls[lane->next_control++ % WEIR_LANE_CONTROLS];
+	*buffer = *message;
+	lane->nr_controls++;
+	conn->controls++;
+	append(lane, posted, buffer, lane->mr->lkey, 0);
+	return true;
+}
+
+uint64_t weir_post_limit(struct weir_conn *conn, uint64_t *tail)
+{
+	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE);
+
+	/* An application that has written less than was sent of it lies, too. */
+	if (weir_ring_readable(&conn->leaving, tail) ||
+	    *tail - conn->leaving.position < conn->posted - conn->leaving.position) {
+		weir_conn_fail(conn, -EPROTO);
+		*tail = conn->posted;
+	}
+	return *tail < granted ? *tail : granted;
+}
+
+/* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
+static void take_turn(struct weir_node *node, struct weir_conn *conn)
+{
+	struct weir_lane *lane = lane_of(conn);
+	struct weir_posted posted = { .conn = conn };
+	uint32_t segment = node->sched.classes[conn->class].config.segment_bytes;
+	uint64_t tail, limit = weir_post_limit(conn, &tail);
+
+	if (limit <= conn->posted) {
+		weir_sched_idle(&node->sched, &conn->flow);
+		return;
+	}
+	posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
+	if (posted.bytes > segment)
+		posted.bytes = segment;
+	if (posted.bytes > limit - conn->posted)
+		posted.bytes = (uint32_t)(limit - conn->posted);
+	weir_sched_posted(&node->sched, &conn->flow, posted.bytes);
+	conn->posted += posted.bytes;
+	if (conn->posted == limit) {
+		weir_sched_idle(&node->sched, &conn->flow);
+		/* All is sent, and perhaps nothing more will be. */
+		if (__atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
+			weir_conn_news(conn);
+	}
+	append(lane, posted, weir_ring_at(&conn->leaving, conn->posted - posted.bytes),
+	       conn->chunk->mr->lkey, weir_conn_remote(conn));
+}
+
+static uint32_t classes_with_room(const struct weir_node *node)
+{
+	uint32_t classes = 0;
+	uint8_t i;
+
+	for (i = 0; i < node->sched.nr_classes; i++) {
+		const struct weir_lane *lane = __atomic_load_n(&node->lanes[i], __ATOMIC_ACQUIRE);
+
+		if (lane && lane->count - lane->nr_controls < WEIR_LANE_DEPTH)
+			classes |= 1u << i;
+	}
+	return classes;
+}
+
+bool weir_post_turns(struct weir_node *node)
+{
+	struct weir_flow *flow;
+	bool any = false;
+	uint8_t i;
+
+	while (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE) &&
+	       (flow = weir_sched_next(&node->sched, classes_with_room(node))) != NULL) {
+		take_turn(node, container_of(flow, struct weir_conn, flow));
+		any = true;
+	}
+	for (i = 0; i < node->sched.nr_classes; i++) {
+		struct weir_lane *lane = __atomic_load_n(&node->lanes[i], __ATOMIC_ACQUIRE);
+
+		if (lane && lane->nr_chain) {
+			ring(node, lane);
+			any = true;
+		}
+	}
+	return any;
+}
+
+struct weir_conn *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
+{
+	struct weir_posted posted;
+	struct weir_lane *lane;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		weir_node_fail(node, -ECONNRESET);
+	if (wc->wr_id >= WEIR_MUX_CLASSES_MAX)
+		return NULL; /* of the handshake */
+	lane = node->lanes[wc->wr_id];
+	posted = lane->posted[lane->first];
+	lane->first = (lane->first + 1) % POSTED_MAX;
+	lane->count--;
+	settle(node, lane, &posted);
+	if (posted.is_control)
+		return posted.conn;
+	posted.conn->leaving.position += posted.bytes;
+	weir_ring_publish_head(&posted.conn->leaving);
+	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);
+	weir_count(&node->mux->counts.bytes_sent, posted.bytes);
+	return posted.conn;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What an application's thread does with a connection: messages into one ring, and out of the
+ * other. Neither takes a lock; what is large goes through in parts, as the ring has room.
+ */
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/futex.h"
+#include "lib/mux/mux.h"
+
+static int status_of(const struct weir_conn *conn)
+{
+	return __atomic_load_n(&conn->status, __ATOMIC_SEQ_CST);
+}
+
+static bool is_finished(const struct weir_conn *conn)
+{
+	return __atomic_load_n(&conn->is_finished, __ATOMIC_ACQUIRE);
+}
+
+/* Puts in as much of the message as there is room for. -EAGAIN: some is left. */
+static int put(struct weir_conn *conn, const char *data, uint32_t length)
+{
+	const uint64_t head = sizeof(struct wire_record), total = head + length;
+	const uint64_t before = conn->send_done;
+	uint32_t room, n;
+	int rc = weir_ring_writable(&conn->out, &room);
+
+	if (rc)
+		return rc;
+	if (!conn->send_done && room >= head) {
+		struct wire_record record = { .length = length };
+
+		weir_ring_write(&conn->out, &record, sizeof(record));
+		room -= sizeof(record);
+		conn->send_done = sizeof(record);
+	}
+	if (conn->send_done) {
+		n = total - conn->send_done < room ? (uint32_t)(total - conn->send_done) : room;
+		weir_ring_write(&conn->out, data + conn->send_done - head, n);
+		conn->send_done += n;
+	}
+	if (conn->send_done != before) {
+		weir_ring_publish_tail(&conn->out);
+		weir_conn_news(conn);
+	}
+	if (conn->send_done < total)
+		return -EAGAIN;
+	conn->send_done = 0;
+	return 0;
+}
+
+static int try_send(struct weir_conn *conn, const void *data, size_t length)
+{
+	int rc = status_of(conn);
+
+	if (rc)
+		return rc;
+	if (is_finished(conn))
+		return -ENOTCONN;
+	return put(conn, data, (uint32_t)length);
+}
+
+/* The reader has read much that the other end does not know of yet: the worker tells it. */
+static void grant(struct weir_conn *conn)
+{
+	uint64_t told = __atomic_load_n(&conn->told, __ATOMIC_RELAXED);
+
+	weir_ring_publish_head(&conn->in);
+	if (conn->in.position - told >= conn->in.size / 4)
+		weir_conn_news(conn);
+}
+
+/* Takes the record of the next message. */
+static int begin(struct weir_conn *conn, uint64_t tail, size_t size, size_t *length)
+{
+	struct wire_record record;
+
+	if (tail - conn->in.position < sizeof(record))
+		return -EAGAIN;
+	weir_ring_peek(&conn->in, conn->in.position, &record, sizeof(record));
+	if (record.length > WIRE_RECORD_MAX || record.zero)
+		return -EPROTO;
+	if (record.length > size) {
+		*length = record.length;
+		return -EMSGSIZE;
+	}
+	conn->in.position += sizeof(record);
+	conn->is_in_message = true;
+	conn->recv_length = record.length;
+	conn->recv_done = 0;
+	return 0;
+}
+
+/* Takes out as much of the message as is there. -EAGAIN: some is not. */
+static int get(struct weir_conn *conn, char *buffer, size_t size, size_t *length)
+{
+	uint32_t left, n;
+	uint64_t tail;
+	int rc = weir_ring_readable(&conn->in, &tail);
+
+	if (!rc && !conn->is_in_message)
+		rc = begin(conn, tail, size, length);
+	if (rc)
+		return rc;
+	if (conn->recv_length > size)
+		return -EINVAL;
+	left = conn->recv_length - conn->recv_done;
+	n = tail - conn->in.position < left ? (uint32_t)(tail - conn->in.position) : left;
+	weir_ring_peek(&conn->in, conn->in.position, buffer + conn->recv_done, n);
+	conn->in.position += n;
+	conn->recv_done += n;
+	grant(conn);
+	if (n < left)
+		return -EAGAIN;
+	conn->is_in_message = false;
+	*length = conn->recv_length;
+	return 0;
+}
+
+/* What has arrived is read first, whatever happened after that. */
+static int try_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length)
+{
+	bool finished = is_finished(conn);
+	int status = status_of(conn);
+	int rc = get(conn, buffer, size, length);
+
+	if (rc == -EPROTO)
+		weir_conn_fail(conn, rc);
+	if (rc != -EAGAIN)
+		return rc;
+	if (status)
+		return status;
+	return finished ? -ENOTCONN : rc;
+}
+
+/* One call's arguments, so that it can be tried again. */
+struct call {
+	struct weir_conn *conn;
+	struct weir_ring *ring;
+	const int *fd;
+	const void *data;
+	void *buffer;
+	size_t size, *length;
+};
+
+static int attempt(const struct call *call)
+{
+	if (call->buffer)
+		return try_recv(call->conn, call->buffer, call->size, call->length);
+	return try_send(call->conn, call->data, call->size);
+}
+
+/* Tries, arms, and tries once more before it sleeps, or says -EAGAIN: see weir_ring_arm(). */
+static int until_done(const struct call *call, int flags)
+{
+	const bool may_wait = !(flags & WEIR_CONN_DONTWAIT);
+	uint32_t armed;
+	int rc;
+
+	for (;;) {
+		rc = attempt(call);
+		if (rc != -EAGAIN)
+			return rc;
+		if (!may_wait)
+			weir_eventfd_take(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
+		armed = weir_ring_arm(call->ring, may_wait ? WEIR_ARMED_CALL : WEIR_ARMED_FD);
+		rc = attempt(call);
+		if (rc != -EAGAIN || !may_wait)
+			return rc;
+		weir_futex_wait(&call->ring->armed, armed, UINT64_MAX);
+	}
+}
+
+int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags)
+{
+	struct call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
+			     .data = data, .size = length };
+
+	if (length > WEIR_MUX_MESSAGE_MAX)
+		return -EMSGSIZE;
+	return until_done(&call, flags);
+}
+
+int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags)
+{
+	char nothing;
+	struct call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd,
+			     .buffer = size ? buffer : &nothing, .size = size, .length = length };
+
+	return until_done(&call, flags);
+}
+
+/* Readable at first: whoever waits on it looks once, and so arms. */
+static int fd_of(int *fd)
+{
+	int none = -1, made;
+
+	if (__atomic_load_n(fd, __ATOMIC_ACQUIRE) >= 0)
+		return *fd;
+	made = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (made < 0)
+		return -ENOMEM;
+	if (__atomic_compare_exchange_n(fd, &none, made, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return made;
+	close(made);
+	return none;
+}
+
+int weir_conn_fd(struct weir_conn *conn)
+{
+	return fd_of(&conn->fd);
+}
+
+int weir_conn_room_fd(struct weir_conn *conn)
+{
+	return fd_of(&conn->room_fd);
+}

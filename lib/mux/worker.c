@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The worker of a node: it alone posts, so that its scheduler, its queues and what is in flight
+ * need no lock. Applications leave a connection in its inbox; it looks at the rings, and sends
+ * whatever the scheduler says. What gathers in a ring while others have their turn goes in
+ * one work request: small messages are merged up to a segment, large ones cut at it.
+ *
+ * It sleeps when there has been nothing to do for a while. Who leaves news then wakes it: news
+ * first, then a look at asleep; here asleep first, then a look at the inbox.
+ */
+#include <poll.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/error.h"
+#include "lib/mux/post.h"
+#include "lib/yield.h"
+
+#define WCS_MAX 32
+
+void weir_node_wake(struct weir_node *node)
+{
+	if (__atomic_exchange_n(&node->asleep, 0, __ATOMIC_SEQ_CST))
+		weir_eventfd_ring(node->bell);
+}
+
+void weir_conn_news(struct weir_conn *conn)
+{
+	struct weir_node *node = conn->node;
+
+	if (__atomic_exchange_n(&conn->has_news, 1, __ATOMIC_SEQ_CST))
+		return;
+	weir_inbox_push(&node->inbox, &conn->news);
+	weir_node_wake(node);
+}
+
+static int status_of(const struct weir_node *node)
+{
+	return __atomic_load_n(&node->status, __ATOMIC_SEQ_CST);
+}
+
+static bool is_set(const bool *flag)
+{
+	return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
+
+/* Up to where the reader has read; what arrives for one who has closed counts as read. */
+static int read_position(const struct weir_conn *conn, uint64_t *head)
+{
+	/* First this: nobody reads what has not been received, and that may go on meanwhile. */
+	uint64_t at = __atomic_load_n(&conn->in.ring->head, __ATOMIC_ACQUIRE);
+	uint64_t received = __atomic_load_n(&conn->received, __ATOMIC_ACQUIRE);
+
+	if (is_set(&conn->is_closed))
+		at = received;
+	if (at - conn->told > received - conn->told)
+		return -EPROTO;
+	*head = at;
+	return 0;
+}
+
+/* Tells the peer that there is room again, once it is worth a message. */
+static bool grant(struct weir_conn *conn)
+{
+	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_conn_remote(conn) };
+	uint64_t head;
+
+	if (read_position(conn, &head)) {
+		weir_conn_fail(conn, -EPROTO);
+		return true;
+	}
+	if (head - conn->told < conn->in.size / 4)
+		return true;
+	credit.position = head + conn->in.size;
+	/* First it is allowed, or the peer could be there before: see piece_arrived(). */
+	__atomic_store_n(&conn->told, head, __ATOMIC_RELEASE);
+	if (!weir_post_control(conn, &credit)) {
+		conn->todo |= WEIR_CHORE_CREDIT;
+		return false;
+	}
+	conn->todo &= ~WEIR_CHORE_CREDIT;
+	weir_count(&conn->mux->counts.credits, 1);
+	return true;
+}
+
+/* A credit that found no room goes out late, and says what is true by then. */
+static bool grant_again(struct weir_conn *conn)
+{
+	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_conn_remote(conn),
+				   .position = conn->told + conn->in.size };
+
+	if (!(conn->todo & WEIR_CHORE_CREDIT))
+		return true;
+	if (!weir_post_control(conn, &credit))
+		return false;
+	conn->todo &= ~WEIR_CHORE_CREDIT;
+	weir_count(&conn->mux->counts.credits, 1);
+	return true;
+}
+
+/* What a chore says. */
+static void chore_fill(const struct weir_conn *conn, uint32_t chore, struct wire_mux *m)
+{
+	switch (chore) {
+	case WEIR_CHORE_OPEN:
+		*m = (struct wire_mux){ .type = WIRE_MUX_OPEN, .to = conn->service,
+					.from = conn->id, .value = conn->in.size };
+		break;
+	case WEIR_CHORE_ACCEPT:
+		*m = (struct wire_mux){ .type = WIRE_MUX_ACCEPT, .to = weir_conn_remote(conn),
+					.from = conn->id, .value = conn->in.size };
+		break;
+	default:
+		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_conn_remote(conn),
+					.value = (uint32_t)-conn->status };
+		break;
+	}
+}
+
+static bool send_chore(struct weir_conn *conn, uint32_t chore)
+{
+	struct wire_mux m;
+
+	if (!(conn->todo & chore))
+		return true;
+	chore_fill(conn, chore, &m);
+	if (!weir_post_control(conn, &m))
+		return false;
+	conn->todo &= ~chore;
+	return true;
+}
+
+static bool do_chores(struct weir_conn *conn)
+{
+	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
+	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
+	       send_chore(conn, WEIR_CHORE_REFUSE) && grant_again(conn);
+}
+
+/* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
+static bool is_drained(const struct weir_conn *conn, bool closed, uint64_t tail)
+{
+	if (is_set(&conn->is_finished) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
+		return true;
+	return closed && conn->posted == tail;
+}
+
+/* The last that this end says; nothing of it is left to be sent. */
+static bool finish(struct weir_conn *conn)
+{
+	struct wire_mux fin = { .type = WIRE_MUX_FIN, .to = weir_conn_remote(conn) };
+
+	if (!weir_post_control(conn, &fin))
+		return false;
+	conn->fin_sent = true;
+	return true;
+}
+
+/* Sends and offers what there is. Return: whether there was room for all that cannot wait. */
+static bool serve(struct weir_conn *conn)
+{
+	struct weir_sched *sched = &conn->node->sched;
+	bool closed = is_set(&conn->is_closed); /* first: after that no more is written */
+	uint64_t limit, tail;
+
+	if (!do_chores(conn))
+		return false;
+	if (conn->fin_sent)
+		return true;
+	if (!is_set(&conn->is_open)) {
+		conn->fin_sent = is_set(&conn->is_finished);
+		return true;
+	}
+	if (!grant(conn))
+		return false;
+	limit = weir_post_limit(conn, &tail);
+	if (is_drained(conn, closed, tail)) {
+		weir_sched_idle(sched, &conn->flow);
+		return finish(conn);
+	}
+	if (conn->posted < limit)
+		weir_sched_ready(sched, &conn->flow);
+	return true;
+}
+
+/* Lets go of a connection of which nothing will be sent any more, and nothing is in flight. */
+static void detach(struct weir_conn *conn)
+{
+	struct weir_mux *mux = conn->mux;
+
+	if (!conn->fin_sent || conn->todo || conn->flow.wrs || conn->controls ||
+	    !is_set(&conn->is_closed))
+		return;
+	pthread_mutex_lock(&mux->lock);
+	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
+		weir_list_del(&conn->wait_link);
+		weir_list_del(&conn->node_link);
+		conn->is_detached = true;
+		weir_conn_release(conn);
+	}
+	pthread_mutex_unlock(&mux->lock);
+}
+
+/* Return: false: it waits for room. Otherwise it may be gone. */
+static bool look(struct weir_conn *conn)
+{
+	struct weir_node *node = conn->node;
+
+	weir_list_del(&conn->wait_link);
+	if (serve(conn)) {
+		detach(conn);
+		return true;
+	}
+	weir_list_add_tail(&node->control_waits, &conn->wait_link);
+	return false;
+}
+
+static bool take_news(struct weir_node *node)
+{
+	struct weir_inbox_node *news = weir_inbox_take(&node->inbox);
+	bool any = news;
+
+	while (news) {
+		struct weir_conn *conn = container_of(news, struct weir_conn, news);
+
+		news = news->next;
+		__atomic_store_n(&conn->has_news, 0, __ATOMIC_SEQ_CST);
+		look(conn);
+	}
+	return any;
+}
+
+static bool take_completions(struct weir_node *node)
+{
+	struct ibv_wc wcs[WCS_MAX];
+	struct weir_conn *conn;
+	int i, n = ibv_poll_cq(node->cq, WCS_MAX, wcs);
+
+	for (i = 0; i < n; i++) {
+		conn = weir_post_completed(node, &wcs[i]);
+		if (conn && conn->fin_sent)
+			detach(conn);
+	}
+	while (n > 0 && !weir_list_is_empty(&node->control_waits)) {
+		conn = weir_list_entry(node->control_waits.next, struct weir_conn, wait_link);
+		if (!look(conn))
+			break;
+	}
+	return n > 0;
+}
+
+/* Arms, and sleeps unless something has come meanwhile. */
+static void nap(struct weir_node *node)
+{
+	struct pollfd fds[] = { { .fd = node->bell, .events = POLLIN },
+				{ .fd = node->completions->fd, .events = POLLIN } };
+	struct ibv_cq *cq;
+	void *context;
+
+	ibv_req_notify_cq(node->cq, 0);
+	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
+	if (weir_inbox_is_empty(&node->inbox) && !take_completions(node) &&
+	    (!status_of(node) || node->posted)) {
+		weir_count(&node->mux->counts.sleeps, 1);
+		poll(fds, 2, -1);
+	}
+	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
+	weir_eventfd_take(node->bell);
+	while (!ibv_get_cq_event(node->completions, &cq, &context))
+		node->cq_events++;
+}
+
+/* Nothing is in flight any more: the connections hear of it. */
+static void end(struct weir_node *node)
+{
+	struct weir_mux *mux = node->mux;
+	struct weir_conn *conn;
+
+	pthread_mutex_lock(&mux->lock);
+	while (!weir_list_is_empty(&node->conns)) {
+		conn = weir_list_entry(node->conns.next, struct weir_conn, node_link);
+		weir_conn_fail(conn, status_of(node));
+		weir_list_del(&conn->node_link);
+		weir_list_del(&conn->wait_link);
+		__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
+		conn->is_detached = true;
+		weir_conn_release(conn);
+	}
+	node->is_over = true;
+	pthread_cond_broadcast(&mux->changed);
+	weir_eventfd_ring(mux->bell);
+	pthread_mutex_unlock(&mux->lock);
+}
+
+void *weir_node_worker(void *arg)
+{
+	struct weir_node *node = arg;
+	uint64_t worked_ns = weir_now_ns(), now_ns;
+
+	while (!status_of(node) || node->posted) {
+		bool any = take_completions(node);
+
+		any |= take_news(node);
+		any |= weir_post_turns(node);
+		weir_yield(&now_ns);
+		if (any)
+			worked_ns = now_ns;
+		else if (now_ns - worked_ns > node->mux->options.quiet_ns)
+			nap(node);
+	}
+	end(node);
+	return NULL;
+}

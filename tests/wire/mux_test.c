@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Control messages of the mux: what is let in. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/mux.h"
+
+struct sample {
+	const char *sentence;
+	struct wire_mux message;
+	int expect;
+};
+
+static const struct sample samples[] = {
+	{ "an OPEN", { WIRE_MUX_OPEN, 0, 7, 1, 4096, 0 }, 0 },
+	{ "an OPEN of service 0", { WIRE_MUX_OPEN, 0, 0, 1, 4096, 0 }, 0 },
+	{ "an OPEN without an id", { WIRE_MUX_OPEN, 0, 7, 0, 4096, 0 }, -EPROTO },
+	{ "an OPEN with too small a window", { WIRE_MUX_OPEN, 0, 7, 1, 4095, 0 }, -EPROTO },
+	{ "an OPEN with too large a window",
+	  { WIRE_MUX_OPEN, 0, 7, 1, WIRE_WINDOW_MAX + 1, 0 },
+	  -EPROTO },
+	{ "an OPEN with a position", { WIRE_MUX_OPEN, 0, 7, 1, 4096, 1 }, -EPROTO },
+	{ "an ACCEPT", { WIRE_MUX_ACCEPT, 0, 1, 2, WIRE_WINDOW_MAX, 0 }, 0 },
+	{ "an ACCEPT to nobody", { WIRE_MUX_ACCEPT, 0, 0, 2, 4096, 0 }, -EPROTO },
+	{ "an ACCEPT by nobody", { WIRE_MUX_ACCEPT, 0, 1, 0, 4096, 0 }, -EPROTO },
+	{ "an ACCEPT with too small a window", { WIRE_MUX_ACCEPT, 0, 1, 2, 0, 0 }, -EPROTO },
+	{ "a REFUSE", { WIRE_MUX_REFUSE, 0, 1, 0, ECONNREFUSED, 0 }, 0 },
+	{ "a REFUSE without a reason", { WIRE_MUX_REFUSE, 0, 1, 0, 0, 0 }, -EPROTO },
+	{ "a REFUSE with no errno", { WIRE_MUX_REFUSE, 0, 1, 0, 4096, 0 }, -EPROTO },
+	{ "a CREDIT", { WIRE_MUX_CREDIT, 0, 1, 0, 0, UINT64_MAX }, 0 },
+	{ "a CREDIT for nobody", { WIRE_MUX_CREDIT, 0, 0, 0, 0, 1 }, -EPROTO },
+	{ "a FIN", { WIRE_MUX_FIN, 0, 1, 0, 0, 0 }, 0 },
+	{ "a FIN with more in it", { WIRE_MUX_FIN, 0, 1, 0, 0, 1 }, -EPROTO },
+	{ "what is not zero that shall be", { WIRE_MUX_FIN, 1, 1, 0, 0, 0 }, -EPROTO },
+	{ "type 0", { 0, 0, 1, 0, 0, 0 }, -EPROTO },
+	{ "a type that does not exist", { WIRE_MUX_FIN + 1, 0, 1, 0, 0, 0 }, -EPROTO },
+};
+
+static void decodes(void **state)
+{
+	const struct sample *sample = *state;
+	char shifted[sizeof(struct wire_mux) + 1];
+	struct wire_mux out;
+
+	memcpy(shifted + 1, &sample->message, sizeof(sample->message));
+	memset(&out, 0xee, sizeof(out));
+	assert_int_equal(wire_mux_decode(shifted + 1, sizeof(out), &out), sample->expect);
+	if (!sample->expect)
+		assert_memory_equal(&out, &sample->message, sizeof(out));
+}
+
+static void other_lengths_are_refused(void **state)
+{
+	struct wire_mux fin = { WIRE_MUX_FIN, 0, 1, 0, 0, 0 }, out;
+	size_t length;
+
+	(void)state;
+	for (length = 0; length < sizeof(fin); length++)
+		assert_int_equal(wire_mux_decode(&fin, length, &out), -EPROTO);
+	assert_int_equal(wire_mux_decode(&fin, sizeof(fin) + 1, &out), -EPROTO);
+}
+
+#define NR_SAMPLES (sizeof(samples) / sizeof(*samples))
+
+int main(void)
+{
+	struct CMUnitTest tests[NR_SAMPLES + 1] = {
+		{ "other lengths are refused", other_lengths_are_refused, NULL, NULL, NULL },
+	};
+	size_t i;
+
+	for (i = 0; i < NR_SAMPLES; i++)
+		tests[i + 1] = (struct CMUnitTest){ samples[i].sentence, decodes, NULL, NULL,
+						    (void *)&samples[i] };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

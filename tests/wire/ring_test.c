@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The ring of bytes: what goes in comes out, and whoever lies is found out. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lib/mux/ring.h"
+
+#define SIZE 4096u
+#define TOTAL (1u << 22)
+
+struct pair {
+	struct weir_ring ring;
+	char bytes[SIZE];
+	struct weir_ring_end writer, reader;
+};
+
+static struct pair *pair_new(void)
+{
+	struct pair *p = aligned_alloc(64, (sizeof(*p) + 63) / 64 * 64);
+
+	assert_non_null(p);
+	memset(p, 0, sizeof(*p));
+	p->writer = (struct weir_ring_end){ &p->ring, p->bytes, SIZE, 0 };
+	p->reader = p->writer;
+	return p;
+}
+
+static void a_full_ring_has_no_room_and_an_empty_one_nothing(void **state)
+{
+	struct pair *p = pair_new();
+	char data[SIZE] = { 1 };
+	uint32_t room;
+	uint64_t tail;
+
+	(void)state;
+	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	assert_int_equal(tail, 0);
+	assert_int_equal(weir_ring_writable(&p->writer, &room), 0);
+	assert_int_equal(room, SIZE);
+	weir_ring_write(&p->writer, data, SIZE);
+	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	assert_int_equal(tail, 0); /* not published */
+	weir_ring_publish_tail(&p->writer);
+	assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+	assert_int_equal(tail, SIZE);
+	assert_int_equal(weir_ring_writable(&p->writer, &room), 0);
+	assert_int_equal(room, 0);
+	free(p);
+}
+
+/* Indices that say more than the ring holds, less than was read, or are about to wrap. */
+static void impossible_positions_are_found_out(void **state)
+{
+	static const uint64_t lies[] = { SIZE + 1, 2 * SIZE, UINT64_MAX, 1ull << 32, 1ull << 63 };
+	struct pair *p = pair_new();
+	uint64_t tail = 77;
+	uint32_t room = 77;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		p->ring.tail = p->reader.position + lies[i];
+		p->ring.head = p->writer.position - lies[i];
+		assert_int_equal(weir_ring_readable(&p->reader, &tail), -EPROTO);
+		assert_int_equal(weir_ring_writable(&p->writer, &room), -EPROTO);
+	}
+	p->ring.head = p->writer.position + 1;
+	assert_int_equal(weir_ring_writable(&p->writer, &room), -EPROTO);
+	p->reader.position = 10;
+	p->ring.tail = 9;
+	assert_int_equal(weir_ring_readable(&p->reader, &tail), -EPROTO);
+	assert_int_equal(tail, 77);
+	assert_int_equal(room, 77);
+	free(p);
+}
+
+static unsigned char byte_at(uint64_t position)
+{
+	return (unsigned char)(position * 2654435761u >> 13);
+}
+
+static void *write_all(void *arg)
+{
+	struct weir_ring_end *end = arg;
+	unsigned char data[SIZE];
+	uint32_t room = 0, n, i;
+
+	while (end->position < TOTAL) {
+		assert_int_equal(weir_ring_writable(end, &room), 0);
+		n = (uint32_t)(end->position * 31 % 1500) + 1;
+		n = n > room ? room : n;
+		n = n > TOTAL - end->position ? (uint32_t)(TOTAL - end->position) : n;
+		for (i = 0; i < n; i++)
+			data[i] = byte_at(end->position + i);
+		weir_ring_write(end, data, n);
+		weir_ring_publish_tail(end);
+	}
+	return NULL;
+}
+
+static void bytes_pass_between_two_threads(void **state)
+{
+	struct pair *p = pair_new();
+	unsigned char data[SIZE];
+	pthread_t writer;
+	uint64_t tail = 0;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(pthread_create(&writer, NULL, write_all, &p->writer), 0);
+	while (p->reader.position < TOTAL) {
+		assert_int_equal(weir_ring_readable(&p->reader, &tail), 0);
+		weir_ring_peek(&p->reader, p->reader.position, data,
+			       (uint32_t)(tail - p->reader.position));
+		for (i = 0; p->reader.position < tail; i++, p->reader.position++)
+			if (data[i] != byte_at(p->reader.position))
+				fail_msg("byte %lu is wrong", (unsigned long)p->reader.position);
+		weir_ring_publish_head(&p->reader);
+	}
+	pthread_join(writer, NULL);
+	free(p);
+}
+
+static void who_is_armed_is_told_once(void **state)
+{
+	struct pair *p = pair_new();
+
+	(void)state;
+	assert_int_equal(weir_ring_disarm(&p->ring), 0);
+	assert_int_equal(weir_ring_arm(&p->ring, 1), 1);
+	assert_int_equal(weir_ring_arm(&p->ring, 2), 3);
+	assert_int_equal(weir_ring_disarm(&p->ring), 3);
+	assert_int_equal(weir_ring_disarm(&p->ring), 0);
+	free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_ring_has_no_room_and_an_empty_one_nothing),
+		cmocka_unit_test(impossible_positions_are_found_out),
+		cmocka_unit_test(bytes_pass_between_two_threads),
+		cmocka_unit_test(who_is_armed_is_told_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

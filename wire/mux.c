@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/mux.h"
+
+static bool window_is_valid(uint32_t bytes)
+{
+	return bytes >= WIRE_WINDOW_MIN && bytes <= WIRE_WINDOW_MAX;
+}
+
+static bool is_valid(const struct wire_mux *m)
+{
+	if (m->zero)
+		return false;
+	switch (m->type) {
+	case WIRE_MUX_OPEN:
+		return m->from && window_is_valid(m->value) && !m->position;
+	case WIRE_MUX_ACCEPT:
+		return m->to && m->from && window_is_valid(m->value) && !m->position;
+	case WIRE_MUX_REFUSE:
+		return m->to && !m->from && m->value && m->value < 4096 && !m->position;
+	case WIRE_MUX_CREDIT:
+		return m->to && !m->from && !m->value;
+	case WIRE_MUX_FIN:
+		return m->to && !m->from && !m->value && !m->position;
+	default:
+		return false;
+	}
+}
+
+int wire_mux_decode(const void *data, size_t length, struct wire_mux *out)
+{
+	struct wire_mux m;
+
+	if (length != sizeof(m))
+		return -EPROTO;
+	memcpy(&m, data, sizeof(m));
+	if (!is_valid(&m))
+		return -EPROTO;
+	*out = m;
+	return 0;
+}

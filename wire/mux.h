@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What two muxes send each other over the QPs that their connections share, once the handshake
+ * is done: docs/mux.md tells the story.
+ *
+ * The immediate says what a message is: 0 is one of these; any other is the id of the
+ * connection at the receiver, and the message a piece of its stream of bytes. One connection's
+ * messages all go by one QP, so that they arrive in the order sent:
+ *
+ *	OPEN -> ACCEPT, pieces and CREDITs both ways, FIN from each end
+ *	OPEN -> REFUSE
+ *
+ * In the stream each of the application's messages follows a struct wire_record. Nobody sends
+ * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
+ * After its FIN an end sends nothing more; who gets one owes one.
+ */
+#ifndef WEIR_WIRE_MUX_H
+#define WEIR_WIRE_MUX_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_PIECE_MAX 65536u /* bytes: receive buffers are that long */
+#define WIRE_WINDOW_MIN 4096u /* less is refused */
+#define WIRE_WINDOW_MAX (1u << 30)
+#define WIRE_RECORD_MAX (1u << 30) /* bytes of one message */
+
+enum wire_mux_type {
+	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window */
+	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window */
+	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
+	WIRE_MUX_CREDIT, /* @to the id, @position: the stream may be sent up to it */
+	WIRE_MUX_FIN, /* @to the id */
+};
+
+struct wire_mux {
+	uint16_t type;
+	uint16_t zero;
+	uint32_t to, from, value;
+	uint64_t position; /* bytes from the stream's beginning */
+};
+static_assert(sizeof(struct wire_mux) == 24, "wire_mux");
+
+/* Begins each message in a stream. */
+struct wire_record {
+	uint32_t length; /* at most WIRE_RECORD_MAX */
+	uint32_t zero;
+};
+static_assert(sizeof(struct wire_record) == 8, "wire_record");
+
+/**
+ * wire_mux_decode() - read a control message
+ * @data, @length: as received; at any alignment
+ * @out: what is said
+ *
+ * Return: 0; -EPROTO it is none, or a number is out of its range.
+ */
+int wire_mux_decode(const void *data, size_t length, struct wire_mux *out);
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian");
+
+#endif
