@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import unittest
 
 from world import FsTest, main, scaled, write
@@ -88,7 +89,7 @@ class Programs(FsTest):
                                  ((os.urandom(50),) for _ in range(rows)))
             base.close()
             writers = [subprocess.Popen(
-                ["python3", "-c",
+                [sys.executable, "-c",
                  "import sqlite3\n"
                  f"base = sqlite3.connect('{mode}.db', timeout=60)\n"
                  f"for i in range({more}):\n"

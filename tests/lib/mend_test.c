@@ -166,7 +166,8 @@ static int read_much(struct state *s)
 	uint64_t until_ns = patience_ns();
 	struct tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
-	struct weir_iov iov = { weir_pool_get(s->pool), MIB, weir_pool_memory(s->pool) };
+	struct weir_iov iov = { weir_pool_get(s->pool), fixture_scaled(MIB),
+				weir_pool_memory(s->pool) };
 	int i, submitted = 0;
 
 	for (i = 0; i < 12; i++)
@@ -214,9 +215,9 @@ static void all_works(struct state *s)
 {
 	char out[BLOCK], in[BLOCK], reply[16];
 	size_t length;
-	uint32_t i;
+	uint32_t i, blocks = fixture_rounds(BLOCKS);
 
-	for (i = 0; i < BLOCKS; i++) {
+	for (i = 0; i < blocks; i++) {
 		fill(out, i);
 		assert_int_equal(weir_write(s->region, i * BLOCK, out, BLOCK), 0);
 		assert_int_equal(weir_read(s->region, i * BLOCK, in, BLOCK), 0);
@@ -229,9 +230,9 @@ static void all_works(struct state *s)
 static void each_channel_comes_back(void **in)
 {
 	struct state *s = *in;
-	unsigned int i;
+	unsigned int i, times = fixture_rounds(3) * CHANNELS;
 
-	for (i = 0; i < 3 * CHANNELS; i++) {
+	for (i = 0; i < times; i++) {
 		fail_channel(s, i % CHANNELS);
 		read_until_mended(s, i + 1);
 		wait_mended(s, i + 1);
