@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include "softnic/qp.h"
 #include "verbs_harness.h"
 
 static const uint64_t all_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -325,6 +326,8 @@ static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void
 		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
 	tell(&pair.p, ORDER_SEND_MANY, 0, 8, 2);
 	write_times(&pair.e, 2);
+	while (load_acquire(&to_qp(pair.e.qp)->sq.done) < 2)
+		usleep(1000);
 	events = (struct pollfd){ .fd = pair.e.ctx->async_fd, .events = POLLIN };
 	assert_int_equal(poll(&events, 1, 0), 0);
 	for (i = 0; i < 4; i++)
