@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The decoders of the exchange: what is exactly right gets through, and nothing else. */
+#include "tests/wire/cmocka_all.h"
+#include "wire/exchange.h"
+
+static struct wire_offer good_offer(void)
+{
+	struct wire_offer offer = { .slots = 256, .slot_bytes = 4096, .is_imm = 1,
+				    .mirror = { 1, 2, 0 }, .bell = { 3, 4, 0 }, .bits = { 5, 6, 0 } };
+
+	wire_offer_encode(&offer);
+	return offer;
+}
+
+static void an_offer_comes_back_as_it_was(void **state)
+{
+	const struct wire_offer offer = good_offer();
+	struct wire_offer out;
+
+	(void)state;
+	assert_int_equal(wire_offer_decode(&offer, sizeof(offer), &out), 0);
+	assert_memory_equal(&out, &offer, sizeof(offer));
+}
+
+static void an_offer_of_another_length_is_refused(void **state)
+{
+	uint8_t longer[sizeof(struct wire_offer) + 1] = { 0 };
+	const struct wire_offer offer = good_offer();
+	struct wire_offer out;
+	size_t length;
+
+	(void)state;
+	memcpy(longer, &offer, sizeof(offer));
+	for (length = 0; length <= sizeof(longer); length++)
+		if (length != sizeof(offer))
+			assert_int_equal(wire_offer_decode(longer, length, &out), -EPROTO);
+}
+
+#define REFUSES(field, value, error)                                                               \
+	do {                                                                                       \
+		struct wire_offer bad = good_offer(), out;                                         \
+												   \
+		bad.field = value;                                                                 \
+		assert_int_equal(wire_offer_decode(&bad, sizeof(bad), &out), error);               \
+	} while (0)
+
+static void an_offer_out_of_range_is_refused(void **state)
+{
+	(void)state;
+	REFUSES(slots, 0, -EPROTO);
+	REFUSES(slots, WIRE_SLOTS_MAX + 1, -EPROTO);
+	REFUSES(slot_bytes, 0, -EPROTO);
+	REFUSES(slot_bytes, WIRE_SLOT_BYTES_MAX + 1, -EPROTO);
+	REFUSES(is_imm, 2, -EPROTO);
+	REFUSES(zero[6], 1, -EPROTO);
+	REFUSES(head.magic, WIRE_MAGIC, -EPROTO);
+	REFUSES(head.type, WIRE_HELLO, -EPROTO);
+	REFUSES(head.length, 71, -EPROTO);
+	REFUSES(head.version, WIRE_VERSION + 1, -EPROTONOSUPPORT);
+}
+
+static void a_request_for_another_service_is_refused(void **state)
+{
+	const struct wire_exchange_connect good = { WIRE_EXCHANGE_MAGIC, WIRE_VERSION, 0, 9 };
+	struct wire_connect session = { WIRE_MAGIC, WIRE_VERSION, 0, 0, 9 };
+	struct wire_exchange_connect out, bad = good;
+	struct wire_connect session_out;
+	uint8_t padded[56] = { 0 };
+	size_t length;
+
+	(void)state;
+	memcpy(padded, &good, sizeof(good));
+	assert_int_equal(wire_exchange_connect_decode(padded, sizeof(padded), &out), 0);
+	assert_memory_equal(&out, &good, sizeof(good));
+	for (length = 0; length < sizeof(good); length++)
+		assert_int_equal(wire_exchange_connect_decode(&good, length, &out), -EPROTO);
+	assert_int_equal(wire_exchange_connect_decode(&session, sizeof(session), &out), -EPROTO);
+	assert_int_equal(wire_connect_decode(padded, sizeof(padded), &session_out), -EPROTO);
+	bad.version++;
+	assert_int_equal(wire_exchange_connect_decode(&bad, sizeof(bad), &out), -EPROTONOSUPPORT);
+	bad = good;
+	bad.zero = 1;
+	assert_int_equal(wire_exchange_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
+}
+
+static void slots_given_back_are_as_many_as_are_said(void **state)
+{
+	struct wire_gives gives = { .count = 2, .slots = { 7, 8 } }, out;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(wire_gives_decode(&gives, 16, &out), 0);
+	assert_int_equal(out.count, 2);
+	assert_int_equal(out.slots[1], 8);
+	for (length = 0; length <= sizeof(gives); length++)
+		if (length != 16)
+			assert_int_equal(wire_gives_decode(&gives, length, &out), -EPROTO);
+	gives.count = 0;
+	assert_int_equal(wire_gives_decode(&gives, 8, &out), -EPROTO);
+	gives.count = WIRE_GIVES_MAX + 1;
+	assert_int_equal(wire_gives_decode(&gives, sizeof(gives), &out), -EPROTO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_offer_comes_back_as_it_was),
+		cmocka_unit_test(an_offer_of_another_length_is_refused),
+		cmocka_unit_test(an_offer_out_of_range_is_refused),
+		cmocka_unit_test(a_request_for_another_service_is_refused),
+		cmocka_unit_test(slots_given_back_are_as_many_as_are_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
