@@ -6,6 +6,7 @@
 #include <weir/donor.h>
 #include <weir/error.h>
 #include <weir/exchange.h>
+#include <weir/group.h>
 #include <weir/key.h>
 #include <weir/memory.h>
 #include <weir/message.h>

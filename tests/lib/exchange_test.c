@@ -3,14 +3,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixture.h"
 
 #define TIMEOUT_NS (60 * SECOND_NS)
+
+extern char **environ;
 
 struct pair {
 	struct weir_exchange *a, *b; /* a has connected, b was accepted */
@@ -19,6 +24,7 @@ struct pair {
 struct meeting {
 	struct weir_exchange_listener *listener;
 	struct weir_exchange *x;
+	uint64_t timeout_ns;
 	int rc;
 };
 
@@ -28,7 +34,8 @@ static void *accept_one(void *arg)
 {
 	struct meeting *m = arg;
 
-	m->rc = weir_exchange_accept(m->listener, TIMEOUT_NS, &m->x, NULL);
+	m->rc = weir_exchange_accept(m->listener, m->timeout_ns ? m->timeout_ns : TIMEOUT_NS, &m->x,
+				     NULL);
 	return NULL;
 }
 
@@ -214,25 +221,272 @@ static void a_slow_receiver_wakes_the_sender(void **state)
 	flood_through(16, 1024, (uint32_t)fixture_rounds(500), false, true);
 }
 
-static int skip_none(void **state)
+static void slots_are_filled_and_read_where_they_are(void **state)
 {
+	const struct weir_exchange_options options = { .slots = 8, .slot_bytes = 100 };
+	struct pair pair = pair_of(options, options);
+	struct weir_exchange_slot slots[9], got[9];
+	int i, n;
+
 	(void)state;
-	return 0;
+	assert_int_equal(weir_exchange_acquire(pair.a, slots, 9, 0), 8);
+	assert_int_equal(weir_exchange_acquire(pair.a, slots + 8, 1, 0), -EAGAIN);
+	assert_int_equal(weir_exchange_abandon(pair.a, slots + 6, 2), 0);
+	assert_int_equal(weir_exchange_abandon(pair.a, slots + 7, 1), -EINVAL);
+	for (i = 0; i < 6; i++) {
+		memset(slots[i].data, i, 100);
+		slots[i].length = 10 + i;
+		slots[i].last = i % 2;
+	}
+	slots[5].length = 101;
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), -EMSGSIZE);
+	slots[5].length = 15;
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), 0);
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), -EINVAL);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	for (n = 0; n < 6; n += i) {
+		i = weir_exchange_take(pair.b, got + n, 9 - n, TIMEOUT_NS);
+		assert_true(i > 0);
+	}
+	for (i = 0; i < 6; i++) {
+		assert_int_equal(got[i].length, 10 + i);
+		assert_int_equal(got[i].last, i % 2);
+		assert_int_equal(((char *)got[i].data)[9], i);
+	}
+	assert_int_equal(weir_exchange_take(pair.b, got, 9, 0), -EAGAIN);
+	assert_int_equal(weir_exchange_release(pair.b, got, 6), 0);
+	assert_int_equal(weir_exchange_release(pair.b, got, 1), -EINVAL);
+	assert_int_equal(weir_exchange_release(pair.b, &(struct weir_exchange_slot){ .number = 8 }, 1),
+			 -EINVAL);
+	pair_close(&pair);
+}
+
+static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
+{
+	const struct weir_exchange_options options = { .slots = 3, .slot_bytes = 100 };
+	struct pair pair = pair_of(options, options);
+	char data[500], got[500];
+	size_t done, length;
+
+	(void)state;
+	memset(data, 'x', sizeof(data));
+	assert_int_equal(weir_exchange_put(pair.a, data, 500, 0, &done), -EAGAIN);
+	assert_int_equal(done, 300);
+	assert_int_equal(weir_exchange_finish(pair.a, 0), -EINVAL);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	assert_int_equal(weir_exchange_get(pair.b, got, 500, &length, 1000000), -ETIMEDOUT);
+	assert_int_equal(weir_exchange_put(pair.a, data + 300, 200, TIMEOUT_NS, &done), 0);
+	assert_int_equal(done, 200);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	assert_int_equal(weir_exchange_get(pair.b, got, 500, &length, TIMEOUT_NS), 0);
+	assert_int_equal(length, 500);
+	assert_memory_equal(got, data, 500);
+	pair_close(&pair);
+}
+
+static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	char got[4];
+	size_t length;
+
+	(void)state;
+	put_all(pair.a, "too long", 8);
+	put_all(pair.a, "fits", 4);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	assert_int_equal(weir_exchange_get(pair.b, got, 4, &length, TIMEOUT_NS), -EMSGSIZE);
+	assert_int_equal(length, 8);
+	expect(pair.b, "fits", 4);
+	pair_close(&pair);
+}
+
+/* Whoever waits for the descriptor misses nothing. */
+static void a_descriptor_tells_when_there_is_something(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	struct flood flood = { .x = pair.a, .count = (uint32_t)fixture_rounds(300), .sleepy = true };
+	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
+	struct weir_exchange_slot slots[8];
+	uint32_t taken = 0;
+	pthread_t thread;
+	int n;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, send_flood, &flood), 0);
+	for (;;) {
+		n = weir_exchange_take(pair.b, slots, 8, 0);
+		if (!n)
+			break;
+		if (n > 0) {
+			assert_int_equal(weir_exchange_release(pair.b, slots, (unsigned int)n), 0);
+			taken += (uint32_t)n;
+			continue;
+		}
+		assert_int_equal(n, -EAGAIN);
+		n = weir_exchange_process(pair.b);
+		assert_true(n >= 0);
+		if (!n)
+			assert_int_equal(poll(&fd, 1, 60000), 1);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(flood.rc, 0);
+	assert_int_equal(taken, flood.count);
+	pair_close(&pair);
+}
+
+/* Runs this program as a peer that dies: act() below. */
+static pid_t spawn(const char *act, const char *address)
+{
+	char mode_text[2] = { (char)('0' + mode), '\0' };
+	char *argv[] = { "peer", (char *)act, (char *)address, mode_text, NULL };
+	pid_t pid;
+
+	assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+	return pid;
+}
+
+/* A peer in another process, until it is killed. */
+static int act(char **argv)
+{
+	struct weir_exchange_options options = { .mode = argv[3][0] - '0', .slots = 16 };
+	struct weir_exchange *x;
+	int i;
+
+	options.key = fixture_key();
+	if (weir_exchange_connect(argv[2], &options, &x, NULL))
+		return 1;
+	for (i = 0; i < 10; i++)
+		if (weir_exchange_put(x, &i, sizeof(i), WEIR_EXCHANGE_FOREVER, NULL))
+			return 1;
+	if (weir_exchange_flush(x, TIMEOUT_NS))
+		return 1;
+	pause();
+	return 1;
+}
+
+static struct weir_exchange *with_peer(pid_t *pid)
+{
+	struct weir_exchange_options options = { .slots = 16 };
+	struct weir_exchange_listener *listener = listen_with(&options);
+	struct weir_error error = { "" };
+	struct weir_exchange *x;
+
+	*pid = spawn("put", weir_exchange_address(listener));
+	if (weir_exchange_accept(listener, TIMEOUT_NS, &x, &error))
+		fail_msg("nobody: %s", error.text);
+	weir_exchange_unlisten(listener);
+	return x;
+}
+
+static void kill_peer(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void what_was_found_outlives_its_sender(void **state)
+{
+	struct weir_exchange_info info;
+	struct weir_exchange *x;
+	size_t length;
+	pid_t pid;
+	int i, got;
+
+	(void)state;
+	x = with_peer(&pid);
+	for (i = 0; i < 10; i++) { /* all are there */
+		assert_int_equal(weir_exchange_get(x, &got, 4, &length, TIMEOUT_NS), 0);
+		assert_int_equal(got, i);
+	}
+	kill_peer(pid);
+	assert_int_equal(weir_exchange_get(x, &got, 4, &length, TIMEOUT_NS), -ECONNRESET);
+	weir_exchange_info(x, &info);
+	assert_int_equal(info.taken, 10);
+	weir_exchange_close(x);
+}
+
+static void a_sender_hears_that_its_peer_is_dead(void **state)
+{
+	struct weir_exchange_info info;
+	struct weir_exchange *x;
+	size_t done;
+	pid_t pid;
+	int rc;
+
+	(void)state;
+	x = with_peer(&pid);
+	do { /* it takes nothing */
+		rc = weir_exchange_put(x, "x", 1, 0, &done);
+	} while (!rc);
+	assert_int_equal(rc, -EAGAIN);
+	assert_int_equal(weir_exchange_flush(x, TIMEOUT_NS), 0);
+	kill_peer(pid);
+	assert_int_equal(weir_exchange_put(x, "x", 1, WEIR_EXCHANGE_FOREVER, NULL), -ECONNRESET);
+	assert_int_equal(weir_exchange_finish(x, TIMEOUT_NS), -ECONNRESET);
+	weir_exchange_info(x, &info);
+	assert_int_equal(info.put, 16);
+	assert_int_equal(info.arrived, 16);
+	assert_int_equal(info.released, 0);
+	weir_exchange_close(x);
+}
+
+/* What connecting to a listener with @b ends with. */
+static int refusal_of(struct weir_exchange_options a, struct weir_exchange_options b, char *text)
+{
+	struct meeting m = { .listener = listen_with(&b), .timeout_ns = SECOND_NS / 2 };
+	enum weir_exchange_mode wanted = a.mode;
+	struct weir_error error = { "" };
+	struct weir_exchange *x;
+	pthread_t thread;
+	int rc;
+
+	a.key = fixture_key();
+	a.mode = wanted;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &m), 0);
+	rc = weir_exchange_connect(weir_exchange_address(m.listener), &a, &x, &error);
+	pthread_join(thread, NULL);
+	assert_int_equal(m.rc, -ETIMEDOUT);
+	weir_exchange_unlisten(m.listener);
+	strcpy(text, error.text);
+	return rc;
+}
+
+static void who_does_not_fit_is_told_why(void **state)
+{
+	struct weir_exchange_options a = { .mode = !mode }, b = { 0 };
+	struct weir_exchange *x;
+	char text[512];
+
+	(void)state;
+	assert_int_equal(refusal_of(a, b, text), -EPROTO);
+	assert_non_null(strstr(text, "same mode"));
+	a.mode = mode;
+	b.receive_bytes_max = 4096;
+	assert_int_equal(refusal_of(a, b, text), -EDQUOT);
+	assert_non_null(strstr(text, "256 slots of 4096 bytes"));
+	a.slots = WEIR_EXCHANGE_SLOTS_MAX + 1;
+	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
+	a = (struct weir_exchange_options){ .percent_min = 100 };
+	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
 }
 
 static int use_bitmap(void **state)
 {
+	(void)state;
 	mode = WEIR_EXCHANGE_BITMAP;
-	return skip_none(state);
+	return 0;
 }
 
 static int use_imm(void **state)
 {
+	(void)state;
 	mode = WEIR_EXCHANGE_IMM;
-	return skip_none(state);
+	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_put_is_got),
@@ -241,8 +495,19 @@ int main(void)
 		cmocka_unit_test(one_slot_is_enough),
 		cmocka_unit_test(a_slow_sender_wakes_the_receiver),
 		cmocka_unit_test(a_slow_receiver_wakes_the_sender),
+		cmocka_unit_test(slots_are_filled_and_read_where_they_are),
+		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
+		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
+		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
+		cmocka_unit_test(what_was_found_outlives_its_sender),
+		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
+		cmocka_unit_test(who_does_not_fit_is_told_why),
 	};
-	int failed = cmocka_run_group_tests_name("bitmaps", tests, use_bitmap, NULL);
+	int failed;
+
+	if (argc == 4)
+		return act(argv);
+	failed = cmocka_run_group_tests_name("bitmaps", tests, use_bitmap, NULL);
 
 	return failed + cmocka_run_group_tests_name("immediates", tests, use_imm, NULL);
 }
