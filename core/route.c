@@ -46,6 +46,7 @@ static void moved(struct weir_route *r, uint8_t from, uint8_t to)
 		r->histogram[from]--;
 	if (to)
 		r->histogram[to]++;
+	r->pages += (to > 0) - (from > 0);
 	r->hot_counters += (to >= r->threshold) - (from >= r->threshold);
 }
 
@@ -101,6 +102,7 @@ static void become_sketch(struct weir_route *r)
 		r->counters[i] = 0;
 	for (i = 0; i <= COUNT_MAX; i++)
 		r->histogram[i] = 0;
+	r->pages = 0;
 	r->threshold = 1;
 	r->hot_counters = 0;
 	r->cursor = 0;
@@ -245,14 +247,4 @@ void weir_route_completed(struct weir_route *r, unsigned int path, uint64_t took
 		t->ns[side][t->taken[side]++] =
 			took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
 	weir_route_forgo(r);
-}
-
-uint64_t weir_route_pages(const struct weir_route *r)
-{
-	uint64_t pages = 0;
-	uint32_t i;
-
-	for (i = 1; i <= COUNT_MAX; i++)
-		pages += r->histogram[i];
-	return pages;
 }

@@ -95,6 +95,7 @@ struct weir_route_trial {
  * @any: some page was counted; then @first and @last are the lowest and the highest
  * @cursor: what fades next; @ticks: decisions since the last did
  * @histogram: counters by their value, those that are 0 not included; of a sketch, of the first row
+ * @pages: that were written lately: what is in @histogram; of a sketch, at least so many were
  * @threshold: from this count on a page is hot, 1 to 256
  * @hot_counters: that have reached it
  * @paused_ns: until then nothing is unloaded
@@ -110,6 +111,7 @@ struct weir_route {
 	uint64_t cursor;
 	uint32_t ticks;
 	uint32_t histogram[256];
+	uint32_t pages;
 	uint32_t threshold;
 	uint32_t hot_counters;
 	uint64_t paused_ns;
@@ -167,8 +169,5 @@ static inline void weir_route_pause(struct weir_route *r, uint64_t until_ns)
 {
 	r->paused_ns = until_ns > r->paused_ns ? until_ns : r->paused_ns;
 }
-
-/* Pages that were written lately. Of a sketch, at least so many. */
-uint64_t weir_route_pages(const struct weir_route *r);
 
 #endif

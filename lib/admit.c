@@ -19,6 +19,7 @@
 #include "lib/gate.h"
 #include "lib/mail.h"
 #include "lib/peer.h"
+#include "lib/ring.h"
 
 static int recv_post(struct weir_gate *gate, unsigned int buffer)
 {
@@ -112,6 +113,10 @@ static int verbs_create(struct weir_gate *gate, uint16_t channel)
 	if (!channel) {
 		init.cap.max_send_wr += WEIR_PEER_SENDS;
 		init.cap.max_recv_wr += WEIR_PEER_RECVS;
+	}
+	if (channel == WIRE_CHANNEL_UNLOAD) {
+		init.cap.max_send_wr += WEIR_RETURNS_MAX;
+		init.cap.max_recv_wr += WIRE_SLOTS;
 	}
 	gate->mr = ibv_reg_mr(pd, gate->buffers, sizeof(gate->buffers), IBV_ACCESS_LOCAL_WRITE);
 	if (!gate->mr)

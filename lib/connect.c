@@ -45,13 +45,13 @@ static int create_qp_inline(struct weir_attempt *a, struct ibv_qp_init_attr *att
 	return -errno;
 }
 
-/* Where the handshake is received: channel 0's come with its messages. */
+/* Where the handshake is received: channel 0's come with its messages, and as the returns come. */
 static int create_recv_cq(struct weir_attempt *a)
 {
 	struct weir_session *session = a->session;
 
-	if (!a->link->number) {
-		a->recv_cq = session->recv_cq;
+	if (!a->link->number || weir_unload_is(a->link)) {
+		a->recv_cq = a->link->number ? a->link->cq->ibv : session->recv_cq;
 		return 0;
 	}
 	a->own_cq = ibv_create_cq(session->nic->context, WIRE_HANDSHAKE_RECVS, NULL, NULL, 0);
@@ -77,6 +77,10 @@ static int create_qp(struct weir_attempt *a)
 
 	if (rc)
 		return rc;
+	if (weir_unload_is(link)) {
+		attr.cap.max_send_wr = WEIR_UNLOAD_SENDS + WEIR_HANDSHAKE_SENDS;
+		attr.cap.max_recv_wr = WIRE_SLOTS + WIRE_HANDSHAKE_RECVS;
+	}
 	attr.send_cq = link->cq->ibv;
 	attr.recv_cq = a->recv_cq;
 	if (create_qp_inline(a, &attr))
@@ -100,6 +104,8 @@ static int post_recvs(const struct weir_attempt *a)
 	}
 	if (!rc && !a->link->number)
 		rc = weir_messages_post(a->session, a->id->qp);
+	if (!rc && weir_unload_is(a->link))
+		rc = weir_unload_post_recvs(a->id->qp);
 	return rc ? weir_fail(a->error, rc, "cannot post receive buffers: %s", weir_strerror(rc)) :
 		    0;
 }
@@ -122,6 +128,8 @@ static int agree(const struct weir_attempt *a, const struct wire_welcome *welcom
 		meet(session, welcome);
 	if (welcome->session_id != session->id || welcome->incarnation != session->incarnation)
 		return weir_fail(a->error, -ESTALE, "%s is not the donor it was", session->peer);
+	if (weir_unload_is(a->link) && weir_unload_up(session, welcome, a->inline_max))
+		return weir_fail(a->error, -EPROTO, "%s gives no room to unload to", session->peer);
 	if (a->link->number)
 		return 0;
 	if (welcome->message_max <= sizeof(struct wire_head) ||
@@ -151,13 +159,14 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 	/* Another session's QP may have had this one's number: what it left must not be taken for ours. */
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
-	rc = weir_engine_channel_up(&session->engine, link->number, session->options.depth);
+	rc = weir_engine_channel_up(&session->engine, link->number,
+				    weir_unload_is(link) ? WIRE_SLOTS : session->options.depth);
 	if (rc)
 		return weir_fail(a->error, rc, "channel %u cannot come up: %s", link->number,
 				 weir_strerror(rc));
 	link->id = a->id;
 	link->qp_num = a->id->qp->qp_num;
-	link->recv_cq = a->recv_cq;
+	link->recv_cq = a->own_cq;
 	link->inline_max = a->inline_max;
 	link->unsignalled = 0;
 	link->state = WEIR_LINK_UP;

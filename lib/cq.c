@@ -17,32 +17,52 @@ int weir_cq_error(struct weir_error *error, uint32_t entries)
 			 "no completion queue of %u: %s", entries, strerror(errno));
 }
 
+static int make_one(struct weir_session *session, uint32_t entries, struct weir_error *error)
+{
+	const struct weir_session_options *o = &session->options;
+	struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
+
+	*cq = (struct weir_cq){ .wcs_max = o->poll_wcs_max };
+	cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
+				weir_nic_next_vector(session->nic, o->comp_vectors));
+	if (!cq->ibv)
+		return weir_cq_error(error, entries);
+	session->cqs[session->nr_cqs++] = cq;
+	return 0;
+}
+
 static int make_own(struct weir_session *session, struct weir_error *error)
 {
 	const struct weir_session_options *o = &session->options;
 	uint32_t entries = weir_cq_entries(session, (o->channels + o->cqs - 1) / o->cqs);
+	int rc = 0;
 
-	for (; session->nr_cqs < o->cqs; session->nr_cqs++) {
-		struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
+	while (!rc && session->nr_cqs < o->cqs)
+		rc = make_one(session, entries, error);
+	if (!rc && o->unload > WEIR_UNLOAD_OFF)
+		rc = make_one(session, WEIR_UNLOAD_CQES, error);
+	return rc;
+}
 
-		*cq = (struct weir_cq){ .wcs_max = o->poll_wcs_max };
-		cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
-					weir_nic_next_vector(session->nic, o->comp_vectors));
-		if (!cq->ibv)
-			return weir_cq_error(error, entries);
-		session->cqs[session->nr_cqs] = cq;
-	}
-	return 0;
+/* The channel that unloads receives where it sends, and has a CQ for itself, the last. */
+static void give(struct weir_session *session)
+{
+	unsigned int i, channels = session->options.channels;
+	bool unloads = session->options.unload > WEIR_UNLOAD_OFF;
+
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
+		session->links[i].cq = session->cqs[i % (session->nr_cqs - unloads)];
+	if (unloads)
+		session->links[channels].cq = session->cqs[session->nr_cqs - 1];
 }
 
 int weir_cqs_make(struct weir_session *session, struct weir_error *error)
 {
-	unsigned int i;
 	int rc = session->options.polling == WEIR_POLLING_SCQ ? weir_scq_attach(session, error) :
 								make_own(session, error);
 
-	for (i = 0; !rc && i < WEIR_CHANNEL_MAX; i++)
-		session->links[i].cq = session->cqs[i % session->nr_cqs];
+	if (!rc)
+		give(session);
 	return rc;
 }
 

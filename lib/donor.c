@@ -27,6 +27,7 @@
 
 #define CLIENTS_DEFAULT 64
 #define ABSENCE_MS_DEFAULT 30000
+#define UNLOAD_PERCENT_DEFAULT 50
 #define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
 #define LOOK_NS 20000 /* awake, it asks poll(2) this often */
 
@@ -293,6 +294,12 @@ static int options_take(struct weir_donor *donor, const struct weir_donor_option
 		o->quota_bytes = o->memory_bytes;
 	if (!o->clients_max)
 		o->clients_max = CLIENTS_DEFAULT;
+	if (o->unload_percent_max > 100)
+		return weir_fail(error, -EINVAL,
+				 "unload_percent_max is %u: at most 100 percent",
+				 o->unload_percent_max);
+	if (!o->unload_percent_max)
+		o->unload_percent_max = UNLOAD_PERCENT_DEFAULT;
 	if (!o->absence_ms)
 		o->absence_ms = ABSENCE_MS_DEFAULT;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
@@ -315,11 +322,19 @@ static void donor_free(struct weir_donor *donor)
 
 static int donor_start(struct weir_donor *donor, struct weir_error *error)
 {
-	weir_lender_init(&donor->lender, &donor->arena, donor->pds);
+	int ret;
+
+	if (weir_lender_init(&donor->lender, &donor->arena, donor->pds))
+		return weir_fail(error, -ENOMEM, "out of memory");
+	weir_ceiling_init(&donor->ceiling, donor->options.unload_percent_max);
 	donor->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (donor->wake_fd < 0)
-		return weir_fail(error, -ENOMEM, "cannot create an eventfd: %s", strerror(errno));
-	return weir_thread_create(&donor->thread, "weir-donor", donor_run, donor, error);
+		ret = weir_fail(error, -ENOMEM, "cannot create an eventfd: %s", strerror(errno));
+	else
+		ret = weir_thread_create(&donor->thread, "weir-donor", donor_run, donor, error);
+	if (ret)
+		weir_lender_fini(&donor->lender);
+	return ret;
 }
 
 int weir_donor_open(const struct weir_donor_options *options, struct weir_donor **out,
@@ -389,6 +404,9 @@ void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
 		.joins = donor->joins,
 		.rejects = donor->rejects,
 		.messages = donor->messages,
+		.unloaded = donor->unloaded,
+		.unload_refused = donor->unload_refused,
+		.unload_pauses = donor->unload_pauses,
 		.huge_pages = donor->arena.huge,
 	};
 	snprintf(info->device, sizeof(info->device), "%s",

@@ -9,6 +9,7 @@
  *	peer.c    one proven client: its channels, its account
  *	mail.c    its messages
  *	clerk.c   answers its calls about regions
+ *	ring.c    copies what it unloads
  *	lent.c    regions; arena.c the memory under them
  *
  * All but messages is done by the donor's thread alone.
@@ -23,6 +24,7 @@
 #include <stdint.h>
 
 #include <weir/donor.h>
+#include "core/ceiling.h"
 #include "core/gaps.h"
 #include "core/list.h"
 #include "lib/address.h"
@@ -47,6 +49,7 @@ struct weir_tenant {
  * @gates: all connections; @nr_unproven of them belong to no peer
  * @awake: those of them that are polled now; all others are armed
  * @gaps: how long clients take between messages
+ * @ceiling: of the time for unloaded writes
  * @reap_due: some gate is dead
  * @peers: proven and alive
  * @timers: weir_donor_after()'s, the earliest first
@@ -76,6 +79,7 @@ struct weir_donor {
 	struct weir_list gates;
 	struct weir_list awake;
 	struct weir_gaps gaps;
+	struct weir_ceiling ceiling;
 	bool reap_due;
 	unsigned int nr_unproven;
 	struct weir_list peers;
@@ -83,6 +87,7 @@ struct weir_donor {
 
 	atomic_uint nr_peers;
 	atomic_uint_fast64_t joins, rejects, messages;
+	atomic_uint_fast64_t unloaded, unload_refused, unload_pauses;
 };
 
 /* Address, device, PDs, listening: all that can fail for the world's reasons. */

@@ -10,6 +10,7 @@
 #include "lib/gate.h"
 #include "lib/mail.h"
 #include "lib/peer.h"
+#include "lib/ring.h"
 
 #define POLL_MAX 16
 #define COMPLETIONS_MAX 64 /* in one turn of one gate, so that others get theirs */
@@ -88,9 +89,14 @@ static int peer_get(struct weir_gate *gate, struct weir_peer **peer, struct weir
 /* The client knows the key: only now may its QP reach memory. */
 static int admit(struct weir_gate *gate, struct weir_peer **peer, struct weir_error *error)
 {
-	struct ibv_qp_attr attr = { .qp_access_flags = ACCESS_PROVEN };
-	int ret;
+	bool unloads = gate->handshake.setup.channel == WIRE_CHANNEL_UNLOAD;
+	struct ibv_qp_attr attr = {
+		.qp_access_flags = unloads ? IBV_ACCESS_REMOTE_WRITE : ACCESS_PROVEN,
+	};
+	int ret = unloads ? weir_ring_open(gate, error) : 0;
 
+	if (ret)
+		return ret;
 	ret = ibv_modify_qp(gate->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
 	if (ret)
 		return weir_fail(error, -ENOMEM, "cannot open the QP: %s", strerror(ret));
@@ -124,6 +130,8 @@ static void proven(struct weir_gate *gate, unsigned int buffer)
 		.message_max = sizeof(struct wire_head) + WIRE_BODY_MAX,
 		.credits = gate->handshake.setup.credits,
 	};
+	if (gate->ring)
+		weir_ring_describe(gate->ring, &welcome);
 	weir_handshake_welcome(&gate->handshake, &welcome, gate->buffers[buffer], &length);
 	handshake_send(gate, buffer, length);
 	if (gate->handshake.hello.session_id) {
@@ -203,6 +211,13 @@ static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 	case WEIR_GATE_MESSAGE_SEND:
 		weir_mail_sent(gate->peer, buffer);
 		break;
+	case WEIR_GATE_SLOT:
+		if (weir_ring_received(gate, wc))
+			weir_gate_kill(gate, "it broke the protocol");
+		break;
+	case WEIR_GATE_RETURN:
+		weir_ring_returned(gate->ring);
+		break;
 	}
 }
 
@@ -222,6 +237,8 @@ static unsigned int drain(struct weir_gate *gate)
 		got = ibv_poll_cq(gate->cq, POLL_MAX, wcs);
 		for (i = 0; i < got && !is_over(gate); i++)
 			completed(gate, &wcs[i]);
+		if (gate->ring && gate->peer && !is_over(gate))
+			weir_ring_answer(gate, got == POLL_MAX);
 		if (got < 0)
 			weir_gate_kill(gate, "its CQ failed");
 		else
@@ -306,6 +323,7 @@ void weir_gate_destroy(struct weir_gate *gate)
 		ibv_destroy_cq(gate->cq);
 	if (gate->mr)
 		ibv_dereg_mr(gate->mr);
+	weir_ring_close(gate);
 	free(gate);
 }
 

@@ -22,6 +22,7 @@
 
 struct weir_donor;
 struct weir_peer;
+struct weir_ring;
 
 /* What a completion's wr_id says: one of these, and below it the index of a buffer. */
 enum weir_gate_work {
@@ -29,6 +30,8 @@ enum weir_gate_work {
 	WEIR_GATE_HANDSHAKE_SEND = 2 << 16,
 	WEIR_GATE_MESSAGE_RECV = 3 << 16,
 	WEIR_GATE_MESSAGE_SEND = 4 << 16,
+	WEIR_GATE_SLOT = 5 << 16,
+	WEIR_GATE_RETURN = 6 << 16,
 	WEIR_GATE_WORK_MASK = 0xff << 16,
 };
 
@@ -43,6 +46,7 @@ enum weir_gate_work {
  * @is_dead: it ends at the end of this turn: weir_gate_reap()
  * @awake_link: among the donor's awake gates, or in no list: then @cq is armed
  * @poll: when it falls asleep
+ * @ring: what its client unloads, on WIRE_CHANNEL_UNLOAD once proven; or NULL
  */
 struct weir_gate {
 	struct weir_list link;
@@ -58,6 +62,7 @@ struct weir_gate {
 	bool is_refused, is_broken, is_dead;
 	struct weir_list awake_link;
 	struct weir_poll poll;
+	struct weir_ring *ring;
 	uint8_t buffers[2 * WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
 };
 

@@ -17,7 +17,7 @@
 
 #define WEIR_LEDGER_NAME "weir-trace"
 #define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_LEDGER_VERSION 1
+#define WEIR_LEDGER_VERSION 2
 #define WEIR_LEDGER_TEXT 64
 #define WEIR_LEDGER_SLOTS 2048 /* a power of two */
 
@@ -41,7 +41,12 @@
 	X(bytes_written, "by writes")                                                          \
 	X(retries, "times a request was posted again after a channel failed")                  \
 	X(errors, "work requests that failed, flushed ones included")                          \
-	X(reconnects, "channels that broke and came up again")
+	X(reconnects, "channels that broke and came up again")                                 \
+	X(small, "writes that could be unloaded")                                              \
+	X(hot, "of them, those to pages that are written often")                               \
+	X(unloaded, "writes that the donor's CPU copied")                                      \
+	X(unload_full, "writes that were to be unloaded, and found no room")                  \
+	X(pages, "pages of 4 KiB that small writes went to lately")
 
 /* struct weir_counters - since the session was opened. Guarded by the NIC's lock. */
 struct weir_counters {
@@ -83,11 +88,11 @@ struct weir_ledger {
 	struct weir_trace_slot trace[WEIR_LEDGER_SLOTS];
 };
 
-_Static_assert(sizeof(struct weir_counters) == 19 * 8, "others read it");
+_Static_assert(sizeof(struct weir_counters) == 24 * 8, "others read it");
 _Static_assert(offsetof(struct weir_ledger, counters) == 152, "others read it");
-_Static_assert(offsetof(struct weir_ledger, window) == 304, "others read it");
-_Static_assert(offsetof(struct weir_ledger, trace) == 336, "others read it");
-_Static_assert(sizeof(struct weir_ledger) == 336 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_ledger, window) == 344, "others read it");
+_Static_assert(offsetof(struct weir_ledger, trace) == 376, "others read it");
+_Static_assert(sizeof(struct weir_ledger) == 376 + 40 * WEIR_LEDGER_SLOTS, "others read it");
 
 /**
  * weir_ledger_open() - an empty one, which nobody takes for one yet

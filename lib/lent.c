@@ -9,6 +9,7 @@
 #include "lib/lent.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
+#define UMTT_SIZE (4 * WEIR_LENT_MAX) /* each has two registrations at most; it touches what it uses */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /**
@@ -38,10 +39,15 @@ struct weir_hold {
 	uint32_t flags;
 };
 
-void weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds)
+int weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds)
 {
+	struct weir_umtt_entry *table = calloc(UMTT_SIZE, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
 	*lender = (struct weir_lender){ .arena = arena, .pds = pds };
 	weir_list_init(&lender->lent);
+	return weir_umtt_init(&lender->umtt, table, UMTT_SIZE);
 }
 
 void weir_account_init(struct weir_account *account, unsigned int tenant, uint64_t quota)
@@ -66,24 +72,38 @@ static struct weir_lent *lent_find(const struct weir_lender *lender, unsigned in
 	return NULL;
 }
 
+/* Returns when no peer can reach it any more, and nobody copies for one. */
+static void mr_deregister(struct weir_lender *lender, struct ibv_mr **mr)
+{
+	if (!*mr)
+		return;
+	weir_umtt_remove(&lender->umtt, (*mr)->rkey);
+	ibv_dereg_mr(*mr);
+	*mr = NULL;
+}
+
 static int mr_register(struct weir_lender *lender, struct weir_lent *lent, int access,
 		       struct ibv_mr **mr, struct weir_error *error)
 {
+	struct weir_umtt_entry entry = {
+		.addr = (uintptr_t)lent->extent->addr,
+		.length = lent->extent->length,
+		.owner = lent->tenant,
+		.is_writable = access & IBV_ACCESS_REMOTE_WRITE,
+	};
+
 	if (*mr)
 		return 0;
 	*mr = ibv_reg_mr(lender->pds[lent->tenant], lent->extent->addr, lent->extent->length,
 			 access);
 	if (!*mr)
 		return weir_fail_memlock(error, "a region", lent->extent->length, -errno);
-	return 0;
-}
-
-/* Returns when no peer can reach it any more. */
-static void mr_deregister(struct ibv_mr **mr)
-{
-	if (*mr)
-		ibv_dereg_mr(*mr);
+	entry.tag = (*mr)->rkey;
+	if (!weir_umtt_add(&lender->umtt, &entry))
+		return 0;
+	ibv_dereg_mr(*mr);
 	*mr = NULL;
+	return weir_fail(error, -ENOSPC, "the donor has no room for one more registration");
 }
 
 static int lent_new(struct weir_lender *lender, unsigned int tenant, const char *name,
@@ -132,8 +152,8 @@ static void lent_unpay(struct weir_lent *lent)
 
 static void lent_free(struct weir_lender *lender, struct weir_lent *lent)
 {
-	mr_deregister(&lent->mr);
-	mr_deregister(&lent->mr_read);
+	mr_deregister(lender, &lent->mr);
+	mr_deregister(lender, &lent->mr_read);
 	lent_unpay(lent);
 	weir_arena_give(lender->arena, lent->extent);
 	weir_list_del(&lent->link);
@@ -145,6 +165,7 @@ void weir_lender_fini(struct weir_lender *lender)
 {
 	while (!weir_list_is_empty(&lender->lent))
 		lent_free(lender, weir_list_entry(lender->lent.next, struct weir_lent, link));
+	free(lender->umtt.table);
 }
 
 static int hold_new(struct weir_lender *lender, struct weir_account *account,
@@ -189,8 +210,8 @@ static void lent_unheld(struct weir_lender *lender, struct weir_lent *lent)
 		lent_free(lender, lent);
 		return;
 	}
-	mr_deregister(&lent->mr);
-	mr_deregister(&lent->mr_read);
+	mr_deregister(lender, &lent->mr);
+	mr_deregister(lender, &lent->mr_read);
 }
 
 static void hold_free(struct weir_lender *lender, struct weir_account *account,

@@ -18,6 +18,7 @@
 #include <weir/error.h>
 #include <weir/region.h>
 #include "core/list.h"
+#include "core/umtt.h"
 #include "lib/arena.h"
 #include "wire/control.h"
 
@@ -28,6 +29,7 @@
  * struct weir_lender - all that a donor lends
  * @pds: one for each tenant
  * @lent: regions, in order of their id; @nr_lent of them
+ * @umtt: by whose rkeys clients may write, for what is unloaded
  */
 struct weir_lender {
 	struct weir_arena *arena;
@@ -35,6 +37,7 @@ struct weir_lender {
 	struct weir_list lent;
 	unsigned int nr_lent;
 	uint64_t ids;
+	struct weir_umtt umtt;
 };
 
 /**
@@ -51,7 +54,8 @@ struct weir_account {
 	unsigned int nr_holds;
 };
 
-void weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds);
+/* Return: 0; -ENOMEM. */
+int weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struct ibv_pd **pds);
 
 /* All accounts have left. Frees what is left: named regions and the application's. */
 void weir_lender_fini(struct weir_lender *lender);

@@ -6,6 +6,7 @@
 #include "lib/link.h"
 #include "lib/scq.h"
 #include "lib/session.h"
+#include "lib/unload.h"
 
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
@@ -119,6 +120,8 @@ static void show_window(struct weir_session *session)
 		.wrs = window->wrs,
 	};
 	session->counters->window_waits = session->engine.waits;
+	if (session->engine.route)
+		weir_unload_show(session);
 }
 
 static void count_chain(struct weir_link *link, const struct weir_wr *wr)
@@ -134,13 +137,19 @@ static void count_chain(struct weir_link *link, const struct weir_wr *wr)
 void weir_link_post(struct weir_link *link, struct weir_wr *first)
 {
 	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
+	struct weir_unload_pieces pieces[WEIR_BATCH_MAX];
+	bool unloads = weir_unload_is(link);
 	struct weir_session *session = link->session;
 	struct weir_wr *wr, *last = first;
 	uint32_t count = 0, posted, i;
 
 	for (wr = first; wr; wr = wr->next) {
 		fill(&chain[count], wr);
-		flag(link, &chain[count++], wr);
+		if (unloads)
+			weir_unload_fill(link, &chain[count], wr, &pieces[count]);
+		else
+			flag(link, &chain[count], wr);
+		count++;
 	}
 	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
 		posted = count;
@@ -189,8 +198,7 @@ static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
 		session->counters->bytes_written += wr->length;
 }
 
-/* The oldest is in flight no longer. */
-static void retire(struct weir_link *link, int status, uint64_t now_ns)
+void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
 	struct weir_wc wc = { link->oldest, status };
@@ -212,12 +220,14 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 	uint32_t before = link->in_flight;
 
 	link->session->counters->completions++;
+	if (weir_unload_is(link))
+		return weir_unload_completed(link, wc, now_ns);
 	if (wc->wr_id == WEIR_DRAIN_WR)
 		wr = NULL;
 	while (link->in_flight && link->oldest != wr)
-		retire(link, 0, now_ns);
+		weir_link_retire(link, 0, now_ns);
 	if (link->in_flight)
-		retire(link, weir_wc_errno(wc->status), now_ns);
+		weir_link_retire(link, weir_wc_errno(wc->status), now_ns);
 	return (int)(before - link->in_flight);
 }
 
@@ -305,7 +315,7 @@ void weir_link_fail(struct weir_link *link)
 void weir_link_forget(struct weir_link *link)
 {
 	while (link->in_flight)
-		retire(link, -ECONNRESET, 0);
+		weir_link_retire(link, -ECONNRESET, 0);
 }
 
 /* What came in before the end, but finds no room, is not to be lost with the QP. */

@@ -29,6 +29,7 @@ struct weir_session;
 /* The wr_ids of the handshake are below; those of the engine's WRs are addresses. */
 #define WEIR_HANDSHAKE_WR_MAX 254
 #define WEIR_DRAIN_WR 255
+#define WEIR_RETURN_WR 256 /* a receive of the link that unloads */
 
 enum weir_link_state {
 	WEIR_LINK_CLOSED,
@@ -80,7 +81,10 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 /* Gives the link up: moves its QP to the error state, so that all in flight is flushed. */
 void weir_link_fail(struct weir_link *link);
 
-/* The QP is destroyed: gives all in flight back to the engine, outcome unknown. */
+/* The oldest is in flight no longer: tells the engine how it ended. */
+void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns);
+
+/* Nothing will tell of what is in flight: gives all of it back to the engine, outcome unknown. */
 void weir_link_forget(struct weir_link *link);
 
 /**

@@ -35,6 +35,9 @@ static void fill(struct weir_session_options *o)
 	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
 	if (!o->cqs)
 		o->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
+	o->unload = o->unload ? o->unload : WEIR_UNLOAD_OFF;
+	o->unload_hot_pages = o->unload_hot_pages ? o->unload_hot_pages :
+						    WEIR_UNLOAD_HOT_PAGES_DEFAULT;
 	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
 	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
 	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
@@ -52,7 +55,8 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		uint64_t value, min, max;
 		const char *what;
 	} bounds[] = {
-		{ o->channels, 1, WEIR_CHANNEL_MAX, "channels" },
+		{ o->channels, 1, WEIR_CHANNEL_MAX - (o->unload > WEIR_UNLOAD_OFF),
+		  o->unload > WEIR_UNLOAD_OFF ? "channels beside one that unloads" : "channels" },
 		{ o->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
 		  "completion queues" },
 		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
@@ -90,6 +94,7 @@ static int check_choices(const struct weir_session_options *o, struct weir_error
 		{ o->admission, WEIR_ADMISSION_KNEE, "way of admission" },
 		{ o->mr, WEIR_MR_DYN, "way to register memory" },
 		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
+		{ o->unload, WEIR_UNLOAD_MEASURED, "way of unloading" },
 	};
 	unsigned int i;
 
@@ -119,5 +124,8 @@ int weir_options_fill(struct weir_session_options *filled,
 	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
 		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
 				 "thread: they do not go with no_thread");
+	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
+		return weir_fail(error, -EINVAL, "what is unloaded completes on a queue of its own: it "
+				 "does not go with completion queues that sessions share");
 	return check_numbers(filled, error);
 }

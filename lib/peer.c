@@ -115,7 +115,7 @@ void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate)
 {
 	unsigned int i;
 
-	for (i = 0; i < WIRE_CHANNELS_MAX; i++)
+	for (i = 0; i <= WIRE_CHANNEL_UNLOAD; i++)
 		if (peer->gates[i] == gate)
 			peer->gates[i] = NULL;
 	if (peer->gates[0])
@@ -124,7 +124,7 @@ void weir_peer_mute(struct weir_peer *peer, const struct weir_gate *gate)
 	peer->qp = NULL;
 	peer->is_gone = true;
 	pthread_mutex_unlock(&peer->lock);
-	for (i = 1; i < WIRE_CHANNELS_MAX; i++)
+	for (i = 1; i <= WIRE_CHANNEL_UNLOAD; i++)
 		if (peer->gates[i])
 			weir_gate_kill(peer->gates[i], "its session has ended");
 }
@@ -133,7 +133,7 @@ static bool has_gates(const struct weir_peer *peer)
 {
 	unsigned int i;
 
-	for (i = 0; i < WIRE_CHANNELS_MAX; i++)
+	for (i = 0; i <= WIRE_CHANNEL_UNLOAD; i++)
 		if (peer->gates[i])
 			return true;
 	return false;

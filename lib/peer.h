@@ -42,7 +42,7 @@ struct weir_peer {
 	unsigned int tenant;
 	char name[64];
 	struct weir_account account;
-	struct weir_gate *gates[WIRE_CHANNELS_MAX];
+	struct weir_gate *gates[WIRE_CHANNEL_UNLOAD + 1];
 
 	struct ibv_mr *mr;
 	char *buffers;

@@ -32,7 +32,7 @@ static int send_handshake(const struct weir_attempt *a, const void *message, siz
 static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
 {
 	while (ibv_poll_cq(a->recv_cq, 1, wc) > 0) {
-		if (wc->qp_num != a->id->qp->qp_num)
+		if (wc->qp_num != a->id->qp->qp_num || (!wc->status && !(wc->opcode & IBV_WC_RECV)))
 			continue;
 		if (wc->status != IBV_WC_SUCCESS)
 			return weir_fail(a->error, -EPROTO,
@@ -66,7 +66,7 @@ static int begin_handshake(const struct weir_attempt *a, struct weir_handshake *
 	struct weir_handshake_setup setup = {
 		.key = a->session->options.key,
 		.session_id = a->session->id,
-		.channel = a->link->number,
+		.channel = weir_unload_channel(a->link),
 		.credits = WEIR_MESSAGE_RECVS,
 	};
 	int rc = weir_endpoint_query(a->id, &setup.local, &setup.remote);

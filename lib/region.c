@@ -10,6 +10,8 @@
 #include "lib/session.h"
 
 static_assert(WEIR_REGION_NAME_MAX == WIRE_NAME_MAX, "the API promises what the wire carries");
+static_assert((int)WEIR_HOT == (int)WEIR_ROUTE_HINT_HOT &&
+	      (int)WEIR_COLD == (int)WEIR_ROUTE_HINT_COLD, "hints reach the core as they are");
 static_assert(WEIR_REGION_EXCLUSIVE == WIRE_EXCLUSIVE && WEIR_REGION_READ_ONLY == WIRE_READ_ONLY,
 	      "flags travel as they are");
 
@@ -142,6 +144,11 @@ int weir_region_attach(struct weir_session *session, const struct weir_region_to
 		return -EINVAL;
 	return region_make(session, 0, token->addr, token->length, token->rkey, token->flags,
 			   region);
+}
+
+void weir_region_hint(struct weir_region *region, enum weir_hint hint)
+{
+	__atomic_store_n(&region->hint, (uint8_t)hint, __ATOMIC_RELAXED);
 }
 
 uint64_t weir_region_length(const struct weir_region *region)

@@ -14,8 +14,9 @@
  * @hold: what the donor calls this holding; 0: attached, nothing to give back
  * @read_only: writes are refused here, as they would be there
  * @exclusive: nobody else holds it
+ * @hint: of its requests that have none; an enum weir_hint, atomic
  *
- * Never changes.
+ * Nothing else ever changes.
  */
 struct weir_region {
 	struct weir_list link;
@@ -26,6 +27,7 @@ struct weir_region {
 	uint32_t rkey;
 	bool read_only;
 	bool exclusive;
+	uint8_t hint;
 };
 
 /* Forgets those that the user has not closed: the donor sees that the session is gone. */

@@ -236,6 +236,8 @@ static inline int submit(struct weir_request *request, const struct weir_complet
 		return -ENOMEM;
 	request->completion = *completion;
 	request->req.retries = (uint8_t)session->options.retries;
+	if (completion->hint)
+		request->req.hint = (uint8_t)completion->hint;
 	if (out)
 		*out = request;
 	if (!weir_serve_begin(nic)) {
@@ -266,6 +268,7 @@ static inline int fill_remote(struct weir_req *req, const struct weir_region *re
 		return -EACCES;
 	req->remote = region->addr + offset;
 	req->exclusive = region->exclusive;
+	req->hint = __atomic_load_n(&region->hint, __ATOMIC_RELAXED);
 	req->rkey = region->rkey;
 	return 0;
 }

@@ -153,7 +153,7 @@ int weir_attempt_connect(const struct weir_attempt *a)
 	struct wire_connect hello = {
 		.magic = WIRE_MAGIC,
 		.version = WIRE_VERSION,
-		.channel = a->link->number,
+		.channel = weir_unload_channel(a->link),
 		.session_id = session->id,
 		.key_id = weir_key_id(session->options.key),
 	};

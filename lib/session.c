@@ -130,6 +130,7 @@ void weir_session_free(struct weir_session *session)
 	weir_ledger_close(session->ledger, session->ledger_fd);
 	pthread_mutex_destroy(&session->stage_lock);
 	pthread_mutex_destroy(&session->hold_lock);
+	weir_unload_fini(session);
 	free(session->wrs);
 	free(session);
 }
@@ -137,7 +138,7 @@ void weir_session_free(struct weir_session *session)
 /* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
 static int engine_init(struct weir_session *session)
 {
-	unsigned int nr_wrs = session->options.channels * session->options.depth;
+	unsigned int nr_wrs = session->options.channels * session->options.depth + WIRE_SLOTS;
 	enum weir_batching batching = session->options.batching;
 	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
 	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
@@ -157,9 +158,10 @@ static int engine_init(struct weir_session *session)
 		return -ENOMEM;
 	rc = weir_engine_init(&session->engine, &config, &session->nic->window, session->wrs,
 			      nr_wrs);
-	if (!rc)
-		weir_engine_trace(&session->engine, &session->trace);
-	return rc;
+	if (rc)
+		return rc;
+	weir_engine_trace(&session->engine, &session->trace);
+	return weir_unload_init(session);
 }
 
 static int ledger_open(struct weir_session *session)
@@ -243,7 +245,7 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 	       address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 						sizeof(struct sockaddr_in));
 	weir_address_print(address, session->peer);
-	for (i = 0; i < session->options.channels; i++) {
+	for (i = 0; i < session->options.channels + (session->options.unload > WEIR_UNLOAD_OFF); i++) {
 		rc = weir_session_connect(session, i, address, deadline_ns, error);
 		if (rc)
 			return rc;
@@ -340,7 +342,7 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	info->mr = s->options.mr;
 	info->polling = s->options.polling;
 	weir_session_lock(s);
-	for (i = 0; i < s->nr_links; i++)
+	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;
 	info->mr_dyn_bytes = s->options.mr_dyn_bytes;
 	copy_counters(info, s->counters);
@@ -354,7 +356,8 @@ int weir_session_verbs(struct weir_session *session, unsigned int channel, struc
 	int rc = -EINVAL;
 
 	weir_session_lock(session);
-	if (channel < session->nr_links && session->links[channel].state == WEIR_LINK_UP) {
+	if (channel < session->nr_links && channel < session->options.channels &&
+	    session->links[channel].state == WEIR_LINK_UP) {
 		*pd = session->nic->pd;
 		*cq = session->links[channel].cq->ibv;
 		*qp = session->links[channel].id->qp;

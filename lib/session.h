@@ -30,6 +30,7 @@
 #include "lib/nic.h"
 #include "lib/serve.h"
 #include "lib/spare.h"
+#include "lib/unload.h"
 
 #define WEIR_CHANNELS_DEFAULT 2
 #define WEIR_DEPTH_DEFAULT 128
@@ -49,7 +50,7 @@
  * @links: the channels, @nr_links of them
  * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
  * @address: of the donor; @peer: the same as "address:port"
- * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's
+ * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's; the last is @unload's alone
  * @scq, @scq_due: in the lists of the NIC's, with WEIR_POLLING_SCQ; @driven: by its thread
  * @comp: where all CQs of the session raise their events
  * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_cq
@@ -80,6 +81,7 @@
  * @spares, @live_requests: requests not in use, and those submitted
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
+ * @unload: small writes by the donor's CPU, on one more link
  * @stage, @stage_lock: buffers for memory that nobody registered, made when first wanted
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
  * @ledger, @ledger_fd: what others see of it: @counters and what @trace wrote
@@ -143,6 +145,7 @@ struct weir_session {
 
 	struct weir_messages messages;
 	struct weir_calls calls;
+	struct weir_unload unload;
 
 	pthread_mutex_t stage_lock;
 	struct weir_pool *stage;

@@ -31,7 +31,7 @@ int wire_connect_decode(const void *data, size_t length, struct wire_connect *ou
 		return -EPROTO;
 	if (connect.version != WIRE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (length < sizeof(connect) || connect.channel >= WIRE_CHANNELS_MAX ||
+	if (length < sizeof(connect) || connect.channel > WIRE_CHANNEL_UNLOAD ||
 	    (!connect.session_id && connect.channel))
 		return -EPROTO;
 	*out = connect;

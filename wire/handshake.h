@@ -27,6 +27,7 @@
 #define WIRE_GID 16
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
 #define WIRE_CHANNELS_MAX 16
+#define WIRE_CHANNEL_UNLOAD 16 /* one more, for what is unloaded: wire/unload.h */
 #define WIRE_HANDSHAKE_MAX 256 /* a receive buffer of this size holds any message of the handshake */
 #define WIRE_HANDSHAKE_RECVS 2 /* each end receives at most this many of them on a channel */
 
@@ -42,7 +43,7 @@ enum wire_handshake_type {
 struct wire_connect {
 	uint32_t magic;
 	uint16_t version; /* at this place in all versions */
-	uint16_t channel; /* below WIRE_CHANNELS_MAX */
+	uint16_t channel; /* below WIRE_CHANNELS_MAX, or WIRE_CHANNEL_UNLOAD */
 	uint64_t session_id; /* 0: a new session, and then channel is 0 */
 	uint64_t key_id; /* names the key, and so the donor's PD: weir_key_id() */
 };
@@ -91,9 +92,12 @@ struct wire_welcome {
 	uint32_t message_max; /* bytes of a control message, head included */
 	uint16_t credits; /* control messages the client may send before more is granted; channel 0 */
 	uint16_t zero;
+	uint64_t buffer; /* of WIRE_SLOTS slots; WIRE_CHANNEL_UNLOAD */
+	uint32_t rkey; /* of it */
+	uint32_t zero2;
 	uint8_t mac[WIRE_MAC]; /* over all before it, too */
 };
-static_assert(sizeof(struct wire_welcome) == 72, "wire_welcome");
+static_assert(sizeof(struct wire_welcome) == 88, "wire_welcome");
 
 /* Not proven by a MAC: it can only end a connection. Also the private data of a REJ. */
 struct wire_refusal {

@@ -44,6 +44,10 @@ static const char help[] =
 	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: one thread polls\n"
 	"                         completion queues that all sessions share\n"
 	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
+	"      --unload HOW       small writes by the donor's CPU: off (the default), always, hints,\n"
+	"                         frequency or measured\n"
+	"      --hot-pages N      pages that the donor's NIC has room for, default 4096: writes to\n"
+	"                         those written most are not unloaded\n"
 	"  -c, --channels N       queue pairs, default 2\n"
 	"      --cqs N            completion queues that they share, default one each; scq: one\n"
 	"      --fragment BYTES   a work request is at most this long, default 1M\n"
@@ -64,10 +68,13 @@ const char *const perf_batching_names[] = { "", "single", "doorbell", "merge", "
 const char *const perf_mr_names[] = { "", "auto", "pre", "dyn", "user", NULL };
 const char *const perf_polling_names[] = { "",      "adaptive",    "busy",
 					     "event", "event-batch", "hybrid",   "scq", NULL };
+const char *const perf_unload_names[] = { "",	    "off",	 "always",
+					  "hints", "frequency", "measured", NULL };
 #define MR_USER (WEIR_MR_DYN + 1)
 
 /* What getopt_long() gives for options without a letter. */
 enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT,
+       OPT_UNLOAD, OPT_HOT_PAGES,
        OPT_VERIFY, OPT_PLOT };
 
 static const struct option long_options[] = {
@@ -89,6 +96,8 @@ static const struct option long_options[] = {
 	{ "mr", required_argument, NULL, 'm' },
 	{ "polling", required_argument, NULL, 'l' },
 	{ "window", required_argument, NULL, 'w' },
+	{ "unload", required_argument, NULL, OPT_UNLOAD },
+	{ "hot-pages", required_argument, NULL, OPT_HOT_PAGES },
 	{ "channels", required_argument, NULL, 'c' },
 	{ "cqs", required_argument, NULL, OPT_CQS },
 	{ "fragment", required_argument, NULL, OPT_FRAGMENT },
@@ -233,6 +242,12 @@ static int parse_session(struct perf_options *o, int opt)
 		return count(o, opt, 16, &o->session.channels);
 	case OPT_CQS:
 		return count(o, opt, 16, &o->session.cqs);
+	case OPT_UNLOAD:
+		status = choose(o, opt, perf_unload_names, &choice);
+		o->session.unload = choice;
+		return status;
+	case OPT_HOT_PAGES:
+		return count(o, opt, UINT32_MAX, &o->session.unload_hot_pages);
 	default: /* OPT_FRAGMENT */
 		status = bytes(o, opt, 4096, 1u << 30, &fragment);
 		if (!status)
@@ -289,6 +304,8 @@ static int parse_option(struct perf_options *o, int opt)
 	case 'w':
 	case 'c':
 	case OPT_CQS:
+	case OPT_UNLOAD:
+	case OPT_HOT_PAGES:
 	case OPT_FRAGMENT:
 		return parse_session(o, opt);
 	case 'S':

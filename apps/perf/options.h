@@ -64,5 +64,6 @@ int perf_options_check_buffers(const struct perf_options *options, uint64_t slot
 extern const char *const perf_op_names[], *const perf_pattern_names[];
 extern const char *const perf_preset_names[], *const perf_batching_names[];
 extern const char *const perf_mr_names[], *const perf_polling_names[];
+extern const char *const perf_unload_names[];
 
 #endif

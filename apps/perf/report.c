@@ -32,6 +32,11 @@ static const char *polling_name(const struct result *result)
 	return perf_polling_names[result->after.polling];
 }
 
+static const char *unload_name(const struct perf_options *o)
+{
+	return perf_unload_names[o->session.unload ? o->session.unload : WEIR_UNLOAD_OFF];
+}
+
 void report_title(const struct perf_options *o, char *text, size_t room)
 {
 	snprintf(text, room, "%s, %s%s, %s over %s, %u thread%s of depth %u", perf_op_names[o->op],
@@ -76,6 +81,10 @@ static void print_costs(const struct result *r)
 	       ratio(wrs, doorbells));
 	printf("completions    %12" PRIu64 "\n", COUNTED(r, completions));
 	printf("events         %12" PRIu64 "\n", COUNTED(r, events));
+	if (COUNTED(r, small))
+		printf("unloaded       %12" PRIu64 "  of %" PRIu64 " small writes, %" PRIu64
+		       " to hot pages\n",
+		       COUNTED(r, unloaded), COUNTED(r, small), COUNTED(r, hot));
 	printf("switches       %12" PRIu64 "  of context\n", r->context_switches);
 	printf("CPU            %12.2f  s, of %.2f s\n", r->cpu_seconds, r->seconds);
 }
@@ -123,6 +132,7 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 	json_string(json, "mr", mr_name(o, r));
 	json_string(json, "polling", polling_name(r));
 	json_string(json, "window", o->window);
+	json_string(json, "unload", unload_name(o));
 	json_uint(json, "channels", r->after.channels);
 	if (o->pattern == PATTERN_STRIDED)
 		json_uint(json, "stride_bytes", o->stride * o->size);
@@ -163,6 +173,10 @@ void report_json(const struct perf_options *o, const struct result *r)
 	json_double(&json, "cpu_seconds", r->cpu_seconds);
 	json_double(&json, "merge_ratio", ratio(r->ops, COUNTED(r, work_requests)));
 	json_uint(&json, "copied", COUNTED(r, pre));
+	json_uint(&json, "small", COUNTED(r, small));
+	json_uint(&json, "hot", COUNTED(r, hot));
+	json_uint(&json, "unloaded", COUNTED(r, unloaded));
+	json_uint(&json, "unload_full", COUNTED(r, unload_full));
 	json_uint(&json, "registered", COUNTED(r, dyn));
 	json_uint(&json, "empty_polls", COUNTED(r, empty_polls));
 	json_uint(&json, "arms", COUNTED(r, arms));

@@ -39,6 +39,8 @@ struct weir_donor_options {
 				  * before what it holds is given back; default 30,000. One that
 				  * closes or dies is not waited for */
 	bool no_huge_pages;
+	unsigned int unload_percent_max; /* of its time the donor's thread may copy what clients unload, 1
+					  * to 100; beyond, they are told to write by RDMA; default 50 */
 
 	/* The application's. All run in the donor's thread. Any may be NULL. */
 	weir_message_fn *on_message;
@@ -72,6 +74,8 @@ struct weir_donor_info {
 	uint64_t memory_bytes, lent_bytes;
 	unsigned int clients, regions;
 	uint64_t joins, rejects, messages;
+	uint64_t unloaded, unload_refused; /* writes that the donor's CPU copied for clients, or did not */
+	uint64_t unload_pauses; /* times that clients were told to unload nothing for a while */
 	bool huge_pages;
 };
 

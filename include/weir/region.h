@@ -62,6 +62,16 @@ struct weir_region_token {
 int weir_region_attach(struct weir_session *session, const struct weir_region_token *token,
 		       struct weir_region **region);
 
+/* What a program knows of how often it writes somewhere: see enum weir_unloading. */
+enum weir_hint {
+	WEIR_NO_HINT,
+	WEIR_HOT, /* often: small writes go by RDMA */
+	WEIR_COLD, /* seldom: small writes are unloaded, unless that is off */
+};
+
+/* For all requests to @region that are submitted from now on and have none of their own. */
+void weir_region_hint(struct weir_region *region, enum weir_hint hint);
+
 uint64_t weir_region_length(const struct weir_region *region);
 
 struct weir_region_entry {

@@ -49,6 +49,7 @@ struct weir_completion {
 	weir_done_fn *done;
 	struct weir_queue *queue;
 	void *arg; /* for @done, or returned by the queue */
+	enum weir_hint hint; /* WEIR_NO_HINT: the region's */
 	uint64_t timeout_ns; /* 0: the session's. One that is posted and late ends its channel, too:
 			      * only then does the NIC let go of its memory */
 };

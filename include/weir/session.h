@@ -54,6 +54,20 @@ enum weir_admission {
 	WEIR_ADMISSION_KNEE, /* up to window_bytes, by where more brings no more throughput */
 };
 
+/*
+ * How small writes go: by RDMA, or unloaded, that is into a buffer which the donor's CPU copies from.
+ * That is faster where the donor's NIC would have to look up where the page lies. Either way they
+ * complete, fail and keep their order alike.
+ */
+enum weir_unloading {
+	WEIR_UNLOAD_DEFAULT, /* off */
+	WEIR_UNLOAD_OFF,
+	WEIR_UNLOAD_ALWAYS, /* all that fit a slot */
+	WEIR_UNLOAD_HINTS, /* those said to be WEIR_COLD */
+	WEIR_UNLOAD_FREQUENCY, /* those to pages that are written seldom */
+	WEIR_UNLOAD_MEASURED, /* the same, while that proves faster */
+};
+
 /* How completions are waited for, by the session's thread and by the blocking calls. */
 enum weir_polling {
 	WEIR_POLLING_DEFAULT, /* the preset's */
@@ -79,7 +93,7 @@ enum weir_mr {
 struct weir_session_options {
 	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until close */
 	const char *device; /* only this verbs device, such as "rxe0"; NULL: what the route says */
-	unsigned int channels; /* QPs, 1 to 16; default 2 */
+	unsigned int channels; /* QPs, 1 to 16, or to 15 if it unloads; default 2 */
 	unsigned int depth; /* WRs in flight a channel; default 128 */
 	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The first
 				* session on a NIC decides. */
@@ -96,6 +110,9 @@ struct weir_session_options {
 	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when the
 			      * process first uses the device */
 	enum weir_polling polling;
+	enum weir_unloading unload;
+	unsigned int unload_hot_pages; /* 4 KiB pages that the donor's NIC has room for: writes to as
+					* many, those written most, are not unloaded; default 4096 */
 	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one each.
 			   * WEIR_POLLING_SCQ: that the sessions share, 1 to 16; default 1. The first
 			   * session on a NIC decides */
@@ -177,6 +194,9 @@ struct weir_session_info {
 	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors, reconnects;
+	uint64_t small, hot; /* writes that could be unloaded; of them, those to pages written often */
+	uint64_t unloaded, unload_full; /* those that the donor's CPU copied; that found no room */
+	uint64_t pages; /* of 4 KiB that small writes went to lately, where the way of unloading counts */
 };
 
 /* Context: any thread. */

@@ -21,7 +21,7 @@ static void decode(const uint8_t *data, size_t size)
 	struct wire_refusal refusal;
 
 	if (!wire_connect_decode(data, size, &connect))
-		assert(connect.channel < WIRE_CHANNELS_MAX);
+		assert(connect.channel <= WIRE_CHANNEL_UNLOAD);
 	if (!wire_refusal_decode(data, size, &refusal)) {
 		assert(strlen(refusal.text) < WIRE_TEXT);
 		assert(weir_refusal_explain(&refusal, NULL) < 0);

@@ -208,12 +208,21 @@ static void also_with_little_room(void **in)
 	run(&options);
 }
 
+static void also_where_small_writes_are_unloaded(void **in)
+{
+	struct weir_session_options options = { .unload = WEIR_UNLOAD_ALWAYS };
+
+	(void)in;
+	run(&options);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(overlapping_requests_keep_their_order),
 		cmocka_unit_test(also_over_many_channels),
 		cmocka_unit_test(also_with_little_room),
+		cmocka_unit_test(also_where_small_writes_are_unloaded),
 	};
 
 	fixture_runs_on("softnic rxe");

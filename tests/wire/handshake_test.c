@@ -41,7 +41,7 @@ static void a_request_out_of_range_is_refused(void **state)
 	bad.magic++;
 	assert_int_equal(wire_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
 	bad = good;
-	bad.channel = WIRE_CHANNELS_MAX;
+	bad.channel = WIRE_CHANNEL_UNLOAD + 1;
 	assert_int_equal(wire_connect_decode(&bad, sizeof(bad), &out), -EPROTO);
 	bad = good;
 	bad.session_id = 0; /* a new session on a further channel */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A donor's end of what one client unloads: the buffer that it writes to, the check and the copy,
+ * and the returns that complete its writes. See wire/unload.h.
+ *
+ * All but weir_ring_close(): in the donor's thread.
+ */
+#ifndef WEIR_LIB_RING_H
+#define WEIR_LIB_RING_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+#include "wire/handshake.h"
+#include "wire/unload.h"
+
+#define WEIR_RETURNS_MAX WIRE_SLOTS /* in flight */
+
+struct weir_gate;
+struct weir_extent;
+
+/**
+ * struct weir_ring - one buffer
+ * @extent: in the donor's arena, so in huge pages when that is; @mr: over it
+ * @seen: writes that came, modulo 2^16; @returned: as far as the client knows
+ * @is_refused: one was refused: nothing behind it is copied; @is_told: the client knows
+ * @began_ns: when the first came that the client has not been told of; 0: none
+ * @returns: in flight, or not known to have arrived; @unsignalled: of them, the last
+ */
+struct weir_ring {
+	struct weir_extent *extent;
+	struct ibv_mr *mr;
+	uint16_t seen;
+	uint16_t returned;
+	bool is_refused;
+	bool is_told;
+	uint64_t began_ns;
+	uint32_t returns;
+	uint32_t unsignalled;
+};
+
+/**
+ * weir_ring_open() - make a proven client's buffer, and be ready for what it unloads
+ *
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+int weir_ring_open(struct weir_gate *gate, struct weir_error *error);
+
+/* The gate's QP is destroyed: nobody writes there any more. Without a ring it does nothing. */
+void weir_ring_close(struct weir_gate *gate);
+
+/* What the client has to know. */
+void weir_ring_describe(const struct weir_ring *ring, struct wire_welcome *welcome);
+
+/* A slot was written, or something else came. Return: 0; -EPROTO it is none of what may come. */
+int weir_ring_received(struct weir_gate *gate, const struct ibv_wc *wc);
+
+/* A signalled return has arrived, and all before it. */
+void weir_ring_returned(struct weir_ring *ring);
+
+/**
+ * weir_ring_answer() - tell the client what is done
+ * @more: further slots are there already: it can wait until there is enough to tell
+ */
+void weir_ring_answer(struct weir_gate *gate, bool more);
+
+#endif
