@@ -7,10 +7,13 @@
 int sim_loads_start(struct sim_world *world, const struct sim_load_settings *load,
 		    struct sim_loads **out)
 {
-	const struct sim_load_kind *kind =
-		load->driver == SIM_DRIVER_WEIR ? &sim_weir_load : &sim_verbs_load;
+	static const struct sim_load_kind *const kinds[] = {
+		[SIM_DRIVER_VERBS] = &sim_verbs_load,
+		[SIM_DRIVER_WEIR] = &sim_weir_load,
+		[SIM_DRIVER_TRIP] = &sim_trip_load,
+	};
 
-	return kind->start(world, load, out);
+	return kinds[load->driver]->start(world, load, out);
 }
 
 void sim_loads_stop(struct sim_loads *loads)
@@ -26,7 +29,7 @@ const struct sim_tally *sim_loads_tally(struct sim_loads *loads)
 	struct sim_tally *tally = &loads->tally;
 
 	tally->empty_polls = tally->arms = tally->sleeps = tally->takes = tally->contended = 0;
-	tally->window_waits = 0;
+	tally->window_waits = tally->unloaded = 0;
 	loads->kind->collect(loads);
 	return tally;
 }

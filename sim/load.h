@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What the threads of clients do: each keeps so many requests under way, over plain verbs
- * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken.
+ * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken. Or what it does
+ * is round trips, by one path or another (tripload.c).
  */
 #ifndef WEIR_SIM_LOAD_H
 #define WEIR_SIM_LOAD_H
@@ -18,6 +19,7 @@
  * @empty_polls, @arms, @sleeps: of poll modes that may sleep
  * @contended, @takes: of locks that threads share
  * @window_waits: weir: how often the window was full
+ * @unloaded: trip: how many were
  */
 struct sim_tally {
 	uint64_t ops, bytes;
@@ -25,6 +27,7 @@ struct sim_tally {
 	uint64_t empty_polls, arms, sleeps;
 	uint64_t contended, takes;
 	uint64_t window_waits;
+	uint64_t unloaded;
 };
 
 struct sim_loads;
@@ -60,6 +63,7 @@ struct sim_loads {
 
 extern const struct sim_load_kind sim_verbs_load;
 extern const struct sim_load_kind sim_weir_load;
+extern const struct sim_load_kind sim_trip_load;
 
 /**
  * sim_loads_start() - begin one load on all clients

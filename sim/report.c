@@ -63,6 +63,7 @@ static void print_tally(FILE *out, const char *name, const struct sim_tally *t, 
 	count(out, "lock_takes", t->takes);
 	count(out, "lock_contended", t->contended);
 	count(out, "window_waits", t->window_waits);
+	count(out, "unloaded", t->unloaded);
 	fprintf(out, "}");
 }
 

@@ -32,7 +32,7 @@ static const struct setting run_settings[] = {
 };
 
 static const struct setting load_settings[] = {
-	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS, { "verbs", "weir" } },
+	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS, { "verbs", "weir", "trip" } },
 	{ "threads", LOAD(threads), 1, 0, 1024, 1 },
 	{ "depth", LOAD(depth), 1, 1, 4096, 1 },
 	{ "batch", LOAD(batch), 1, 1, 4096, 1 },
@@ -62,6 +62,10 @@ static const struct setting load_settings[] = {
 	{ "fragment", LOAD(fragment), 1, WEIR_FRAGMENT_BYTES_MIN, 1 << 24, 128 << 10 },
 	{ "window", LOAD(window), 1, 4096, 1ull << 40, 8 << 20 },
 	{ "window_wrs", LOAD(window_wrs), 1, 1, 65536, 65536 },
+	{ "unload", LOAD(unload), 1, 0, 0, WEIR_ROUTE_OFFLOAD,
+	  { "off", "always", "hints", "frequency", "measured" } },
+	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
+	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -198,6 +202,9 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "hold=op is for shared QPs and depth=1";
 	else if (load->driver == SIM_DRIVER_WEIR && load->op == SIM_OP_WRITE_IMM)
 		wrong = "weir's core has no write_imm";
+	else if (load->driver == SIM_DRIVER_TRIP &&
+		 (load->op != SIM_OP_WRITE || load->depth > 1 || load->qps > 1 || load->share))
+		wrong = "a round trip is one write: op=write depth=1 qps=1 share=0";
 	else if (load->driver == SIM_DRIVER_WEIR && load->qps > WEIR_CHANNEL_MAX)
 		wrong = "a session of weir has at most 16 channels: say a lower qps";
 	else if (load->driver == SIM_DRIVER_WEIR && load->fragment > load->window)

@@ -9,7 +9,7 @@
 
 #include "sim/profile.h"
 
-enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR };
+enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP };
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
@@ -38,6 +38,8 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
  * @poller: weir: a thread of its own polls
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
+ * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
+ * @learn: trip: writes that the policy has seen before the run
  * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
  */
 struct sim_load_settings {
@@ -45,6 +47,7 @@ struct sim_load_settings {
 	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
 	uint64_t mr, think_ps, handle_ps, poller, core_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
+	uint64_t unload, hot, learn;
 };
 
 /**

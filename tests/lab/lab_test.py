@@ -49,7 +49,7 @@ class Lab(unittest.TestCase):
             self.assertTrue(target["calibrated"])
 
     def test_the_same_seeds_say_the_same(self):
-        first, second = (lab("run", "urdma-fig3", "--seeds", "2", "--json") for _ in range(2))
+        first, second = (lab("run", "avatar-fig3", "--seeds", "2", "--json") for _ in range(2))
         self.assertEqual(first.returncode, 0, first.stderr)
         self.assertEqual(first.stdout, second.stdout)
 

@@ -23,6 +23,8 @@ RUNS = [
     "driver=weir threads=8 depth=16 batch=8 size=4096 qps=4 window=262144 poll=adaptive",
     "driver=weir threads=6 poller=1 poll=hybrid clients=2 both=1 size=512 depth=4 mr=pre",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
+    "driver=trip size=16 pattern=zipf mrs=256 region_bytes=4096 threads=2 unload=measured hot=16 "
+    "learn=1000",
 ]
 
 REFUSED = [
@@ -35,6 +37,8 @@ REFUSED = [
     ("profile=connectx-1", "connectx-1: No such file"),
     ("op=cas", "an atomic is of 8 bytes: say size=8"),
     ("driver=weir qps=17", "at most 16 channels"),
+    ("driver=trip depth=2", "a round trip is one write"),
+    ("driver=trip unload=sometimes", "one of off always hints frequency measured"),
     ("both=1", "both=1 wants clients=2 at least"),
 ]
 
@@ -74,6 +78,22 @@ class Run(unittest.TestCase):
 
     def test_another_seed_is_another_run(self):
         self.assertNotEqual(run(RUNS[0] + " seed=1"), run(RUNS[0] + " seed=2"))
+
+    def test_each_way_unloads_what_it_says(self):
+        trip = "driver=trip size=16 pattern=zipf mrs=64 region_bytes=4096 hot=16 unload="
+        for way, least, most in (("off", 0, 0), ("always", 1, 1), ("hints", 0.2, 0.8),
+                                 ("frequency learn=10000", 0.2, 0.8)):
+            with self.subTest(way):
+                load = json.loads(run(trip + way))["load"]
+                self.assertGreaterEqual(load["unloaded"] + 1, least * load["ops"])
+                self.assertLessEqual(load["unloaded"] - 1, most * load["ops"])
+
+    def test_unloading_costs_a_copy_and_saves_misses(self):
+        trip = "driver=trip profile=connectx-5 size=16 pattern=random region_bytes=4096 handle_ns=500"
+        def latency(regions, way):
+            return json.loads(run(f"{trip} mrs={regions} unload={way}"))["load"]["latency_us"]["mean"]
+        self.assertLess(latency(1, "off"), latency(1, "always"))
+        self.assertGreater(latency(1 << 20, "off"), latency(1 << 20, "always"))
 
     def test_what_is_refused_is_named(self):
         for settings, why in REFUSED:
