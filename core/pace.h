@@ -10,7 +10,7 @@
 
 #include "core/platform.h"
 
-#define WEIR_PACE_NS_MAX 20000 /* how long a look may be put off for company, at most */
+#define WEIR_PACE_NS_MAX 32000 /* how long a look may be put off for company, at most */
 #define WEIR_PACE_COMPANY 4 /* and for how many at least: fewer are not worth waiting for */
 
 /**

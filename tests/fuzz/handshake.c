@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/handshake.h"
+#include "wire/exchange.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,6 +27,21 @@ static void decode(const uint8_t *data, size_t size)
 		assert(strlen(refusal.text) < WIRE_TEXT);
 		assert(weir_refusal_explain(&refusal, NULL) < 0);
 	}
+}
+
+static void decode_exchange(const uint8_t *data, size_t size)
+{
+	struct wire_exchange_connect connect;
+	struct wire_offer offer;
+	struct wire_gives gives;
+
+	if (!wire_exchange_connect_decode(data, size, &connect))
+		assert(connect.magic == WIRE_EXCHANGE_MAGIC);
+	if (!wire_offer_decode(data, size, &offer))
+		assert(offer.slots && offer.slots <= WIRE_SLOTS_MAX && offer.slot_bytes &&
+		       offer.slot_bytes <= WIRE_SLOT_BYTES_MAX);
+	if (!wire_gives_decode(data, size, &gives))
+		assert(gives.count && gives.count <= WIRE_GIVES_MAX);
 }
 
 static void converse(struct weir_handshake *h, const uint8_t *data, size_t size)
@@ -51,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t out_length;
 
 	decode(data, size);
+	decode_exchange(data, size);
 	weir_handshake_donor(&h, &setup);
 	converse(&h, data, size);
 	weir_handshake_client(&h, &setup, out, &out_length);
