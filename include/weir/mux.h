@@ -72,7 +72,8 @@ struct weir_mux_options {
 				 * connection: the wire's bandwidth by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
-			      * 64 MiB; default 256 KiB */
+			      * 64 MiB; default 256 KiB. A connection of weight w
+			      * wants 2 w segments, to always have something to send */
 	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64 */
 	uint64_t timeout_ns; /* of connecting, and of what is still to be sent at the end; default
 			      * 10 s */

@@ -146,6 +146,7 @@ void weir_conn_release(struct weir_conn *conn)
 		return;
 	if (!conn->chunk)
 		mux->nr_refusals--;
+	weir_list_del(&conn->node_link);
 	place_give(conn);
 	weir_chunk_give(conn);
 	if (conn->fd >= 0)

@@ -194,7 +194,6 @@ static void detach(struct weir_conn *conn)
 	pthread_mutex_lock(&mux->lock);
 	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
 		weir_list_del(&conn->wait_link);
-		weir_list_del(&conn->node_link);
 		conn->is_detached = true;
 		weir_conn_release(conn);
 	}
@@ -270,7 +269,10 @@ static void nap(struct weir_node *node)
 		node->cq_events++;
 }
 
-/* Nothing is in flight any more: the connections hear of it. */
+/*
+ * Nothing is in flight any more: the connections hear of it; also those that only waited for the
+ * other end's FIN, which will not come.
+ */
 static void end(struct weir_node *node)
 {
 	struct weir_mux *mux = node->mux;

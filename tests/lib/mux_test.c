@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/mux/mux.h"
 #include "tests/lib/fixture.h"
 
 #define SERVICE 5
@@ -457,6 +458,34 @@ static void the_end_of_a_mux_is_heard_by_the_other(void **state)
 	weir_mux_close(p.client);
 }
 
+/* One end has closed, and the other is gone before it could say so, too. */
+static void connections_of_a_lost_mux_leave_their_places(void **state)
+{
+	struct weir_mux_options options = { .key = fixture_key() };
+	int i, n = fixture_rounds(30);
+	struct weir_mux_info info;
+	struct weir_conn *near;
+	struct weir_error error;
+	struct weir_mux *other;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, NULL);
+	for (i = 0; i < n; i++) {
+		other = mux_open(&options);
+		assert_int_equal(weir_mux_connect(other, p.address, SERVICE, NULL, &near, &error),
+				 0);
+		weir_conn_close(accept_from(p.listener));
+		weir_mux_close(other);
+		do {
+			usleep(1000);
+			weir_mux_info(p.server, &info);
+		} while (info.connections > 1);
+	}
+	pass(p.near, p.far, 1000);
+	pair_close(&p);
+}
+
 static void classes_have_queue_pairs_of_their_own(void **state)
 {
 	static const struct weir_mux_class classes[] = {
@@ -539,6 +568,103 @@ static void nobody_works_when_nothing_is_to_be_done(void **state)
 	pair_close(&p);
 }
 
+/* What an application can do to the words that it shares with the mux. */
+struct lie {
+	const char *of;
+	bool out, tail; /* which ring, which position */
+	uint64_t by;
+};
+
+static const struct lie lies[] = {
+	{ "more written than there is room for", true, true, 65537 },
+	{ "less written than was sent", true, true, (uint64_t)-1 },
+	{ "half the numbers written", true, true, 1ull << 63 },
+	{ "more read than has arrived", false, false, 1 },
+	{ "everything read", false, false, 1ull << 63 },
+};
+
+static void tell_lie(struct weir_conn *conn, const struct lie *lie)
+{
+	struct weir_ring *ring = lie->out ? conn->out.ring : conn->in.ring;
+
+	__atomic_fetch_add(lie->tail ? &ring->tail : &ring->head, lie->by, __ATOMIC_RELEASE);
+	weir_conn_news(conn);
+}
+
+static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
+{
+	struct weir_mux_options options = { .ring_bytes = 65536 };
+	struct weir_conn *near, *far;
+	struct pair p;
+	char got[100];
+	size_t i, length;
+
+	(void)state;
+	pair_open(&p, &options);
+	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		pair_connect(&p, NULL, &near, &far);
+		pass(near, far, 100);
+		pass(far, near, 100);
+		tell_lie(near, &lies[i]);
+		assert_int_equal(weir_conn_recv(far, got, sizeof(got), &length, 0), -ENOTCONN);
+		while (!weir_conn_send(near, got, sizeof(got), 0))
+			;
+		assert_int_equal(weir_conn_send(near, got, sizeof(got), 0), -EPROTO);
+		pass(p.near, p.far, 100000);
+		weir_conn_close(near);
+		weir_conn_close(far);
+	}
+	pair_close(&p);
+}
+
+/* A mux that breaks the rules: here one whose memory was changed behind its back. */
+static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
+{
+	struct weir_mux_options options = { .ring_bytes = 4096 };
+	char data[1000] = "", got[1000];
+	struct pair p;
+	size_t length;
+	int rc;
+
+	(void)state;
+	pair_open(&p, &options);
+	__atomic_store_n(&p.near->granted, 1 << 30, __ATOMIC_RELEASE);
+	while (!(rc = weir_conn_send(p.near, data, sizeof(data), 0)))
+		;
+	assert_int_equal(rc, -ECONNRESET);
+	while (!(rc = weir_conn_recv(p.far, got, sizeof(got), &length, 0)))
+		;
+	assert_int_equal(rc, -EPROTO);
+	pair_close(&p);
+}
+
+static void a_mux_that_names_anothers_connection_is_cut_off(void **state)
+{
+	struct weir_conn *near, *far;
+	struct weir_mux_info info;
+	struct weir_mux *other;
+	struct weir_mux_options options = { .key = fixture_key() };
+	struct weir_error error;
+	struct pair p;
+	char got[10];
+	size_t length;
+
+	(void)state;
+	pair_open(&p, NULL);
+	weir_mux_info(p.server, &info);
+	other = mux_open(&options);
+	assert_int_equal(weir_mux_connect(other, info.address, SERVICE, NULL, &near, &error), 0);
+	far = accept_from(p.listener);
+	__atomic_store_n(&near->remote_id, weir_conn_remote(p.near), __ATOMIC_RELAXED);
+	assert_int_equal(weir_conn_send(near, "mine", 4, 0), 0);
+	assert_int_equal(weir_conn_recv(near, got, sizeof(got), &length, 0), -ECONNRESET);
+	pass(p.near, p.far, 1000);
+	weir_conn_close(near);
+	weir_conn_close(far);
+	weir_mux_close(other);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -556,9 +682,13 @@ int main(void)
 		cmocka_unit_test(a_full_backlog_refuses_for_now),
 		cmocka_unit_test(another_key_is_refused),
 		cmocka_unit_test(the_end_of_a_mux_is_heard_by_the_other),
+		cmocka_unit_test(connections_of_a_lost_mux_leave_their_places),
 		cmocka_unit_test(classes_have_queue_pairs_of_their_own),
 		cmocka_unit_test(options_out_of_range_are_refused),
 		cmocka_unit_test(nobody_works_when_nothing_is_to_be_done),
+		cmocka_unit_test(a_lie_in_a_ring_ends_its_connection_alone),
+		cmocka_unit_test(a_mux_that_sends_what_was_not_granted_is_cut_off),
+		cmocka_unit_test(a_mux_that_names_anothers_connection_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
