@@ -113,6 +113,8 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 
 	if (p->state != PEER_ASKED)
 		return p->slot == nic.slot ? 0 : -EPROTO;
+	if (fds[0] < 0)
+		return -ENFILE;
 	err = shared_map(fds[0], sizeof(*p->pub), PROT_READ, &map, &size);
 	if (err)
 		return err;
@@ -147,6 +149,9 @@ static void explain(const struct peer *p, int err)
 		break;
 	case -EMFILE:
 		why = "too many open files: raise the limit (ulimit -n)";
+		break;
+	case -ENFILE:
+		why = "it has too many open files, or no memory: raise its limit (ulimit -n)";
 		break;
 	case -EPROTO:
 		why = "it runs another version of softnic: use the same one for both";

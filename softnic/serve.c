@@ -189,11 +189,12 @@ static void handle_hello(struct guest *g, uint32_t slot)
 		.addr = (uintptr_t)&nic.nonce,
 	};
 	int fds[] = { nic.pub_fd, -1, nic.mem_fd };
+	bool is_guest = slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot);
 
-	if (slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot))
+	if (is_guest)
 		g->bell = line_create_bell(&fds[1]);
 	if (fds[1] < 0) {
-		message_send(g->fd, &m, fds, 1);
+		message_send(g->fd, &m, fds, !is_guest);
 		return;
 	}
 	g->slot = slot;

@@ -200,7 +200,8 @@ _Static_assert(sizeof(struct shared_qp) == 64, "one cache line");
 enum message_type {
 	MSG_HELLO = 1,	/* asks for WELCOME: value is the asker's slot */
 	MSG_WELCOME,	/* descriptors: pub, bell, and /proc/self/mem if it could be opened;
-			 * addr is where in the answerer's memory to find value */
+			 * addr is where in the answerer's memory to find value; pub alone for who
+			 * has no slot, none if the answerer is short of them */
 	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that tells this question from earlier ones */
 	MSG_QP,		/* descriptors: qp, the SRQ if it has one, and a cord to the receive CQ's
