@@ -498,6 +498,77 @@ static bool kernel_tells(void)
 	return tells;
 }
 
+/* One copies, as a peer does; the other polls the last word, or byte, and looks at all before it. */
+struct parcel {
+	struct copy_target target;
+	uint8_t *at;
+	size_t length;
+	uint8_t round;		/* that was read; the copier goes on */
+};
+
+enum { LONGEST = 700, TIMES = 3 };
+
+static void *copy_in_rounds(void *arg)
+{
+	static struct shared_life life;
+	struct parcel *m = arg;
+	uint8_t from[LONGEST];
+	uint8_t round;
+
+	m->target.life = &life;
+	for (round = 1; round <= TIMES; round++) {
+		struct iovec here = { from, m->length }, there = { m->at, m->length };
+
+		memset(from, round, sizeof(from));
+		assert_int_equal(copy_here(&m->target, true, &here, 1, &there, 1), 0);
+		while (load_acquire(&m->round) != round)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* The whole of what is there last is read at once. */
+static bool has_come(const uint8_t *end, bool by_word, uint8_t round)
+{
+	if (by_word)
+		return load_acquire((const uint64_t *)end - 1) == 0x0101010101010101ull * round;
+	return load_acquire(end - 1) == round;
+}
+
+static void read_in_rounds(struct parcel *m)
+{
+	const uint8_t *end = m->at + m->length;
+	bool by_word = m->length >= 8 && !((uintptr_t)end % 8);
+	uint8_t round;
+	size_t i;
+
+	for (round = 1; round <= TIMES; round++) {
+		while (!has_come(end, by_word, round))
+			sched_yield();
+		for (i = 0; i < m->length - (by_word ? 8 : 1); i++)
+			if (m->at[i] != round)
+				fail_msg("byte %zu of %zu came after the last", i, m->length);
+		store_release(&m->round, round);
+	}
+}
+
+static void test_when_the_end_of_a_message_is_there_all_of_it_is(void **state)
+{
+	static uint8_t memory[LONGEST + 64] __attribute__((aligned(64)));
+	struct parcel m;
+	pthread_t thread;
+	size_t length;
+
+	(void)state;
+	for (length = 1; length <= LONGEST; length += length < 40 ? 1 : 59) {
+		m = (struct parcel){ .at = memory + length % 8, .length = length };
+		memset(memory, 0, sizeof(memory));
+		assert_int_equal(pthread_create(&thread, NULL, copy_in_rounds, &m), 0);
+		read_in_rounds(&m);
+		pthread_join(thread, NULL);
+	}
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -512,6 +583,7 @@ static int tests(void)
 		cmocka_unit_test(test_files_come_and_go_while_they_are_written_to),
 		cmocka_unit_test(test_a_descriptor_of_the_wrong_kind_is_not_mapped),
 		cmocka_unit_test(test_no_place_outside_of_a_file_is_found),
+		cmocka_unit_test(test_when_the_end_of_a_message_is_there_all_of_it_is),
 	};
 
 	if (!kernel_tells()) {
