@@ -1,187 +1,206 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Groups: the hub and its members are threads of this process. */
+/* Groups, each member a thread of this process. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "fixture.h"
+#include <weir/group.h>
+#include "tests/wire/cmocka_all.h"
 
 #define SIZE 4
-#define TIMEOUT_NS (60 * SECOND_NS)
-#define BYTES 100000
-
-static enum weir_exchange_mode mode;
-
-typedef void act_fn(struct weir_group *group, unsigned int rank);
+#define PART 3000 /* bytes; several slots */
+#define PATIENCE_NS 120000000000ull
 
 struct member {
-	const char *hub;
-	act_fn *act;
+	pthread_t thread;
+	unsigned int number;
+	struct weir_exchange_options options;
+	struct weir_exchange_listener *listener;
+	void (*work)(struct weir_group *group);
 };
 
-static struct weir_exchange_options options_of(void)
+static void done(struct weir_group *group)
 {
-	return (struct weir_exchange_options){
-		.key = fixture_key(), .mode = mode, .slots = 16, .slot_bytes = 4096,
-	};
+	assert_int_equal(weir_group_wait(group, PATIENCE_NS), 0);
 }
 
-static void *be_member(void *arg)
+static void *run(void *arg)
 {
-	const struct weir_exchange_options options = options_of();
-	const struct member *member = arg;
-	struct weir_error error = { "" };
+	struct member *m = arg;
 	struct weir_group *group;
+	struct weir_error error = { "" };
+	int status;
 
-	if (weir_group_join(member->hub, &options, TIMEOUT_NS, &group, &error))
-		fail_msg("cannot join: %s", error.text);
-	member->act(group, weir_group_rank(group));
+	if (m->number == 0)
+		status = weir_group_lead(m->listener, SIZE, PATIENCE_NS, &group, &error);
+	else
+		status = weir_group_join(weir_exchange_address(m->listener), NULL, m->number, SIZE,
+					 &m->options, &group, &error);
+	if (status)
+		print_error("member %u: %s\n", m->number, error.text);
+	assert_int_equal(status, 0);
+	assert_int_equal(weir_group_member(group), m->number);
+	assert_int_equal(weir_group_size(group), SIZE);
+	m->work(group);
 	weir_group_close(group);
 	return NULL;
 }
 
-static void all_do(act_fn *act)
+static void together(void (*work)(struct weir_group *), enum weir_exchange_mode mode)
 {
-	const struct weir_exchange_options options = options_of();
+	struct weir_exchange_options options = {
+		.mode = mode, .slots = 4, .slot_bytes = 512, .timeout_ns = PATIENCE_NS,
+	};
 	struct weir_exchange_listener *listener;
-	struct weir_error error = { "" };
-	struct weir_group *group;
-	struct member member;
-	pthread_t threads[SIZE - 1];
-	char address[80];
-	int i;
+	struct member members[SIZE];
+	unsigned int i;
 
-	snprintf(address, sizeof(address), "%s:0", fixture_address());
-	if (weir_exchange_listen(address, &options, &listener, &error))
-		fail_msg("cannot listen: %s", error.text);
-	member = (struct member){ weir_exchange_address(listener), act };
-	for (i = 0; i < SIZE - 1; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, be_member, &member), 0);
-	if (weir_group_host(listener, SIZE, TIMEOUT_NS, &group, &error))
-		fail_msg("cannot host: %s", error.text);
+	assert_int_equal(weir_exchange_listen("127.0.0.1:0", &options, &listener, NULL), 0);
+	for (i = 0; i < SIZE; i++) {
+		members[i] = (struct member){ .number = i, .options = options,
+					      .listener = listener, .work = work };
+		assert_int_equal(pthread_create(&members[i].thread, NULL, run, &members[i]), 0);
+	}
+	for (i = 0; i < SIZE; i++)
+		pthread_join(members[i].thread, NULL);
 	weir_exchange_unlisten(listener);
-	act(group, 0);
-	weir_group_close(group);
-	for (i = 0; i < SIZE - 1; i++)
-		pthread_join(threads[i], NULL);
 }
 
-static char *bytes_of(unsigned int rank, size_t length)
+static void fill(unsigned char *bytes, unsigned int value)
 {
-	char *data = malloc(length);
+	memset(bytes, (int)value, PART);
+}
+
+static void assert_filled(const unsigned char *bytes, unsigned int value)
+{
+	unsigned int i;
+
+	for (i = 0; i < PART; i++)
+		assert_int_equal(bytes[i], value);
+}
+
+/* What a sum in any other order would not give. */
+static void append(void *into, const void *from, size_t length, void *arg)
+{
+	unsigned char *sum = into;
+	const unsigned char *part = from;
 	size_t i;
 
+	(void)arg;
 	for (i = 0; i < length; i++)
-		data[i] = (char)(i * 31 + rank * 7);
-	return data;
+		sum[i] = (unsigned char)(sum[i] * 3 + part[i]);
 }
 
-static void broadcast(struct weir_group *group, unsigned int rank)
+static unsigned int appended(unsigned int part)
 {
-	char *want = bytes_of(9, BYTES), *data = rank ? calloc(1, BYTES) : bytes_of(9, BYTES);
-	int i;
+	unsigned int sum = part, i;
 
-	for (i = 0; i < 5; i++)
-		assert_int_equal(weir_group_broadcast(group, data, BYTES, TIMEOUT_NS), 0);
-	assert_memory_equal(data, want, BYTES);
-	assert_int_equal(weir_group_culprit(group), -1);
-	free(want);
-	free(data);
+	for (i = 1; i < SIZE; i++)
+		sum = (sum * 3 + 10 * i + part) & 255;
+	return sum;
 }
 
-static void all_gather(struct weir_group *group, unsigned int rank)
+static void all_operations(struct weir_group *group)
 {
-	char *data = bytes_of(rank, BYTES), *all = malloc(SIZE * BYTES);
-	unsigned int i;
+	unsigned int me = weir_group_member(group), turn, i;
+	unsigned char mine[PART], all[SIZE * PART], sum[PART];
 
-	assert_int_equal(weir_group_all_gather(group, data, BYTES, all, TIMEOUT_NS), 0);
-	for (i = 0; i < SIZE; i++) {
-		char *want = bytes_of(i, BYTES);
-
-		assert_memory_equal(all + i * BYTES, want, BYTES);
-		free(want);
+	for (turn = 0; turn < SIZE; turn++) {
+		fill(mine, me == turn ? 200 + turn : 0);
+		assert_int_equal(weir_group_broadcast(group, turn, mine, PART), 0);
+		done(group);
+		assert_filled(mine, 200 + turn);
+		fill(mine, 10 * turn + me);
+		assert_int_equal(weir_group_gather(group, turn, mine, PART, all), 0);
+		done(group);
+		for (i = 0; me == turn && i < SIZE; i++)
+			assert_filled(all + i * PART, 10 * turn + i);
+		assert_int_equal(weir_group_all_gather(group, mine, PART, all), 0);
+		done(group);
+		for (i = 0; i < SIZE; i++)
+			assert_filled(all + i * PART, 10 * turn + i);
+		for (i = 0; i < SIZE; i++)
+			fill(all + i * PART, 10 * me + i);
+		assert_int_equal(weir_group_reduce_scatter(group, all, PART, sum, append, NULL), 0);
+		done(group);
+		assert_filled(sum, appended(me));
+		assert_int_equal(weir_group_barrier(group), 0);
+		done(group);
 	}
-	free(data);
-	free(all);
+	assert_int_equal(weir_group_finish(group), 0);
+	done(group);
+	assert_int_equal(weir_group_failed(group), -1);
 }
 
-static void reduce_scatter(struct weir_group *group, unsigned int rank)
-{
-	enum { COUNT = 1000 };
-	double data[SIZE * COUNT], part[COUNT];
-	unsigned int i;
-
-	for (i = 0; i < SIZE * COUNT; i++)
-		data[i] = i + rank * 0.5;
-	assert_int_equal(weir_group_reduce_scatter(group, data, part, COUNT, WEIR_GROUP_F64,
-						   TIMEOUT_NS), 0);
-	for (i = 0; i < COUNT; i++)
-		assert_true(part[i] == (rank * COUNT + i) * SIZE + 0.5 * (0 + 1 + 2 + 3));
-}
-
-static void one_is_missing(struct weir_group *group, unsigned int rank)
-{
-	char *all = malloc(SIZE * 8), data[8] = { 0 };
-
-	if (!rank) {
-		assert_int_equal(weir_group_gather(group, data, 8, all, TIMEOUT_NS), -ECONNRESET);
-		assert_int_equal(weir_group_culprit(group), 2);
-		assert_int_equal(weir_group_broadcast(group, data, 8, TIMEOUT_NS), -ECONNRESET);
-	} else if (rank != 2) {
-		assert_int_equal(weir_group_gather(group, data, 8, NULL, TIMEOUT_NS), 0);
-	}
-	free(all);
-}
-
-static void what_the_hub_has_reaches_all(void **state)
+static void test_all_operations_with_bitmaps(void **state)
 {
 	(void)state;
-	all_do(broadcast);
+	together(all_operations, WEIR_EXCHANGE_BITMAP);
 }
 
-static void what_each_has_reaches_all(void **state)
+static void test_all_operations_with_immediates(void **state)
 {
 	(void)state;
-	all_do(all_gather);
+	together(all_operations, WEIR_EXCHANGE_IMM);
 }
 
-static void numbers_are_added_up_and_shared_out(void **state)
+static pthread_barrier_t all_have_met;
+
+/* Once all have met, member 1 goes: whoever waits for it is told so, and is told so again. */
+static void one_leaves(struct weir_group *group)
 {
-	(void)state;
-	all_do(reduce_scatter);
+	unsigned char mine[1] = { 0 }, all[SIZE];
+
+	assert_int_equal(weir_group_barrier(group), 0);
+	done(group);
+	pthread_barrier_wait(&all_have_met);
+	if (weir_group_member(group) == 1)
+		return;
+	assert_int_equal(weir_group_all_gather(group, mine, 1, all), 0);
+	assert_int_equal(weir_group_wait(group, PATIENCE_NS), -ECONNRESET);
+	assert_in_range(weir_group_failed(group), 0, SIZE - 1);
+	assert_int_equal(weir_group_barrier(group), -ECONNRESET);
+	assert_int_equal(weir_group_wait(group, 0), -ECONNRESET);
 }
 
-static void who_is_gone_is_named(void **state)
+static void test_a_member_that_leaves_ends_the_group(void **state)
 {
 	(void)state;
-	all_do(one_is_missing);
+	pthread_barrier_init(&all_have_met, NULL, SIZE);
+	together(one_leaves, WEIR_EXCHANGE_BITMAP);
+	pthread_barrier_destroy(&all_have_met);
 }
 
-static int use_bitmap(void **state)
+static void nonsense(struct weir_group *group)
 {
-	(void)state;
-	mode = WEIR_EXCHANGE_BITMAP;
-	return 0;
+	unsigned char mine[1] = { 0 };
+
+	assert_int_equal(weir_group_broadcast(group, SIZE, mine, 1), -EINVAL);
+	assert_int_equal(weir_group_broadcast(group, 0, NULL, 1), -EINVAL);
+	assert_int_equal(weir_group_gather(group, weir_group_member(group), mine, 1, NULL), -EINVAL);
+	assert_int_equal(weir_group_reduce_scatter(group, mine, 0, NULL, NULL, NULL), -EINVAL);
+	assert_null(weir_group_exchange(group, SIZE));
+	assert_null(weir_group_exchange(group, weir_group_member(group)));
+	assert_int_equal(weir_group_barrier(group), 0);
+	assert_int_equal(weir_group_barrier(group), -EBUSY);
+	done(group);
+	assert_int_equal(weir_group_finish(group), 0);
+	done(group);
 }
 
-static int use_imm(void **state)
+static void test_nonsense_is_refused_and_changes_nothing(void **state)
 {
 	(void)state;
-	mode = WEIR_EXCHANGE_IMM;
-	return 0;
+	together(nonsense, WEIR_EXCHANGE_BITMAP);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_hub_has_reaches_all),
-		cmocka_unit_test(what_each_has_reaches_all),
-		cmocka_unit_test(numbers_are_added_up_and_shared_out),
-		cmocka_unit_test(who_is_gone_is_named),
+		cmocka_unit_test(test_all_operations_with_bitmaps),
+		cmocka_unit_test(test_all_operations_with_immediates),
+		cmocka_unit_test(test_a_member_that_leaves_ends_the_group),
+		cmocka_unit_test(test_nonsense_is_refused_and_changes_nothing),
 	};
-	int failed = cmocka_run_group_tests_name("bitmaps", tests, use_bitmap, NULL);
 
-	return failed + cmocka_run_group_tests_name("immediates", tests, use_imm, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

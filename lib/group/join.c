@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How the members meet: see wire/group.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/error.h"
+#include "lib/group/group.h"
+#include "wire/group.h"
+
+enum { JOIN_S = 10, RETRY_MS = 20 };
+
+/**
+ * struct join - a group that is being made
+ * @group: so far
+ * @listener: where those above connect to this member; NULL: nobody does
+ * @options: of each exchange
+ * @deadline_ns: by then all are there
+ * @addresses: where each member listens
+ */
+struct join {
+	struct weir_group *group;
+	struct weir_exchange_listener *listener;
+	struct weir_exchange_options options;
+	uint64_t deadline_ns;
+	char (*addresses)[WIRE_GROUP_ADDRESS];
+	struct weir_error *error;
+};
+
+static uint64_t left_ns(const struct join *j)
+{
+	uint64_t now_ns = weir_now_ns();
+
+	return now_ns < j->deadline_ns ? j->deadline_ns - now_ns : 1;
+}
+
+static int fail_with(const struct join *j, unsigned int member, int status)
+{
+	return weir_fail(j->error, status, "member %u of the group: %s", member, weir_strerror(status));
+}
+
+static int keep(struct join *j, unsigned int member, struct weir_exchange *x)
+{
+	int status = 0;
+
+	if (j->group->peers[member].x)
+		status = weir_fail(j->error, -EEXIST, "two say that they are member %u of the group",
+				   member);
+	else if (weir_group_add_peer(j->group, member, x))
+		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group", member);
+	if (status)
+		weir_exchange_close(x);
+	return status;
+}
+
+/* Takes one that connects, says hello, and is above this member. */
+static int accept_one(struct join *j)
+{
+	struct wire_group_hello hello;
+	struct weir_exchange *x;
+	size_t length = 0;
+	int status;
+
+	status = weir_exchange_accept(j->listener, left_ns(j), &x, j->error);
+	if (status == -ETIMEDOUT)
+		return weir_fail(j->error, status, "not all %u members of the group have come",
+				 j->group->size);
+	if (status)
+		return status;
+	status = weir_exchange_get(x, &hello, sizeof(hello), &length, left_ns(j));
+	if (!status || status == -EMSGSIZE)
+		status = wire_group_hello_check(&hello, length, j->group->size, j->group->member);
+	if (status) {
+		weir_exchange_close(x);
+		return weir_fail(j->error, status, status == -EPROTO ?
+				 "a member of another group has come: this one's size is %u" :
+				 "one has come and did not say who it is (size %u)", j->group->size);
+	}
+	memcpy(j->addresses[hello.member], hello.address, WIRE_GROUP_ADDRESS);
+	return keep(j, hello.member, x);
+}
+
+static int accept_those_above(struct join *j)
+{
+	unsigned int i;
+	int status = 0;
+
+	for (i = j->group->member + 1; !status && i < j->group->size; i++)
+		status = accept_one(j);
+	return status;
+}
+
+static int say_hello(struct join *j, unsigned int member)
+{
+	struct wire_group_hello hello = {
+		.magic = WIRE_GROUP_MAGIC,
+		.member = j->group->member,
+		.size = j->group->size,
+	};
+	struct weir_exchange *x = j->group->peers[member].x;
+	size_t done;
+	int status;
+
+	if (j->listener)
+		snprintf(hello.address, sizeof(hello.address), "%s", weir_exchange_address(j->listener));
+	status = weir_exchange_put(x, &hello, sizeof(hello), left_ns(j), &done);
+	if (!status)
+		status = weir_exchange_flush(x, left_ns(j));
+	return status ? fail_with(j, member, status) : 0;
+}
+
+/* Member 0 may come later than the others. */
+static int connect_to(struct join *j, unsigned int member)
+{
+	struct timespec pause = weir_timespec(RETRY_MS * WEIR_NS_PER_MS);
+	struct weir_exchange *x;
+	int status;
+
+	for (;;) {
+		j->options.timeout_ns = left_ns(j);
+		status = weir_exchange_connect(j->addresses[member], &j->options, &x, j->error);
+		if ((status != -ECONNREFUSED && status != -EAGAIN) || weir_now_ns() >= j->deadline_ns)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (!status)
+		status = keep(j, member, x);
+	return status ? status : say_hello(j, member);
+}
+
+static int learn_addresses(struct join *j)
+{
+	size_t length = 0, size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
+	int status;
+
+	status = weir_exchange_get(j->group->peers[0].x, j->addresses, size, &length, left_ns(j));
+	if (!status || status == -EMSGSIZE)
+		status = wire_group_addresses_check(j->addresses, length, j->group->size);
+	return status ? fail_with(j, 0, status) : 0;
+}
+
+static int tell_addresses(struct join *j)
+{
+	size_t done, size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
+	unsigned int i;
+	int status = 0;
+
+	for (i = 1; !status && i < j->group->size; i++) {
+		status = weir_exchange_put(j->group->peers[i].x, j->addresses, size, left_ns(j), &done);
+		if (!status)
+			status = weir_exchange_flush(j->group->peers[i].x, left_ns(j));
+		if (status)
+			fail_with(j, i, status);
+	}
+	return status;
+}
+
+static int follow(struct join *j, const char *here)
+{
+	char any[WIRE_GROUP_ADDRESS];
+	unsigned int i;
+	int status = 0;
+
+	if (snprintf(any, sizeof(any), strchr(here, ':') ? "[%s]:0" : "%s:0", here) >= (int)sizeof(any))
+		return weir_fail(j->error, -EINVAL, "%s: not an address", here);
+	if (j->group->member + 1 < j->group->size)
+		status = weir_exchange_listen(any, &j->options, &j->listener, j->error);
+	if (!status)
+		status = connect_to(j, 0);
+	if (!status)
+		status = learn_addresses(j);
+	for (i = 1; !status && i < j->group->member; i++)
+		status = connect_to(j, i);
+	return status ? status : accept_those_above(j);
+}
+
+static int begin(struct join *j, unsigned int member, unsigned int size, uint64_t timeout_ns)
+{
+	if (!size || size > WEIR_GROUP_SIZE_MAX || member >= size)
+		return weir_fail(j->error, -EINVAL, "member %u of %u: there are 1 to %u, counted from 0",
+				 member, size, WEIR_GROUP_SIZE_MAX);
+	j->deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
+	j->group = weir_group_new(member, size);
+	j->addresses = calloc(size, sizeof(*j->addresses));
+	if (!j->group || !j->addresses)
+		return weir_fail(j->error, -ENOMEM, "no memory for a group of %u", size);
+	return 0;
+}
+
+static int end(struct join *j, int status, struct weir_group **group)
+{
+	free(j->addresses);
+	if (status)
+		weir_group_close(j->group);
+	else
+		*group = j->group;
+	return status;
+}
+
+int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
+		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error)
+{
+	struct join j = { .listener = listener, .error = error };
+	int status = begin(&j, 0, size, timeout_ns);
+
+	if (!status)
+		status = accept_those_above(&j);
+	if (!status)
+		status = tell_addresses(&j);
+	return end(&j, status, group);
+}
+
+int weir_group_join(const char *address, const char *here, unsigned int member, unsigned int size,
+		    const struct weir_exchange_options *options, struct weir_group **group,
+		    struct weir_error *error)
+{
+	struct join j = { .error = error };
+	int status;
+
+	if (options)
+		j.options = *options;
+	if (!member)
+		return weir_fail(error, -EINVAL, "member 0 does not join: it leads");
+	if (strlen(address) >= WIRE_GROUP_ADDRESS)
+		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters", address,
+				 WIRE_GROUP_ADDRESS - 1);
+	status = begin(&j, member, size,
+		       j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
+	if (!status) {
+		strcpy(j.addresses[0], address);
+		status = follow(&j, here ? here : "127.0.0.1");
+	}
+	if (j.listener)
+		weir_exchange_unlisten(j.listener);
+	return end(&j, status, group);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/group/group.h"
+
+enum { RELEASE_MAX = 16 };
+
+/* Slots of the next operation may be among them: its sender may be ahead. */
+static int take(struct weir_group_peer *peer, bool *moved)
+{
+	unsigned int end, room;
+	int n;
+
+	while (peer->held_count < peer->held_max) {
+		end = (peer->held_first + peer->held_count) % peer->held_max;
+		room = end < peer->held_first ? peer->held_first - end : peer->held_max - end;
+		n = weir_exchange_take(peer->x, &peer->held[end], room, 0);
+		if (n == -EAGAIN)
+			return 0;
+		if (n <= 0)
+			return n ? n : -ECONNRESET;
+		peer->held_count += (unsigned int)n;
+		*moved = true;
+	}
+	return 0;
+}
+
+static void give_back(struct weir_group_peer *peer, unsigned int count)
+{
+	unsigned int run = peer->held_max - peer->held_first;
+
+	if (run > count)
+		run = count;
+	weir_exchange_release(peer->x, &peer->held[peer->held_first], run);
+	weir_exchange_release(peer->x, &peer->held[0], count - run);
+	peer->held_first = (peer->held_first + count) % peer->held_max;
+	peer->held_count -= count;
+}
+
+/* What the first member has is the sum so far. */
+static void put_together(struct weir_group *group, char *into, const void *from, size_t length)
+{
+	if (!length)
+		return;
+	if (group->add && group->turn)
+		group->add(into, from, length, group->add_arg);
+	else
+		memcpy(into, from, length);
+}
+
+/* Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be. */
+static int read_slot(struct weir_group *group, struct weir_group_peer *peer,
+		     const struct weir_exchange_slot *slot)
+{
+	if (slot->length > peer->in_left || (slot->last && slot->length < peer->in_left))
+		return -EPROTO;
+	put_together(group, peer->in, slot->data, slot->length);
+	peer->in += slot->length;
+	peer->in_left -= slot->length;
+	return slot->last;
+}
+
+static int read_held(struct weir_group *group, struct weir_group_peer *peer, bool *moved)
+{
+	unsigned int count = 0;
+	int status = 0;
+
+	while (!status && peer->held_count > count) {
+		status = read_slot(group, peer, &peer->held[(peer->held_first + count) % peer->held_max]);
+		if (status < 0)
+			return status;
+		*moved = true;
+		if (++count == RELEASE_MAX) {
+			give_back(peer, count);
+			count = 0;
+		}
+	}
+	give_back(peer, count);
+	if (status)
+		peer->in_owed = false;
+	return 0;
+}
+
+/* Sums are made in the order of the members, this one's part at its turn. */
+static bool is_its_turn(struct weir_group *group, unsigned int member)
+{
+	while (group->add && group->turn < group->size) {
+		if (group->turn == group->member)
+			put_together(group, group->sum, group->mine, group->part);
+		else if (group->peers[group->turn].in_owed)
+			break;
+		group->turn++;
+	}
+	return !group->add || group->turn == member;
+}
+
+static int receive(struct weir_group *group, unsigned int member, bool *moved)
+{
+	struct weir_group_peer *peer = &group->peers[member];
+	int status;
+
+	if (!peer->in_owed)
+		return 0;
+	if (is_its_turn(group, member)) {
+		status = read_held(group, peer, moved);
+		if (status || !peer->in_owed)
+			return status;
+	}
+	return take(peer, moved);
+}
+
+static int send_part(struct weir_group_peer *peer, bool *moved)
+{
+	size_t done = 0;
+	int status;
+
+	if (peer->out_owed) {
+		status = weir_exchange_put(peer->x, peer->out, peer->out_left, 0, &done);
+		if (status && status != -EAGAIN)
+			return status;
+		if (status)
+			peer->out += done, peer->out_left -= done;
+		else
+			peer->out_owed = false;
+		*moved |= !status || done;
+	}
+	if (peer->out_owed || !peer->flush_owed)
+		return 0;
+	status = weir_exchange_flush(peer->x, 0);
+	if (status)
+		return status == -EAGAIN ? 0 : status;
+	peer->flush_owed = false;
+	*moved = true;
+	return 0;
+}
+
+/* A slot can be acquired when the peer has taken what was in it. Who is gone takes no more. */
+static void finish(struct weir_group_peer *peer, bool *moved)
+{
+	int n = 0;
+
+	while (peer->free && n >= 0 && peer->free_count < peer->free_max) {
+		n = weir_exchange_acquire(peer->x, &peer->free[peer->free_count],
+					  peer->free_max - peer->free_count, 0);
+		if (n == -EAGAIN)
+			return;
+		*moved = true;
+		if (n > 0)
+			peer->free_count += (unsigned int)n;
+	}
+	if (peer->free)
+		weir_exchange_abandon(peer->x, peer->free, peer->free_count);
+	free(peer->free);
+	peer->free = NULL;
+}
+
+int weir_group_step(struct weir_group *group, bool *moved)
+{
+	bool is_over = true;
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < group->size; i++) {
+		struct weir_group_peer *peer = &group->peers[i];
+
+		if (!peer->x)
+			continue;
+		status = send_part(peer, moved);
+		if (!status)
+			status = receive(group, i, moved);
+		finish(peer, moved);
+		if (status) {
+			group->failed = (int)i;
+			return status;
+		}
+		is_over &= !weir_group_is_owed(peer);
+	}
+	return is_over && is_its_turn(group, group->size) ? 0 : -EAGAIN;
+}
