@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""A ring: each of three programs passes on what it hears from the one before, until all know all.
+
+On softnic: weir run -- python3 ring.py
+"""
+import multiprocessing
+
+import weir
+
+SIZE = 3
+PATIENCE_S = 30
+
+
+def member(number, addresses, all_listen):
+    """Number 0 connects first and the others accept first, or all would wait for each other."""
+    following = addresses[(number + 1) % SIZE]
+    with weir.listen(addresses[number]) as listener:
+        all_listen.wait(PATIENCE_S)
+        after = weir.connect(following) if number == 0 else None
+        before = listener.accept(PATIENCE_S)
+        after = after or weir.connect(following)
+    with before, after:
+        news = [f"news of {number}".encode()]
+        for _ in range(SIZE - 1):
+            after.put(news[-1])
+            after.flush(PATIENCE_S)
+            news.append(before.get(PATIENCE_S))
+        after.finish(PATIENCE_S)
+    print(f"{number} has " + ", ".join(sorted(one.decode() for one in news)))
+
+
+def free_address():
+    with weir.listen("127.0.0.1:0") as listener:
+        return listener.address
+
+
+def main():
+    spawn = multiprocessing.get_context("spawn")
+    addresses, all_listen = [free_address() for _ in range(SIZE)], spawn.Barrier(SIZE)
+    members = [spawn.Process(target=member, args=(number, addresses, all_listen)) for number in range(SIZE)]
+    for process in members:
+        process.start()
+    for process in members:
+        process.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Messages over RDMA, without a copy where none is needed: weir's exchanges and groups."""
+from weir.exchange import Exchange, Info, Listener, Slot, connect, listen
+from weir.group import Group, join, lead
+from weir.key import Key
+
+__all__ = ["Exchange", "Group", "Info", "Key", "Listener", "Slot", "connect", "join", "lead", "listen"]

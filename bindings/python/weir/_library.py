@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""libweir as Python sees it: loading it, its errors, its ways of waiting."""
+import errno
+import os
+import time
+
+import cffi
+
+from weir._cdef import CDEF
+
+ffi = cffi.FFI()
+ffi.cdef(CDEF)
+
+# A wait in C does not hear of signals: it is cut into slices, and Python looks in between.
+_SLICE_S = 0.1
+_NOT_YET = (-errno.EAGAIN, -errno.ETIMEDOUT)
+
+
+def _load():
+    name = os.environ.get("WEIR_LIBRARY", "libweir.so.0")
+    try:
+        return ffi.dlopen(name)
+    except OSError as error:
+        raise ImportError(f"cannot load {name}: install libweir, or say in WEIR_LIBRARY where it is: {error}") from error
+
+
+lib = _load()
+
+
+def failure(status, text=""):
+    """The exception of a negative errno, such as ConnectionResetError of -ECONNRESET."""
+    return OSError(-status, text or ffi.string(lib.weir_strerror(status)).decode())
+
+
+def check(status, error=None):
+    """Raises if it is negative; error is the struct weir_error that explains it."""
+    if status < 0:
+        raise failure(status, ffi.string(error.text).decode(errors="replace") if error else "")
+    return status
+
+
+def wait(timeout, call):
+    """What call(timeout_ns) returns in the end; raises TimeoutError after timeout seconds (None: never)."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = _SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
+        status = call(int(min(left, _SLICE_S) * 1e9))
+        if status not in _NOT_YET:
+            return status
+        if left < _SLICE_S:
+            raise TimeoutError(errno.ETIMEDOUT, f"not within {timeout:g} s" if timeout else "not yet")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The memory of other libraries' arrays, without a copy: the buffer protocol, or else DLPack."""
+import ctypes
+
+from weir._library import ffi
+
+# https://dmlc.github.io/dlpack/latest/c_api.html
+ffi.cdef("""
+struct dl_tensor {
+	void *data;
+	int32_t device_type, device_id;
+	int32_t ndim;
+	uint8_t code, bits;
+	uint16_t lanes;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
+""")
+_HOST_DEVICES = (1, 3)  # kDLCPU, kDLCUDAHost
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+def _tensor_bytes(tensor):
+    """Return: how many bytes; or None if they do not lie in a row."""
+    size = tensor.bits * tensor.lanes // 8
+    for i in reversed(range(tensor.ndim)):
+        if tensor.strides and tensor.shape[i] > 1 and tensor.strides[i] * (tensor.bits * tensor.lanes // 8) != size:
+            return None
+        size *= tensor.shape[i]
+    return size
+
+
+def _from_dlpack(array):
+    capsule = array.__dlpack__()
+    tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
+    if tensor.device_type not in _HOST_DEVICES:
+        raise ValueError(f"{type(array).__name__} is in a device's memory: weir takes host memory only")
+    size = _tensor_bytes(tensor)
+    if size is None:
+        raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")
+    if not size:
+        return ffi.cast("char *", 0), 0
+    # The capsule gives the array back when it goes; a pointer alone would not hold it.
+    return ffi.gc(ffi.cast("char *", tensor.data) + tensor.byte_offset, lambda _, kept=capsule: None), size
+
+
+def memory_of(array, writable=False):
+    """An array's address and its length in bytes. The address keeps the array.
+
+    Anything that has the buffer protocol (bytes, memoryview, array, NumPy) or DLPack (PyTorch and
+    others) and lies in one piece. What DLPack shows is taken for writable: it does not say.
+    """
+    try:
+        view = memoryview(array)
+    except TypeError:
+        if hasattr(array, "__dlpack__"):
+            return _from_dlpack(array)
+        raise TypeError(f"{type(array).__name__} has neither the buffer protocol nor DLPack") from None
+    if not view.c_contiguous:
+        raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")
+    if writable and view.readonly:
+        raise ValueError(f"{type(array).__name__} can only be read")
+    if not view.nbytes:
+        return ffi.cast("char *", 0), 0
+    return ffi.from_buffer(view.cast("B")), view.nbytes

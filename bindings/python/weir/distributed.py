@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir as a backend of torch.distributed, for tensors in host memory.
+
+    import weir.distributed
+    weir.distributed.register()
+    torch.distributed.init_process_group("weir", ...)
+
+broadcast, gather, all_gather, reduce, reduce_scatter, all_reduce and barrier, and so
+DistributedDataParallel. An operation is done when its call returns, also where async_op=True asks
+otherwise. Sums are made in the order of ranks, whoever comes first: they are the same bits at each rank
+and in each run.
+"""
+from __future__ import annotations
+
+import os
+import socket
+import weakref
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from weir.exchange import listen
+from weir.group import Group, join, lead
+
+_IN_PLACE = {
+    "SUM": lambda into, other: into.add_(other),
+    "PRODUCT": lambda into, other: into.mul_(other),
+    "MIN": lambda into, other: torch.minimum(into, other, out=into),
+    "MAX": lambda into, other: torch.maximum(into, other, out=into),
+}
+
+
+_LEAVE_S = 30
+
+
+def _operation(wanted: Any) -> Any:
+    for name, function in _IN_PLACE.items():
+        if wanted == getattr(dist.ReduceOp, name):
+            return function
+    raise ValueError(f"{wanted}: weir reduces by {', '.join(_IN_PLACE)}")
+
+
+def _one(tensors: Any) -> torch.Tensor:
+    if len(tensors) != 1:
+        raise ValueError(f"{len(tensors)} tensors: weir takes one a rank")
+    return tensors[0]
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Its memory; DLPack does not know every type."""
+    return tensor.detach().reshape(-1).view(torch.uint8)
+
+
+def _done(result: Any) -> Any:
+    future: Any = torch.futures.Future()
+    future.set_result(result)
+    return torch._C._distributed_c10d._create_work_from_future(future)
+
+
+def _leave(group: Group) -> None:
+    """The last operation may be over here, and not yet where it sends to."""
+    try:
+        group.finish(_LEAVE_S)
+    except OSError:
+        pass
+    group.close()
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """What torch.distributed calls. Each operation is one or two of a weir.Group's."""
+
+    def __init__(self, group: Group, timeout: float) -> None:
+        super().__init__(group.member, group.size)
+        self._group, self._timeout = group, timeout
+        weakref.finalize(self, _leave, group)
+
+    def getBackendName(self) -> str:
+        return "weir"
+
+    def broadcast(self, tensors: Any, opts: Any) -> Any:
+        tensor = _one(tensors)
+        whole = tensor.detach().contiguous()
+        self._group.broadcast(_bytes(whole), opts.rootRank, self._timeout)
+        if whole.data_ptr() != tensor.data_ptr():
+            tensor.detach().copy_(whole)
+        return _done(tensors)
+
+    def _sum_of_parts(self, tensor: torch.Tensor, wanted: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """This rank's part of the sum, and the memory for all of them: padded, so that they are equal."""
+        size, operation = self._group.size, _operation(wanted)
+        each = -(-tensor.numel() // size)
+        whole = torch.zeros(each * size, dtype=tensor.dtype)
+        whole[:tensor.numel()] = tensor.detach().reshape(-1)
+        part = torch.empty(each, dtype=tensor.dtype)
+
+        def add(into: memoryview, other: memoryview) -> None:
+            operation(torch.frombuffer(into, dtype=tensor.dtype), torch.frombuffer(other, dtype=tensor.dtype))
+
+        self._group.reduce_scatter(_bytes(whole), _bytes(part), add, self._timeout)
+        return part, whole
+
+    def allreduce(self, tensors: Any, opts: Any) -> Any:
+        tensor = _one(tensors)
+        part, whole = self._sum_of_parts(tensor, opts.reduceOp)
+        self._group.all_gather(_bytes(part), _bytes(whole), self._timeout)
+        tensor.detach().copy_(whole[:tensor.numel()].view(tensor.shape))
+        return _done(tensors)
+
+    def reduce(self, tensors: Any, opts: Any) -> Any:
+        tensor = _one(tensors)
+        part, whole = self._sum_of_parts(tensor, opts.reduceOp)
+        mine = opts.rootRank == self._group.member
+        self._group.gather(_bytes(part), _bytes(whole) if mine else None, opts.rootRank, self._timeout)
+        if mine:
+            tensor.detach().copy_(whole[:tensor.numel()].view(tensor.shape))
+        return _done(tensors)
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any) -> Any:
+        output = _one(outputs)
+        whole = torch.cat([one.detach().reshape(-1) for one in _one(inputs)])
+        if whole.numel() != output.numel() * self._group.size:
+            raise ValueError(f"{whole.numel()} elements do not make {self._group.size} parts of {output.numel()}")
+        part, _ = self._sum_of_parts(whole, opts.reduceOp)
+        output.detach().copy_(part.view(output.shape))
+        return _done(outputs)
+
+    def _gathered(self, tensor: torch.Tensor) -> torch.Tensor:
+        whole = torch.empty((self._group.size, *tensor.shape), dtype=tensor.dtype)
+        self._group.all_gather(_bytes(tensor.contiguous()), _bytes(whole), self._timeout)
+        return whole
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        for output, one in zip(_one(outputs), self._gathered(_one(inputs))):
+            output.detach().copy_(one.view(output.shape))
+        return _done(outputs)
+
+    def _allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Any:
+        output.detach().copy_(self._gathered(tensor).view(output.shape))
+        return _done(output)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any) -> Any:
+        tensor = _one(inputs)
+        mine = opts.rootRank == self._group.member
+        whole = torch.empty((self._group.size, *tensor.shape), dtype=tensor.dtype) if mine else None
+        self._group.gather(_bytes(tensor.contiguous()), None if whole is None else _bytes(whole), opts.rootRank, self._timeout)
+        if whole is not None:
+            for output, one in zip(_one(outputs), whole):
+                output.detach().copy_(one.view(output.shape))
+        return _done(outputs)
+
+    def barrier(self, opts: Any = None) -> Any:
+        self._group.barrier(self._timeout)
+        return _done(None)
+
+
+def _own_address() -> str:
+    """Of this host, as it is on the way to the master."""
+    master = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    family, kind, _, _, address = socket.getaddrinfo(master, 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)
+        return probe.getsockname()[0]
+
+
+def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> ProcessGroup:
+    here, seconds = _own_address(), timeout.total_seconds()
+    if rank == 0:
+        with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **options) as listener:
+            store.set("weir", listener.address)
+            return ProcessGroup(lead(listener, size, seconds), seconds)
+    address = store.get("weir").decode()
+    return ProcessGroup(join(address, rank, size, here, timeout=seconds, **options), seconds)
+
+
+def register(**options: Any) -> None:
+    """Makes "weir" a backend. Options are those of weir.listen(), for each exchange, but timeout.
+
+    slot_bytes is to be a multiple of 16, so that no element lies in two slots.
+    """
+    if options.get("slot_bytes", 0) % 16:
+        raise ValueError(f"slot_bytes {options['slot_bytes']}: it is to be a multiple of 16")
+    dist.Backend.register_backend(
+        "weir", lambda store, rank, size, timeout: _create(store, rank, size, timeout, **options))

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Exchanges: messages between two programs through pools of registered slots.
+
+weir/exchange.h tells how they work. Timeouts are in seconds, None waits without end, and a wait that
+is over raises TimeoutError; what was begun goes on with the next call. An exchange that is gone raises
+ConnectionResetError. Any thread may call; two calls on one exchange take turns.
+"""
+from __future__ import annotations
+
+import collections
+import errno
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from weir._library import check, ffi, lib, wait
+from weir._memory import memory_of
+from weir.key import Key
+
+_MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
+_TAKE = 64  # slots in one call
+
+
+class Slot:
+    """A slot to write a message into, or with one in it. Gone when committed or released.
+
+    data is its memory: numpy.frombuffer(slot.data, ...) is an array without a copy. length, of an
+    acquired slot, is how much of it is to be sent. last is whether the message ends with it.
+    """
+
+    __slots__ = ("data", "length", "last", "_number", "_size", "_memory")
+
+    def __init__(self, slot: Any) -> None:
+        self.length: int = slot.length
+        self._size = self.length
+        self.last: bool = slot.last
+        self._number: int = slot.number
+        self._show(ffi.buffer(slot.data, slot.length))
+
+    def _show(self, memory: Any) -> None:
+        self._memory = weakref.ref(memory)
+        self.data: memoryview = memoryview(memory).cast("B")
+
+    def _hide(self) -> None:
+        """Nothing can reach the memory any more; or BufferError, if something still can."""
+        self.data.release()
+        memory = self._memory()
+        if memory is not None:  # a view of it lives, and keeps it
+            self._show(memory)
+            raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
+
+
+class Info(NamedTuple):
+    """What became of an exchange so far: struct weir_exchange_info."""
+
+    device: str
+    peer: str
+    mode: str
+    slots: int
+    peer_slots: int
+    slot_bytes: int
+    peer_slot_bytes: int
+    put: int
+    arrived: int
+    released: int
+    taken: int
+    bytes_put: int
+    bytes_taken: int
+    writes: int
+    looks: int
+    wakes: int
+    gives: int
+    recvs: int
+    doorbells: int
+    completions: int
+    events: int
+    sleeps: int
+
+
+def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
+               slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
+               timeout: float = 0) -> tuple[Any, Any]:
+    """The options in C, and what must live as long as they are used."""
+    if mode not in _MODES:
+        raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
+    options = ffi.new("struct weir_exchange_options *")
+    name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
+    options.key = key._key if key else ffi.NULL
+    options.device = name
+    options.mode = getattr(lib, _MODES[mode])
+    options.slots, options.slot_bytes = slots, slot_bytes
+    options.receive_bytes_max = receive_bytes_max
+    options.busy = busy
+    options.percent_min = percent_min
+    options.timeout_ns = int(timeout * 1e9)
+    return options, (key, name)
+
+
+def info_of(x: Any) -> Info:
+    info = ffi.new("struct weir_exchange_info *")
+    lib.weir_exchange_info(x, info)
+    fields = {name: getattr(info, name) for name in Info._fields}
+    modes = {getattr(lib, value): name for name, value in _MODES.items()}
+    return Info(**{**fields, "device": ffi.string(info.device).decode(),
+                   "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
+
+
+class Exchange:
+    """One end of a connection. Made by connect() and by Listener.accept(); a context manager.
+
+    As an iterator it yields messages as bytes until the peer has finished.
+    """
+
+    def __init__(self, pointer: Any, kept: Any) -> None:
+        self._x, self._kept = pointer, kept
+        self._lock = threading.Lock()
+        self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
+        self._held: collections.deque[Slot] = collections.deque()  # taken, not yet handed out
+        self._parts: list[bytes] = []
+
+    def _call(self, function: Any, *args: Any) -> Any:
+        with self._lock:
+            if self._x is None:
+                raise ValueError("the exchange is closed")
+            return function(self._x, *args)
+
+    def put(self, data: Any, timeout: float | None = None) -> None:
+        """Sends a message: bytes, a NumPy array, a PyTorch tensor, any buffer.
+
+        After a TimeoutError a part may have been taken: its attribute done says how many bytes. The
+        message goes on with the rest of them, before anything else.
+        """
+        memory, length = memory_of(data)
+        done = ffi.new("size_t *")
+        sent = 0
+
+        def attempt(timeout_ns: int) -> int:
+            nonlocal sent
+            status = self._call(lib.weir_exchange_put, memory + sent, length - sent, timeout_ns, done)
+            sent += done[0] if status else 0
+            done[0] = 0
+            return status
+
+        try:
+            check(wait(timeout, attempt))
+        except TimeoutError as error:
+            error.done = sent  # type: ignore[attr-defined]
+            raise
+
+    def get(self, timeout: float | None = None) -> bytes:
+        """The next message. EOFError: the peer has finished."""
+        while True:
+            if not self._held:
+                self._held.extend(self._take(_TAKE, timeout))
+            if not self._held:
+                raise EOFError("the peer has finished")
+            slot = self._held.popleft()
+            self._parts.append(slot.data.tobytes())
+            last = slot.last
+            self.release([slot])
+            if last:
+                message = b"".join(self._parts)
+                self._parts.clear()
+                return message
+
+    def get_into(self, buffer: Any, timeout: float | None = None) -> int:
+        """The next message, copied into a buffer. Returns its length.
+
+        EOFError: the peer has finished. OSError with EMSGSIZE: it was longer than the buffer, and is
+        gone. After a TimeoutError call again with the same buffer.
+        """
+        if self._held or self._parts:
+            raise ValueError("a message was begun with get()")
+        memory, size = memory_of(buffer, writable=True)
+        length = ffi.new("size_t *")
+        status = wait(timeout, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
+        if status == -errno.ENOENT:
+            raise EOFError("the peer has finished")
+        check(status, None)
+        return length[0]
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            try:
+                message = self.get()
+            except EOFError:
+                return
+            yield message
+
+    def _take(self, count: int, timeout: float | None) -> list[Slot]:
+        slots = ffi.new("struct weir_exchange_slot[]", count)
+        taken = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_take, slots, count, ns)))
+        found = [Slot(slots[i]) for i in range(taken)]
+        self._out.update(dict.fromkeys(found, True))
+        return found
+
+    def take(self, count: int = _TAKE, timeout: float | None = None) -> list[Slot]:
+        """Slots that have come, at most count, where they lie. None: the peer has finished.
+
+        Give them back with release() when they have been read.
+        """
+        if self._held:
+            return [self._held.popleft() for _ in range(min(count, len(self._held)))]
+        return self._take(count, timeout)
+
+    def release(self, slots: Sequence[Slot]) -> None:
+        """Gives taken slots back to the sender. BufferError: something still looks into one of them."""
+        check(self._give(lib.weir_exchange_release, slots, taken=True))
+
+    def acquire(self, count: int = 1, timeout: float | None = None) -> list[Slot]:
+        """Free slots to write messages in, at most count. Each goes to commit() or abandon()."""
+        slots = ffi.new("struct weir_exchange_slot[]", count)
+        got = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_acquire, slots, count, ns)))
+        found = [Slot(slots[i]) for i in range(got)]
+        self._out.update(dict.fromkeys(found, False))
+        return found
+
+    def commit(self, slots: Sequence[Slot]) -> None:
+        """Sends slots that were filled, in this order."""
+        for slot in slots:
+            if not 0 <= slot.length <= slot._size:
+                raise ValueError(f"length {slot.length} of a slot of {slot._size} bytes")
+        check(self._give(lib.weir_exchange_commit, slots, taken=False))
+
+    def abandon(self, slots: Sequence[Slot]) -> None:
+        """Gives acquired slots back that will not be sent."""
+        check(self._give(lib.weir_exchange_abandon, slots, taken=False))
+
+    def _give(self, function: Any, slots: Sequence[Slot], taken: bool) -> Any:
+        """Nothing in Python may reach a slot's memory any more once it is given away."""
+        given = ffi.new("struct weir_exchange_slot[]", len(slots))
+        for number, slot in enumerate(slots):
+            if self._out.get(slot) is not taken:
+                raise ValueError(f"that slot was not {'taken' if taken else 'acquired'} here, or is given back")
+            given[number].number, given[number].length, given[number].last = slot._number, slot.length, slot.last
+        for slot in slots:
+            slot._hide()
+        for slot in slots:
+            del self._out[slot]
+        return self._call(function, given, len(slots))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Makes sure that the peer can take all that was put."""
+        check(wait(timeout, lambda ns: self._call(lib.weir_exchange_flush, ns)))
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Says that nothing more will be put, and waits until the peer has taken all."""
+        check(wait(timeout, lambda ns: self._call(lib.weir_exchange_finish, ns)))
+
+    def process(self) -> bool:
+        """Does what is to be done, without waiting: for event loops, with fileno().
+
+        While it returns True there is something to take, or room where there was none; after False
+        the descriptor becomes readable once there may be.
+        """
+        return bool(self._held) or check(self._call(lib.weir_exchange_process)) == 1
+
+    def fileno(self) -> int:
+        return self._call(lib.weir_exchange_fd)
+
+    @property
+    def info(self) -> Info:
+        return self._call(info_of)
+
+    def close(self) -> None:
+        """Ends the exchange, and for the peer what it has not found: finish() first.
+
+        BufferError: something still looks into a slot.
+        """
+        for slot in self._out:
+            slot._hide()
+        with self._lock:
+            if self._x is not None:
+                lib.weir_exchange_close(self._x)
+            self._x = self._kept = None
+        self._out.clear()
+        self._held.clear()
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except BufferError:
+            pass  # the arrays live on, and so must the memory that they lie in
+
+
+class Listener:
+    """Waits for peers; made by listen(). A context manager. Exchanges outlive it."""
+
+    def __init__(self, pointer: Any, kept: Any) -> None:
+        self._listener, self._kept = pointer, kept
+        self._lock = threading.Lock()
+
+    @property
+    def address(self) -> str:
+        """Where it listens: address:port."""
+        with self._lock:
+            return ffi.string(lib.weir_exchange_address(self._open())).decode()
+
+    def _open(self) -> Any:
+        if self._listener is None:
+            raise ValueError("the listener is closed")
+        return self._listener
+
+    def accept(self, timeout: float | None = None) -> Exchange:
+        """The next peer that proves the key."""
+        x, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
+
+        def attempt(timeout_ns: int) -> int:
+            with self._lock:
+                return lib.weir_exchange_accept(self._open(), timeout_ns, x, error)
+
+        check(wait(timeout, attempt), error)
+        return Exchange(x[0], self._kept)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._listener is not None:
+                lib.weir_exchange_unlisten(self._listener)
+            self._listener = None
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def listen(address: str | None = None, **options: Any) -> Listener:
+    """Waits for peers at "addr", "addr:port" or ":port"; None: 127.0.0.1.
+
+    Options are those of struct weir_exchange_options: key (a weir.Key), device, mode ("bitmap" or
+    "imm"), slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout (seconds).
+    """
+    pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
+    chosen, kept = options_of(**options)
+    where = ffi.NULL if address is None else os.fsencode(address)
+    check(lib.weir_exchange_listen(where, chosen, pointer, error), error)
+    return Listener(pointer[0], kept)
+
+
+def connect(peer: str, **options: Any) -> Exchange:
+    """Connects to a listener at "host", "host:port" or "[v6]:port". Options as of listen()."""
+    pointer, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
+    chosen, kept = options_of(**options)
+    check(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
+    return Exchange(pointer[0], kept)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Groups: programs that send the same to all, and to one what all have.
+
+weir/group.h tells how they work. Every member calls the same operations in the same order. Arrays are
+whatever has the buffer protocol or DLPack and lies in one piece; nothing is copied in Python. Timeouts
+are in seconds, None waits without end; after a TimeoutError the operation goes on with wait().
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from weir._library import check, failure, ffi, lib, wait
+from weir._memory import memory_of
+from weir.exchange import Info, Listener, info_of, listen, options_of
+
+Add = Callable[[memoryview, memoryview], None]
+
+
+class Group:
+    """One member's view; made by lead() and join(). A context manager, which
+    finishes before it closes. Any thread may call; calls take turns."""
+
+    def __init__(self, pointer: Any, kept: Any) -> None:
+        self._group, self._kept = pointer, kept
+        self._lock = threading.Lock()
+        self._busy_with: tuple[Any, ...] = ()  # what an operation works on
+        self._error: BaseException | None = None
+
+    def _call(self, function: Any, *args: Any) -> Any:
+        with self._lock:
+            if self._group is None:
+                raise ValueError("the group is closed")
+            return function(self._group, *args)
+
+    @property
+    def member(self) -> int:
+        """Which one this is."""
+        return self._call(lib.weir_group_member)
+
+    @property
+    def size(self) -> int:
+        return self._call(lib.weir_group_size)
+
+    def info(self, member: int) -> Info | None:
+        """What became of the exchange with another member so far; None: it is this one."""
+        x = self._call(lib.weir_group_exchange, member)
+        return info_of(x) if x else None
+
+    def _do(self, timeout: float | None, kept: tuple[Any, ...], function: Any, *args: Any) -> None:
+        self._check(self._call(function, *args))
+        self._busy_with = kept
+        self.wait(timeout)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Goes on with an operation after a TimeoutError."""
+        status = wait(timeout, lambda ns: self._call(lib.weir_group_wait, ns))
+        self._busy_with = ()
+        if self._error:
+            error, self._error = self._error, None
+            raise error
+        self._check(status)
+
+    def _check(self, status: int) -> None:
+        failed = self._call(lib.weir_group_failed)
+        if status and failed >= 0:
+            raise failure(status, f"member {failed} of the group: {ffi.string(lib.weir_strerror(status)).decode()}")
+        check(status)
+
+    def broadcast(self, array: Any, source: int = 0, timeout: float | None = None) -> None:
+        """What one member has in array goes into everybody's."""
+        memory, length = memory_of(array, writable=source != self.member)
+        self._do(timeout, (memory,), lib.weir_group_broadcast, source, memory, length)
+
+    def _into(self, into: Any, length: int) -> Any:
+        memory, size = memory_of(into, writable=True)
+        if size != length:
+            raise ValueError(f"what is to be received takes {length} bytes, and there are {size}")
+        return memory
+
+    def gather(self, array: Any, into: Any = None, to: int = 0, timeout: float | None = None) -> None:
+        """What all have goes, in their order, into one array of member to; elsewhere into is None."""
+        memory, length = memory_of(array)
+        all_of_it = self._into(into, self.size * length) if to == self.member else ffi.NULL
+        self._do(timeout, (memory, all_of_it), lib.weir_group_gather, to, memory, length, all_of_it)
+
+    def all_gather(self, array: Any, into: Any, timeout: float | None = None) -> None:
+        """What all have goes, in their order, into one array of each."""
+        memory, length = memory_of(array)
+        all_of_it = self._into(into, self.size * length)
+        self._do(timeout, (memory, all_of_it), lib.weir_group_all_gather, memory, length, all_of_it)
+
+    def reduce_scatter(self, array: Any, into: Any, add: Add, timeout: float | None = None) -> None:
+        """Of what all have, each member's part is added up, in the order of members, into its into.
+
+        add(into, other) adds bytes to bytes, of whole elements if slots are of whole elements.
+        """
+        memory, length = memory_of(array)
+        part, rest = divmod(length, self.size)
+        if rest:
+            raise ValueError(f"{length} bytes do not part into {self.size}")
+
+        @ffi.callback("weir_group_add_fn *")
+        def call_add(result: Any, other: Any, count: int, _: Any) -> None:
+            try:
+                add(memoryview(ffi.buffer(result, count)).cast("B"), memoryview(ffi.buffer(other, count)).cast("B"))
+            except BaseException as error:  # pylint: disable=broad-except
+                self._error = self._error or error
+
+        result = self._into(into, part)
+        self._do(timeout, (memory, result, call_add), lib.weir_group_reduce_scatter, memory, part, result,
+                 call_add, ffi.NULL)
+
+    def barrier(self, timeout: float | None = None) -> None:
+        """Waits until all members have come here."""
+        self._do(timeout, (), lib.weir_group_barrier)
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Waits until the others have taken all that this member sent; then it can be closed."""
+        self._do(timeout, (), lib.weir_group_finish)
+
+    def close(self) -> None:
+        """Ends the group, and for the others what they have not taken: see finish()."""
+        with self._lock:
+            if self._group is not None:
+                lib.weir_group_close(self._group)
+            self._group = self._kept = None
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None and self._call(lib.weir_group_failed) < 0:
+                self.finish()
+        finally:
+            self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
+    """Member 0's part: the others join() at the listener's address. timeout is for all to come."""
+    group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
+    check(lib.weir_group_lead(listener._open(), size, int(timeout * 1e9), group, error), error)
+    return Group(group[0], listener._kept)
+
+
+def join(address: str, member: int, size: int, here: str | None = None, **options: Any) -> Group:
+    """Meets the other members at the address, "host:port", where member 0 listens.
+
+    Member 0 itself listens there: see lead() for a listener that it has already. here is where the
+    others reach this member, without a port; None: 127.0.0.1. Options are those of weir.listen(), for
+    each exchange; timeout is for all to come.
+    """
+    if member == 0:
+        with listen(address, **options) as listener:
+            return lead(listener, size, options.get("timeout", 10))
+    group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
+    chosen, kept = options_of(**options)
+    where = ffi.NULL if here is None else os.fsencode(here)
+    check(lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error)
+    return Group(group[0], kept)

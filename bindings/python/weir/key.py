@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Keys: both ends hold the same secret in a file, and prove it to each other."""
+from __future__ import annotations
+
+import os
+
+from weir._library import check, ffi, lib
+
+
+class Key:
+    """A key, read from a file that only its owner may read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        key, error = ffi.new("struct weir_key **"), ffi.new("struct weir_error *")
+        check(lib.weir_key_load(os.fsencode(path), key, error), error)
+        self._key = ffi.gc(key[0], lib.weir_key_free)
+
+    @staticmethod
+    def create(path: str | os.PathLike[str]) -> None:
+        """Writes a new random key to a file that does not exist yet."""
+        error = ffi.new("struct weir_error *")
+        check(lib.weir_key_create(os.fsencode(path), error), error)

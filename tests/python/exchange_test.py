@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Exchanges from Python, between two threads and between two processes."""
+import ctypes
+import errno
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import weir
+from weir import _library, _memory
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+try:
+    import torch
+except ImportError:
+    torch = None
+
+PATIENCE_S = 120  # of what must come
+
+
+def pair(**options):
+    """Two ends of one exchange."""
+    with weir.listen("127.0.0.1:0", **options) as listener:
+        accepted = []
+        thread = threading.Thread(target=lambda: accepted.append(listener.accept(PATIENCE_S)))
+        thread.start()
+        try:
+            ours = weir.connect(listener.address, **options)
+        finally:
+            thread.join()
+    return ours, accepted[0]
+
+
+def peer(code, address):
+    """Another process with one end, as x."""
+    program = f"import weir, sys\nx = weir.connect({address!r}, slots=8)\n{code}"
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+class Messages(unittest.TestCase):
+    def test_messages_of_any_length_arrive_in_order(self):
+        for mode in ("bitmap", "imm"):
+            ours, theirs = pair(mode=mode, slots=8, slot_bytes=4096)
+            messages = [bytes([n % 251]) * n for n in (0, 1, 4095, 4096, 4097, 100000)] * 3
+            with ours, theirs:
+                def send():
+                    for message in messages:
+                        ours.put(message, PATIENCE_S)
+                    ours.finish(PATIENCE_S)
+                thread = threading.Thread(target=send)
+                thread.start()
+                self.assertEqual(list(theirs), messages)
+                thread.join()
+                self.assertEqual(theirs.info.bytes_taken, sum(map(len, messages)))
+                self.assertEqual(theirs.info.mode, mode)
+
+    def test_a_message_goes_into_a_buffer(self):
+        ours, theirs = pair(slots=8, slot_bytes=64)
+        with ours, theirs:
+            ours.put(b"x" * 100)
+            ours.put(b"y" * 100)
+            thread = threading.Thread(target=ours.finish, args=(PATIENCE_S,))
+            thread.start()
+            buffer = bytearray(100)
+            self.assertEqual(theirs.get_into(buffer, PATIENCE_S), 100)
+            self.assertEqual(buffer, b"x" * 100)
+            with self.assertRaises(OSError) as caught:
+                theirs.get_into(bytearray(99), PATIENCE_S)
+            self.assertEqual(caught.exception.errno, errno.EMSGSIZE)
+            with self.assertRaises(EOFError):
+                theirs.get_into(buffer, PATIENCE_S)
+            thread.join()
+
+    def test_what_does_not_fit_goes_on_later(self):
+        ours, theirs = pair(slots=2, slot_bytes=64)
+        with ours, theirs:
+            message = os.urandom(64 * 5)
+            with self.assertRaises(TimeoutError) as caught:
+                ours.put(message, 0)
+            done = caught.exception.done
+            self.assertEqual(done, 128)
+            thread = threading.Thread(target=ours.put, args=(message[done:], PATIENCE_S))
+            thread.start()
+            self.assertEqual(theirs.get(PATIENCE_S), message)
+            thread.join()
+
+    def test_nothing_there_is_a_timeout(self):
+        ours, theirs = pair()
+        with ours, theirs:
+            for timeout in (0, 0.25):
+                with self.assertRaises(TimeoutError):
+                    theirs.get(timeout)
+                with self.assertRaises(TimeoutError):
+                    theirs.get_into(bytearray(8), timeout)
+
+    def test_an_event_loop_hears_of_messages(self):
+        ours, theirs = pair()
+        with ours, theirs:
+            while theirs.process():
+                theirs.release(theirs.take(timeout=PATIENCE_S))
+            ours.put(b"now")
+            ours.flush(PATIENCE_S)
+            while not theirs.process():
+                select.select([theirs], [], [], PATIENCE_S)
+            self.assertEqual(theirs.get(0), b"now")
+
+
+class Slots(unittest.TestCase):
+    def test_slots_are_written_and_read_where_they_lie(self):
+        ours, theirs = pair(slots=4, slot_bytes=256)
+        with ours, theirs:
+            first, second = ours.acquire(2, PATIENCE_S)
+            first.data[:] = bytes(range(256))
+            first.last = False
+            second.data[:3] = b"end"
+            second.length = 3
+            unsent = ours.acquire(1, PATIENCE_S)
+            ours.abandon(unsent)
+            ours.commit([first, second])
+            ours.flush(PATIENCE_S)
+            found = theirs.take(timeout=PATIENCE_S)
+            found += theirs.take(timeout=PATIENCE_S) if len(found) < 2 else []
+            self.assertEqual([bytes(slot.data) for slot in found], [bytes(range(256)), b"end"])
+            self.assertEqual([slot.last for slot in found], [False, True])
+            theirs.release(found)
+
+    def test_a_slot_that_was_given_away_cannot_be_reached(self):
+        ours, theirs = pair(slots=2)
+        with ours, theirs:
+            (slot,) = ours.acquire()
+            slot.length = 1
+            kept = slot.data
+            ours.commit([slot])
+            with self.assertRaises(ValueError):
+                kept[0] = 1
+            with self.assertRaises(ValueError):
+                ours.commit([slot])
+            with self.assertRaises(ValueError):
+                ours.release([slot])
+            ours.flush(PATIENCE_S)
+            (taken,) = theirs.take(timeout=PATIENCE_S)
+            with self.assertRaises(ValueError):
+                theirs.commit([taken])
+            for look in (memoryview(taken.data), taken.data[:1], ctypes.c_char.from_buffer(taken.data)):
+                for give_up in (lambda: theirs.release([taken]), theirs.close):
+                    with self.assertRaises(BufferError):
+                        give_up()
+                self.assertEqual(bytes(look), bytes(taken.data))
+                del look
+            theirs.release([taken])
+
+    def test_a_length_beyond_the_slot_is_refused(self):
+        ours, theirs = pair(slot_bytes=64)
+        with ours, theirs:
+            (slot,) = ours.acquire()
+            for length in (-1, 65):
+                slot.length = length
+                with self.assertRaises(ValueError):
+                    ours.commit([slot])
+            ours.abandon([slot])
+
+
+class Arrays(unittest.TestCase):
+    @unittest.skipUnless(numpy, "NumPy is not installed")
+    def test_numpy_arrays_are_not_copied(self):
+        array = numpy.arange(1000, dtype="float32")
+        memory, length = _memory.memory_of(array)
+        self.assertEqual((int(_library.ffi.cast("uintptr_t", memory)), length), (array.ctypes.data, array.nbytes))
+        ours, theirs = pair(slots=4)
+        with ours, theirs:
+            ours.put(array)
+            ours.flush(PATIENCE_S)
+            (slot,) = theirs.take(timeout=PATIENCE_S)
+            found = numpy.frombuffer(slot.data, dtype="float32")
+            self.assertTrue((found == array).all())
+            del found
+            theirs.release([slot])
+            with self.assertRaises(ValueError):
+                ours.put(array[::2])
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_tensors_of_any_type_are_not_copied(self):
+        for kind in (torch.float32, torch.bfloat16, torch.int64):
+            tensor = torch.ones(10, 7).to(kind)
+            memory, length = _memory.memory_of(tensor, writable=True)
+            self.assertEqual(int(_library.ffi.cast("uintptr_t", memory)), tensor.data_ptr())
+            self.assertEqual(length, tensor.numel() * tensor.element_size())
+        part = tensor[3:5]
+        self.assertEqual(int(_library.ffi.cast("uintptr_t", _memory.memory_of(part)[0])), part.data_ptr())
+        with self.assertRaises(ValueError):
+            _memory.memory_of(tensor.t())
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_a_tensor_goes_into_a_tensor(self):
+        ours, theirs = pair(slots=4)
+        with ours, theirs:
+            ours.put(torch.arange(2000))
+            ours.flush(PATIENCE_S)
+            tensor = torch.zeros(2000, dtype=torch.int64)
+            theirs.get_into(tensor, PATIENCE_S)
+            self.assertTrue(torch.equal(tensor, torch.arange(2000)))
+
+    def test_what_is_no_memory_is_refused(self):
+        with self.assertRaises(TypeError):
+            _memory.memory_of("text")
+        with self.assertRaises(ValueError):
+            _memory.memory_of(b"constant", writable=True)
+
+
+class Ends(unittest.TestCase):
+    def test_a_peer_that_died_is_a_connection_that_is_reset(self):
+        with weir.listen("127.0.0.1:0", slots=8) as listener:
+            code = "x.put(b'last words'); x.flush(); import time; time.sleep(600)"
+            with peer(code, listener.address) as process, listener.accept(PATIENCE_S) as x:
+                self.assertEqual(x.get(PATIENCE_S), b"last words")
+                process.kill()
+                with self.assertRaises(ConnectionResetError):
+                    x.get(PATIENCE_S)
+
+    def test_an_interrupt_ends_a_wait(self):
+        with weir.listen("127.0.0.1:0", slots=8) as listener:
+            with peer("print('waiting', flush=True); x.get()", listener.address) as process, \
+                    listener.accept(PATIENCE_S):
+                process.stdout.readline()
+                process.send_signal(signal.SIGINT)
+                self.assertIn("KeyboardInterrupt", process.communicate(timeout=PATIENCE_S)[1])
+
+    def test_nobody_listens(self):
+        with weir.listen("127.0.0.1:0") as listener:
+            address = listener.address
+        with self.assertRaises(ConnectionRefusedError) as caught:
+            weir.connect(address)
+        self.assertIn(address, str(caught.exception))
+
+    def test_what_is_closed_says_so(self):
+        ours, theirs = pair()
+        theirs.close()
+        ours.close()
+        ours.close()
+        for use in (lambda: ours.put(b""), ours.get, lambda: ours.info, ours.fileno):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                use()
+
+    def test_ends_without_the_same_key_do_not_meet(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("one", "two"):
+                weir.Key.create(os.path.join(folder, name))
+            one, two = (weir.Key(os.path.join(folder, name)) for name in ("one", "two"))
+            with self.assertRaises(FileExistsError):
+                weir.Key.create(os.path.join(folder, "one"))
+            with weir.listen("127.0.0.1:0", key=one) as listener:
+                refused = []
+
+                def connect():
+                    try:
+                        weir.connect(listener.address, key=two)
+                    except OSError as error:
+                        refused.append(error.errno)
+
+                thread = threading.Thread(target=connect)
+                thread.start()
+                while thread.is_alive():
+                    with self.assertRaises(TimeoutError):
+                        listener.accept(0.1)
+                self.assertEqual(refused, [errno.EKEYREJECTED])
+            ours, theirs = pair(key=one)
+            with ours, theirs:
+                ours.put(b"between us")
+                ours.flush(PATIENCE_S)
+                self.assertEqual(theirs.get(PATIENCE_S), b"between us")
+
+    def test_options_that_make_no_sense_are_named(self):
+        with self.assertRaisesRegex(ValueError, "'smoke'"):
+            weir.listen(mode="smoke")
+        with self.assertRaises(TypeError):
+            weir.listen(speed=1)
+        with self.assertRaises(OSError) as caught:
+            weir.listen("127.0.0.1:0", slots=100000)
+        self.assertEqual(caught.exception.errno, errno.EINVAL)
+        with self.assertRaises(FileNotFoundError):
+            weir.Key(pathlib.Path("/nonexistent/key"))
+
+
+class Contract(unittest.TestCase):
+    def test_what_is_told_is_what_the_header_has(self):
+        fields = [name for name, _ in _library.ffi.typeof("struct weir_exchange_info").fields]
+        self.assertEqual(list(weir.Info._fields), fields)
+
+    def test_options_are_those_of_the_header(self):
+        fields = {name for name, _ in _library.ffi.typeof("struct weir_exchange_options").fields}
+        names = weir.exchange.options_of.__annotations__.keys() - {"return"}
+        self.assertEqual({name.replace("timeout", "timeout_ns") for name in names}, fields)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Groups from Python, each member a thread; and torch.distributed, each rank a process."""
+import errno
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+import weir
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+PATIENCE_S = 120  # of what must come
+SIZE = 3
+
+
+def meet(listener, member, size, **options):
+    """One member of a group whose member 0 is at the listener."""
+    if member == 0:
+        return weir.lead(listener, size, PATIENCE_S)
+    return weir.join(listener.address, member, size, timeout=PATIENCE_S, **options)
+
+
+def together(work, size=SIZE, **options):
+    """Runs work(group) as each member. Returns what they returned, or raises what one raised."""
+    results, errors = [None] * size, []
+
+    def run(member, listener):
+        try:
+            with meet(listener, member, size, **options) as group:
+                results[member] = work(group)
+        except BaseException as error:
+            errors.append(error)
+
+    with weir.listen("127.0.0.1:0", **options) as listener:
+        threads = [threading.Thread(target=run, args=(member, listener)) for member in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def add_bytes(into, other):
+    for i, value in enumerate(other):
+        into[i] = (into[i] + value) % 256
+
+
+class Operations(unittest.TestCase):
+    def test_a_broadcast_reaches_all(self):
+        for length in (0, 1, 100000):
+            for mode in ("bitmap", "imm"):
+                def work(group):
+                    data = bytearray(length) if group.member != 1 else bytearray(b"x" * length)
+                    group.broadcast(data, 1, PATIENCE_S)
+                    return data
+                self.assertEqual(together(work, slots=8, mode=mode), [b"x" * length] * SIZE)
+
+    def test_a_gather_keeps_the_order_of_members(self):
+        def work(group):
+            into = bytearray(SIZE * 5000) if group.member == 2 else None
+            group.gather(bytes([group.member]) * 5000, into, 2, PATIENCE_S)
+            every = bytearray(SIZE)
+            group.all_gather(bytes([10 + group.member]), every, PATIENCE_S)
+            return into, every
+        results = together(work, slots=4, slot_bytes=512)
+        self.assertEqual(results[2][0], b"".join(bytes([i]) * 5000 for i in range(SIZE)))
+        self.assertEqual([every for _, every in results], [bytes([10, 11, 12])] * SIZE)
+
+    def test_a_sum_is_made_in_the_order_of_members(self):
+        def tell(into, other):
+            into[:] = bytes([into[0] * 10 % 256 + other[0]]) * len(into)
+
+        def work(group):
+            part = bytearray(3000)
+            group.reduce_scatter(bytes([group.member + 1]) * 9000, part, tell, PATIENCE_S)
+            return part
+        self.assertEqual(together(work, slots=4, slot_bytes=512), [bytes([123]) * 3000] * SIZE)
+
+    def test_many_operations_follow_each_other(self):
+        def work(group):
+            total = 0
+            for turn in range(50):
+                data = bytearray([turn]) * 700 if turn % SIZE == group.member else bytearray(700)
+                group.broadcast(data, turn % SIZE, PATIENCE_S)
+                part = bytearray(10)
+                group.reduce_scatter(bytes([turn]) * 30, part, add_bytes, PATIENCE_S)
+                total += data[699] + part[9]
+            return total
+        expected = sum(turn + turn * SIZE % 256 for turn in range(50))
+        self.assertEqual(together(work, slots=2, slot_bytes=256), [expected] * SIZE)
+
+    def test_a_group_of_one_has_nobody_to_wait_for(self):
+        def work(group):
+            part = bytearray(4)
+            group.broadcast(bytearray(4))
+            group.reduce_scatter(b"abcd", part, add_bytes)
+            return bytes(part)
+        self.assertEqual(together(work, size=1), [b"abcd"])
+
+    def test_an_operation_goes_on_after_a_timeout(self):
+        late = threading.Event()
+
+        def work(group):
+            data = bytearray(b"late" if group.member == 0 else b"    ")
+            if group.member == 0:
+                late.wait(PATIENCE_S)
+                group.broadcast(data, 0, PATIENCE_S)
+            elif group.member == 1:
+                with self.assertRaises(TimeoutError):
+                    group.broadcast(data, 0, 0.05)
+                with self.assertRaises(OSError) as caught:
+                    group.barrier(0)
+                self.assertEqual(caught.exception.errno, errno.EBUSY)
+                late.set()
+                group.wait(PATIENCE_S)
+            else:
+                group.broadcast(data, 0, PATIENCE_S)
+            return data
+        self.assertEqual(together(work), [b"late"] * SIZE)
+
+
+class Ends(unittest.TestCase):
+    def test_a_member_that_leaves_is_named(self):
+        listener = weir.listen("127.0.0.1:0")
+
+        def leave():
+            with meet(listener, 1, 2) as group:
+                group.barrier(PATIENCE_S)
+
+        thread = threading.Thread(target=leave)
+        thread.start()
+        with listener, meet(listener, 0, 2) as group:
+            group.barrier(PATIENCE_S)
+            for _ in range(2):
+                with self.assertRaisesRegex(ConnectionResetError, "member 1"):
+                    group.gather(b"x", bytearray(2), 0, PATIENCE_S)
+        thread.join()
+
+    def test_another_length_ends_the_group(self):
+        def work(group):
+            with self.assertRaises(OSError) as caught:
+                group.all_gather(b"x" * (1 + group.member), bytearray(2 + 2 * group.member), PATIENCE_S)
+            raise caught.exception
+        with self.assertRaises(OSError) as caught:
+            together(work, size=2)
+        self.assertIn(caught.exception.errno, (errno.EPROTO, errno.ECONNRESET))
+
+    def test_an_error_in_add_comes_back(self):
+        def fail(into, other):
+            raise ArithmeticError("no sums today")
+
+        def work(group):
+            if group.member == 0:
+                with self.assertRaisesRegex(ArithmeticError, "today"):
+                    group.reduce_scatter(b"ab", bytearray(1), fail, PATIENCE_S)
+            else:
+                group.reduce_scatter(b"ab", bytearray(1), add_bytes, PATIENCE_S)
+        together(work, size=2)
+
+    def test_nonsense_is_refused_at_once(self):
+        for member, size in ((2, 2), (1, 0), (1, 1000)):
+            with self.assertRaises(OSError) as caught:
+                weir.join("127.0.0.1:9", member, size)
+            self.assertEqual(caught.exception.errno, errno.EINVAL)
+        with weir.listen("127.0.0.1:0") as listener:
+            with self.assertRaisesRegex(OSError, "not all 2 members"):
+                weir.lead(listener, 2, 0.2)
+            with weir.lead(listener, 1) as group:
+                for wrong in (lambda: group.broadcast(bytearray(1), 1), lambda: group.gather(b"a", bytearray(2))):
+                    with self.assertRaises((OSError, ValueError)):
+                        wrong()
+
+
+RANK = """
+import os, sys, torch, torch.distributed as dist, weir.distributed
+rank, size, backend, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+weir.distributed.register(slots=16)
+torch.set_num_threads(1)
+dist.init_process_group(backend, rank=rank, world_size=size)
+"""
+
+COLLECTIVES = RANK + """
+def same(found, wanted): assert torch.equal(found, torch.as_tensor(wanted, dtype=found.dtype)), (found, wanted)
+for kind in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
+    t = torch.arange(7).to(kind) * (rank + 1)
+    dist.all_reduce(t); same(t, torch.arange(7) * 6)
+    t = torch.full((2, 3), rank + 1).to(kind)
+    dist.all_reduce(t, dist.ReduceOp.MAX); same(t, torch.full((2, 3), 3))
+    dist.reduce(t, 1); same(t, torch.full((2, 3), 9 if rank == 1 else 3))
+    t = torch.full((5,), rank).to(kind)
+    dist.broadcast(t, 2); same(t, [2] * 5)
+many = [torch.empty(4) for _ in range(3)]
+dist.all_gather(many, torch.full((4,), float(rank)))
+same(torch.stack(many), [[0.] * 4, [1.] * 4, [2.] * 4])
+many = [torch.empty(2) for _ in range(3)] if rank == 0 else None
+dist.gather(torch.full((2,), float(rank)), many)
+if rank == 0: same(torch.stack(many), [[0.] * 2, [1.] * 2, [2.] * 2])
+part = torch.empty(2)
+dist.reduce_scatter(part, [torch.full((2,), float(i)) for i in range(3)]); same(part, [3. * rank] * 2)
+transposed = torch.arange(6.).view(2, 3).t() * (rank == 0)
+dist.broadcast(transposed, 0); same(transposed, torch.arange(6.).view(2, 3).t())
+pair = dist.new_group([0, 2])
+if rank != 1:
+    t = torch.ones(1) * rank
+    dist.all_reduce(t, group=pair); same(t, [2.])
+try: dist.all_reduce(torch.ones(1), dist.ReduceOp.BAND); raise SystemExit("BAND was taken")
+except ValueError as error: assert "SUM" in str(error)
+dist.barrier()
+print("fine")
+"""
+
+TRAINING = RANK + """
+torch.manual_seed(7)
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 4))
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+torch.manual_seed(100 + rank)
+for _ in range(15):
+    x, y = torch.randn(32, 16), torch.randint(0, 4, (32,))
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print(loss.item().hex())
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@unittest.skipUnless(torch, "PyTorch is not installed")
+class Torch(unittest.TestCase):
+    def ranks(self, program, size, backend):
+        port = str(free_port())
+        processes = [subprocess.Popen([sys.executable, "-c", program, str(rank), str(size), backend, port],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                     for rank in range(size)]
+        try:
+            outputs = [process.communicate(timeout=PATIENCE_S) for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        self.assertEqual([process.returncode for process in processes], [0] * size,
+                         "\n".join(errors for _, errors in outputs))
+        return [output for output, _ in outputs]
+
+    def test_collectives_give_what_they_should(self):
+        self.assertEqual(self.ranks(COLLECTIVES, 3, "weir"), ["fine\n"] * 3)
+
+    def test_training_takes_the_same_steps_as_over_gloo(self):
+        """Of two ranks' gradients there is one sum, so that each loss is the same to the bit."""
+        self.assertEqual(self.ranks(TRAINING, 2, "weir"), self.ranks(TRAINING, 2, "gloo"))
+
+
+if __name__ == "__main__":
+    unittest.main()
