@@ -78,7 +78,7 @@
  * @delivering: threads that run callbacks; @idle: when there are none
  * @done: requests whose callbacks wait to be run
  * @fed: in the NIC's list, when it may have something to post
- * @spares, @live_requests: requests not in use, and those submitted
+ * @spares, @live_requests: requests not in use, and those that went the long way
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
  * @unload: small writes by the donor's CPU, on one more link
