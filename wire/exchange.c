@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-#include <string.h>
-
 #include "wire/exchange.h"
 
 int wire_exchange_connect_decode(const void *data, size_t length, struct wire_exchange_connect *out)

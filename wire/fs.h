@@ -31,8 +31,7 @@
 #ifndef WEIR_WIRE_FS_H
 #define WEIR_WIRE_FS_H
 
-#include <assert.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define FS_VERSION 1
 #define FS_MAGIC 0x31536677 /* "wfS1" */

@@ -130,7 +130,10 @@ static void retire(struct weir_link *link, int status, u64 now_ns)
 	weir_engine_completed(&session->engine, &wc, now_ns);
 }
 
-/* As struct weir_wc wants it. */
+/*
+ * As struct weir_wc wants it. Soft-RoCE says LOC_QP_OP_ERR when its packet goes nowhere, as with
+ * the link down: that is no fault of the request, which may be posted again elsewhere.
+ */
 static int errno_of(enum ib_wc_status status)
 {
 	switch (status) {
@@ -141,6 +144,7 @@ static int errno_of(enum ib_wc_status status)
 	case IB_WC_RNR_RETRY_EXC_ERR:
 	case IB_WC_RESP_TIMEOUT_ERR:
 	case IB_WC_REM_ABORT_ERR:
+	case IB_WC_LOC_QP_OP_ERR:
 		return -ECONNRESET;
 	case IB_WC_REM_ACCESS_ERR:
 		return -EACCES;
