@@ -5,6 +5,7 @@
  * session's end finds it.
  */
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_cm.h>
@@ -15,6 +16,7 @@
 #define RETRY_COUNT 7 /* of the transport, the most there is */
 #define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
 #define NOTHING_NEW (-1)
+#define ATTEMPTS 4 /* to mend a link fit into its time: one may be stuck where packets were lost */
 
 /* What a step needs. */
 struct attempt {
@@ -349,9 +351,11 @@ static int run(struct attempt *a, struct weir_proof *proof)
 int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
 		   struct weir_error *error)
 {
+	bool is_first = link->state == WEIR_LINK_CLOSED;
 	struct attempt a = {
 		.session = link->session,
-		.deadline_ns = ktime_get_ns() + link->session->timeout_ns,
+		.deadline_ns = ktime_get_ns() +
+			       div_u64(link->session->timeout_ns, is_first ? 1 : ATTEMPTS),
 		.error = error,
 	};
 	struct weir_proof proof;
