@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "wire/mux.h"
 
 static bool window_is_valid(uint32_t bytes)

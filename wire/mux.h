@@ -17,9 +17,7 @@
 #ifndef WEIR_WIRE_MUX_H
 #define WEIR_WIRE_MUX_H
 
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define WIRE_PIECE_MAX 65536u /* bytes: receive buffers are that long */
 #define WIRE_WINDOW_MIN 4096u /* less is refused */
