@@ -15,9 +15,7 @@
 #ifndef WEIR_WIRE_UNLOAD_H
 #define WEIR_WIRE_UNLOAD_H
 
-#include <assert.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "wire/platform.h"
 
 #define WIRE_SLOTS 64
 #define WIRE_SLOT_BYTES 256
