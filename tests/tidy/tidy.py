@@ -45,7 +45,7 @@ COMPILERS_OWN = re.compile(
     r"|__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_|__sancov")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-# The kernel's too, and so behind a header that knows where it is.
+# Where a header knows whether it is in the kernel.
 PLATFORMS = {"core", "wire"}
 SYSTEM_HEADERS = {"assert.h", "errno.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
 
@@ -91,9 +91,9 @@ def check_includes(root, name, lines):
         if target in FOLDERS and target != folder and target not in ARROWS[folder]:
             yield number, (f"{folder}/ must not include {header}: it may see "
                            f"{', '.join(sorted(ARROWS[folder])) or 'nothing'} besides itself")
-        elif folder in PLATFORMS and match[1] == "<" and name != f"{folder}/platform.h":
-            yield number, f"{folder}/ includes <{header}>: only {folder}/platform.h knows the host"
-        elif folder in PLATFORMS and match[1] == "<" \
+        elif folder == "core" and match[1] == "<" and name != "core/platform.h":
+            yield number, f"core/ includes <{header}>: only core/platform.h knows the host"
+        elif name in ("core/platform.h", "wire/platform.h") and match[1] == "<" \
                 and header not in SYSTEM_HEADERS and not header.startswith("linux/"):
             yield number, f"<{header}> is not among what the kernel has too"
 
