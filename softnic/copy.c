@@ -115,6 +115,9 @@ int copy_here(const struct copy_target *t, bool to, struct iovec *here, int num_
 
 	if (shared_life_ended(t->life))
 		return -ESRCH;
+	/* A read does not overtake the write before it. The kernel's copies have barriers of theirs. */
+	if (!to)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	advance(&here, &num_here, 0);
 	advance(&there, &num_there, 0);
 	while (num_here && num_there) {
