@@ -4,16 +4,16 @@
 
   plant.py WINDOW.C PLANTED.C
 
-Whoever was called, and then found that there is no room after all, is never called again.
+Who comes later goes past those that stand in line, when what he wants fits.
 """
 
 import pathlib
 import sys
 
-LINE = "first->called = false; /*"
+LINE = "turn_is_of(w, waiter) && weir_window_fits(w, bytes)"
 
 source, planted = map(pathlib.Path, sys.argv[1:])
 text = source.read_text()
 if text.count(LINE) != 1:
     sys.exit(f"{source}: '{LINE}' is there {text.count(LINE)} times: bring this script up to date")
-planted.write_text(text.replace(LINE, "/*"))
+planted.write_text(text.replace(LINE, "weir_window_fits(w, bytes)"))
