@@ -398,6 +398,34 @@ static void test_who_says_so_may_overrun(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+/* As the providers of NICs do it: a program must poll before it destroys. */
+static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
+	};
+	struct ibv_wc wc;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	end_open(&pair.e, ALL_ACCESS);
+	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
+	tell(&pair.p, ORDER_SEND_MANY, 0, 8, 2);
+	write_times(&pair.e, 1);
+	assert_int_equal(wait_wc(&pair.e).status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_destroy_qp(pair.e.qp), 0);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	init.send_cq = init.recv_cq = pair.e.cq;
+	pair.e.qp = ibv_create_qp(pair.e.pd, &init);
+	assert_non_null(pair.e.qp);
+	assert_int_equal(ibv_poll_cq(pair.e.cq, 1, &wc), 0);
+	puppet_stop(&pair.p, &pair.e);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -414,6 +442,7 @@ static int tests(void)
 		cmocka_unit_test(
 			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
 		cmocka_unit_test(test_who_says_so_may_overrun),
+		cmocka_unit_test(test_what_was_not_polled_goes_with_its_queue_pair),
 	};
 
 	return cmocka_run_group_tests_name("softnic completion queues", all, NULL, NULL);
