@@ -66,6 +66,10 @@ static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
 #define WIRE_SLOT_LAST 1u /* the message ends here */
 #define WIRE_SLOT_END 2u /* no message: nothing more will come */
 
+/* Where bitmaps confirm, the immediate of a WRITE of nothing: */
+#define WIRE_WAKE 0u /* what you sleep for has come */
+#define WIRE_HEARD 1u /* all was taken, also the slot with WIRE_SLOT_END */
+
 /* Slots that their sender may use again. */
 struct wire_gives {
 	uint32_t count;

@@ -264,8 +264,9 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 /**
  * weir_exchange_close() - end the exchange
  *
- * Waits for nothing: what the peer has not found yet is lost to it, unless weir_exchange_finish() has
- * said that it has taken all. Slots that are taken or acquired go with it. NULL is nothing.
+ * What the peer has not found yet is lost to it, unless weir_exchange_finish() has said that it has
+ * taken all. Waits for nothing but, a second at most, for a peer that has finished to hear that all of
+ * it was taken. Slots that are taken or acquired go with it. NULL is nothing.
  */
 void weir_exchange_close(struct weir_exchange *x);
 

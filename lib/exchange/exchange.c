@@ -2,7 +2,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/exchange/exchange.h"
+#include "lib/yield.h"
+
+#define SETTLE_NS WEIR_NS_PER_S
 
 void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info)
 {
@@ -16,11 +20,23 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 	info->peer_slot_bytes = x->peer.slot_bytes;
 	info->put = x->out.committed - end;
 	info->arrived = x->out.committed - weir_exchange_unconfirmed(x);
-	if (info->arrived > info->put)
+	if (info->arrived > info->put || x->is_heard)
 		info->arrived = info->put;
 	info->released = x->out.freed;
 	if (end && !weir_confirm_out_is_full(&x->out, x->end_slot))
 		info->released--;
+}
+
+/* A peer that has finished waits to hear that all was taken: that shall not die with the QP. */
+static void settle(struct weir_exchange *x)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
+
+	while (x->is_telling && !weir_exchange_queue_poll(x)) {
+		weir_yield(&now_ns);
+		if (now_ns >= deadline_ns)
+			break;
+	}
 }
 
 /* A QP is gone before the memory that the peer may write to. */
@@ -29,6 +45,7 @@ void weir_exchange_close(struct weir_exchange *x)
 	if (!x)
 		return;
 	if (x->id && x->id->qp) {
+		settle(x);
 		rdma_disconnect(x->id);
 		ibv_destroy_qp(x->id->qp);
 		x->id->qp = NULL;

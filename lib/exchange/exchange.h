@@ -67,7 +67,8 @@ struct weir_exchange_arrival {
  * @status: 0, or why it has ended
  * @is_open_message: the last slot committed did not end its message
  * @end: sequence of the slot that says there is no more, @end_slot which it is; valid if @is_ending
- * @is_finished: the peer has said so
+ * @is_heard: the peer has taken that slot, too
+ * @is_finished: the peer has said so; @is_telling: that this was heard is under way to it
  * @get_length: bytes of the message that weir_exchange_get() has so far
  */
 struct weir_exchange {
@@ -116,7 +117,7 @@ struct weir_exchange {
 	uint32_t nr_back, *back;
 
 	int status;
-	bool is_open_message, is_ending, is_finished;
+	bool is_open_message, is_ending, is_heard, is_finished, is_telling;
 	uint32_t end_slot;
 	size_t get_length;
 };
@@ -210,6 +211,9 @@ int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring);
 
 /* Wakes the peer. */
 int weir_exchange_queue_wake(struct weir_exchange *x);
+
+/* Tells the peer that its end was taken. */
+int weir_exchange_queue_heard(struct weir_exchange *x);
 
 /* A write of nothing: fails if the peer is gone. */
 int weir_exchange_queue_probe(struct weir_exchange *x);

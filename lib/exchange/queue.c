@@ -14,7 +14,7 @@
 #define SIGNAL_EVERY 32u /* immediate mode: writes with one completion */
 
 /* What a completion is of: the high byte of its wr_id. */
-enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_GIVES, TAG_RECV };
+enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_HEARD, TAG_GIVES, TAG_RECV };
 
 static uint64_t id_of(enum tag tag, uint64_t value)
 {
@@ -150,12 +150,14 @@ int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring)
 }
 
 /* A write of nothing: what is there to be found is found by looking. */
-static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint64_t id)
+static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uint32_t imm,
+			 uint64_t id)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = id,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(imm),
 		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
 	};
 
@@ -165,12 +167,18 @@ static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uin
 int weir_exchange_queue_wake(struct weir_exchange *x)
 {
 	x->info.wakes++;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, id_of(TAG_WAKE, 0));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_WAKE, id_of(TAG_WAKE, 0));
+}
+
+int weir_exchange_queue_heard(struct weir_exchange *x)
+{
+	x->is_telling = true;
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_HEARD, id_of(TAG_HEARD, 0));
 }
 
 int weir_exchange_queue_probe(struct weir_exchange *x)
 {
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, id_of(TAG_WAKE, 0));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WAKE, 0));
 }
 
 int weir_exchange_queue_mark(struct weir_exchange *x)
@@ -178,7 +186,7 @@ int weir_exchange_queue_mark(struct weir_exchange *x)
 	if (x->signalled == x->out.committed)
 		return x->status;
 	x->signalled = x->out.committed;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, id_of(TAG_WRITE, x->out.committed));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WRITE, x->out.committed));
 }
 
 int weir_exchange_queue_gives(struct weir_exchange *x)
@@ -276,16 +284,28 @@ static int gives_received(struct weir_exchange *x, uint32_t buffer, size_t lengt
 	return rc;
 }
 
+/* Bitmap mode: it sleeps no more, or has sent its last. */
+static int woken(struct weir_exchange *x, const struct ibv_wc *wc)
+{
+	bool is_heard = be32toh(wc->imm_data) == WIRE_HEARD;
+
+	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || (is_heard && !x->is_ending))
+		return -EPROTO;
+	if (is_heard)
+		x->is_heard = true;
+	else
+		x->rung = 0;
+	return 0;
+}
+
 static int received(struct weir_exchange *x, const struct ibv_wc *wc)
 {
 	uint32_t buffer = (uint32_t)wc->wr_id, slot = be32toh(wc->imm_data);
 	int rc;
 
 	x->spare[x->nr_spare++] = buffer;
-	if (!weir_exchange_is_imm(x)) {
-		x->rung = 0;
-		return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : -EPROTO;
-	}
+	if (!weir_exchange_is_imm(x))
+		return woken(x, wc);
 	if (wc->opcode == IBV_WC_RECV)
 		return gives_received(x, buffer, wc->byte_len);
 	rc = weir_confirm_in_told(&x->in, slot);
@@ -303,6 +323,9 @@ static int completed(struct weir_exchange *x, const struct ibv_wc *wc)
 		return 0;
 	case TAG_LOOK:
 		return looked(x);
+	case TAG_HEARD:
+		x->is_telling = false;
+		return 0;
 	case TAG_GIVES:
 		x->gives_free |= 1u << (wc->wr_id & 0xff);
 		return 0;

@@ -58,7 +58,10 @@ static void finish(struct weir_exchange *x, uint32_t slot)
 {
 	x->is_finished = true;
 	give_back(x, slot);
-	weir_exchange_queue_gives(x);
+	if (weir_exchange_is_imm(x))
+		weir_exchange_queue_gives(x);
+	else
+		weir_exchange_queue_heard(x);
 	x->nr_released = x->in.slots;
 	weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
 }

@@ -189,6 +189,38 @@ static void flood_through(unsigned int slots, size_t slot_bytes, uint32_t count,
 	pair_close(&pair);
 }
 
+static void *take_all_and_leave(void *arg)
+{
+	struct weir_exchange *x = arg;
+	char got[8];
+	size_t length;
+
+	while (!weir_exchange_get(x, got, sizeof(got), &length, TIMEOUT_NS))
+		;
+	weir_exchange_close(x);
+	return NULL;
+}
+
+static void who_has_taken_all_may_leave_at_once(void **state)
+{
+	struct weir_exchange_info info;
+	struct pair pair;
+	pthread_t thread;
+	int i;
+
+	(void)state;
+	for (i = 0; i < fixture_rounds(30); i++) {
+		pair = pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
+		assert_int_equal(pthread_create(&thread, NULL, take_all_and_leave, pair.b), 0);
+		put_all(pair.a, "last", 5);
+		assert_int_equal(weir_exchange_finish(pair.a, TIMEOUT_NS), 0);
+		weir_exchange_info(pair.a, &info);
+		assert_int_equal(info.arrived, 1);
+		pthread_join(thread, NULL);
+		weir_exchange_close(pair.a);
+	}
+}
+
 static void all_that_is_put_comes_once_and_in_order(void **state)
 {
 	(void)state;
@@ -491,6 +523,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_put_is_got),
+		cmocka_unit_test(who_has_taken_all_may_leave_at_once),
 		cmocka_unit_test(all_that_is_put_comes_once_and_in_order),
 		cmocka_unit_test(messages_longer_than_a_slot_come_whole),
 		cmocka_unit_test(one_slot_is_enough),

@@ -12,11 +12,11 @@ SIZE = 3
 PATIENCE_S = 30
 
 
-def member(number, addresses, all_listen):
+def member(number, addresses, everybody):
     """Number 0 connects first and the others accept first, or all would wait for each other."""
     following = addresses[(number + 1) % SIZE]
     with weir.listen(addresses[number]) as listener:
-        all_listen.wait(PATIENCE_S)
+        everybody.wait(PATIENCE_S)
         after = weir.connect(following) if number == 0 else None
         before = listener.accept(PATIENCE_S)
         after = after or weir.connect(following)
@@ -26,7 +26,7 @@ def member(number, addresses, all_listen):
             after.put(news[-1])
             after.flush(PATIENCE_S)
             news.append(before.get(PATIENCE_S))
-        after.finish(PATIENCE_S)
+        everybody.wait(PATIENCE_S)  # who leaves takes along what the next one has not found yet
     print(f"{number} has " + ", ".join(sorted(one.decode() for one in news)))
 
 
@@ -37,8 +37,8 @@ def free_address():
 
 def main():
     spawn = multiprocessing.get_context("spawn")
-    addresses, all_listen = [free_address() for _ in range(SIZE)], spawn.Barrier(SIZE)
-    members = [spawn.Process(target=member, args=(number, addresses, all_listen)) for number in range(SIZE)]
+    addresses, everybody = [free_address() for _ in range(SIZE)], spawn.Barrier(SIZE)
+    members = [spawn.Process(target=member, args=(number, addresses, everybody)) for number in range(SIZE)]
     for process in members:
         process.start()
     for process in members:
