@@ -58,6 +58,27 @@ static void refuses_what_is_not_plain(void **state)
 	bench_free(b);
 }
 
+/* Its path is chosen where batches are built. A read has only one. */
+static void refuses_a_write_that_may_be_unloaded(void **state)
+{
+	struct bench *b = bench_new(64 * KIB, 1);
+	struct weir_req write = bench_req(WEIR_OP_WRITE, 0x100, 8);
+	struct weir_req read = bench_req(WEIR_OP_READ, 0x100, 8);
+	struct weir_route route;
+
+	(void)state;
+	memset(&route, 0, sizeof(route));
+	b->engine.route = &route;
+	assert_null(weir_lone_post(&b->engine, &write));
+	go_alone(b, &read);
+	bench_complete(b, 0, 0);
+	b->engine.route = NULL;
+	go_alone(b, &write);
+	bench_complete(b, 1, 0);
+	assert_int_equal(b->nr_done, 2);
+	bench_free(b);
+}
+
 static void refuses_company(void **state)
 {
 	struct bench *b = bench_new(64 * KIB, 1);
@@ -209,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAYS("what comes alone is posted at once, whole", posts_it_at_once_and_whole),
 		SAYS("what is not plain goes the long way", refuses_what_is_not_plain),
+		SAYS("a write that may be unloaded goes the long way", refuses_a_write_that_may_be_unloaded),
 		SAYS("who has company is not alone", refuses_company),
 		SAYS("no room, a line or no channel: the long way", refuses_when_there_is_nowhere_to_go),
 		SAYS("what overlaps it waits for it", holds_what_overlaps_it),
