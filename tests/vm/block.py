@@ -5,6 +5,7 @@
   block.py WEIR MODULES    run in the guest by 'vm check'
 """
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ WEIR, MODULES = sys.argv[1:3]
 DONOR = "10.9.9.1:7474"
 KEY = "/run/blk.key"
 OTHER_KEY = "/run/other.key"
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 # What waits for something waits so long; nothing should ever take it.
 LONG = 120
 
@@ -112,6 +113,15 @@ def write(device, data):
     must("dd", "if=/run/write", f"of={device}", f"bs={len(data)}", "count=1", "oflag=direct")
 
 
+def scattered(length):
+    """Memory of which no two pages that follow each other do so for a device, too."""
+    memory, between = mmap.mmap(-1, length), mmap.mmap(-1, length)
+    for page in range(0, length, mmap.PAGESIZE):
+        memory[page:page + 8] = page.to_bytes(8, "little")
+        between[page] = 1
+    return memory
+
+
 class Device(unittest.TestCase):
     def setUp(self):
         self.donor = Donor()
@@ -131,8 +141,20 @@ class Device(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         counted = stat(device)
         self.assertEqual((counted["errors"], counted["state"]), (0, "up"))
-        self.assertGreater(counted["requests"], counted["work_requests"], "nothing was merged")
-        self.assertGreater(counted["work_requests"], counted["doorbells"], "nothing was chained")
+
+    def test_pieces_that_lie_apart_in_memory_share_work_requests_and_doorbells(self):
+        device = self.attached()
+        before = stat(device)
+        data = scattered(512 * KIB)
+        file = os.open(device, os.O_RDWR | os.O_DIRECT)
+        self.addCleanup(os.close, file)
+        self.assertEqual(os.pwrite(file, data, 0), len(data))
+        found = mmap.mmap(-1, len(data))
+        self.assertEqual(os.preadv(file, [found], 0), len(data))
+        self.assertEqual(found[:], data[:])
+        done = {name: stat(device)[name] - before[name] for name in ("requests", "work_requests", "doorbells")}
+        self.assertGreater(done["requests"], done["work_requests"], "nothing was merged")
+        self.assertGreater(done["work_requests"], done["doorbells"], "nothing was chained")
 
     def test_zeroes_are_written_over_what_was_there(self):
         device = self.attached()
