@@ -13,7 +13,8 @@
 #include "fixture.h"
 
 #define ARGUMENTS_MAX 16
-#define WAIT_MS 10000
+#define WAIT_MS 60000 /* for a donor to begin */
+#define TALLY_SECONDS 60
 #define END_SECONDS 60 /* for a donor to end: a sanitizer on a busy machine takes some */
 
 extern char **environ;
@@ -192,12 +193,13 @@ void tally_done(void *arg, int status)
 
 void tally_wait(struct tally *tally, int count)
 {
-	uint64_t deadline_ns = now_ns() + 10 * SECOND_NS;
+	uint64_t deadline_ns = now_ns() + TALLY_SECONDS * SECOND_NS;
 
 	while (__atomic_load_n(&tally->done, __ATOMIC_ACQUIRE) < count) {
 		if (now_ns() > deadline_ns)
-			fail_msg("only %d of %d were done after ten seconds",
-				 __atomic_load_n(&tally->done, __ATOMIC_RELAXED), count);
+			fail_msg("only %d of %d were done after %d seconds",
+				 __atomic_load_n(&tally->done, __ATOMIC_RELAXED), count,
+				 TALLY_SECONDS);
 		usleep(200);
 	}
 	assert_int_equal(tally->done, count);
