@@ -229,8 +229,9 @@ int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *l
 /**
  * weir_exchange_process() - do what is to be done, without waiting
  *
- * For event loops: while it returns 1 there is something to take, or room where there was none.
- * When it has returned 0, weir_exchange_fd() becomes readable once there may be.
+ * For event loops: while it returns 1 there is something to take, or room where there was none, or a
+ * call that was refused with -EAGAIN is worth another try. When it has returned 0,
+ * weir_exchange_fd() becomes readable once there may be.
  *
  * Return: 1; 0; -ECONNRESET and -EPROTO, as weir_exchange_take(), when there is nothing left to take.
  */

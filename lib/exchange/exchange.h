@@ -58,8 +58,10 @@ struct weir_exchange_arrival {
  *
  * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
  * @rung: what the peer was asked to wake this end for, and has not; @rings so far
- * @acked, @signalled: immediate mode: slots whose writes are known to be done; of them all, those
- *	before the last that will tell
+ * @acked, @signalled, @marked: immediate mode: slots whose writes are known to be done; of them all,
+ *	those before the last that will tell; those before the last mark
+ * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
+ *	that it is to be tried again; @progress when the first one did
  * @confirm, @news, @room: when a look is due for what was sent, for what comes, for free slots
  * @nr_spare: receives that are to be posted again: their buffers are in @spare
  * @nr_back: immediate mode: slots to be given back, in @back
@@ -110,7 +112,9 @@ struct weir_exchange {
 	unsigned int rung;
 	uint64_t rings;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */
-	uint64_t acked, signalled;
+	uint64_t acked, signalled, marked;
+	bool was_refused;
+	uint64_t progress;
 	struct weir_pace confirm, news, room;
 	struct weir_gaps gaps, room_gaps;
 	uint32_t nr_spare, *spare;
@@ -131,6 +135,28 @@ static inline bool weir_exchange_is_imm(const struct weir_exchange *x)
 static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
 {
 	return x->out.committed - (weir_exchange_is_imm(x) ? x->acked : x->out.arrived);
+}
+
+/* The peer has put its last slot, and has been told that it was taken. */
+static inline bool weir_exchange_is_over(const struct weir_exchange *x)
+{
+	return x->is_finished && !x->nr_back;
+}
+
+/* Grows with all that may let a call do more than it could, but for what there is to take. */
+static inline uint64_t weir_exchange_progress(const struct weir_exchange *x)
+{
+	return x->out.freed + x->out.committed - weir_exchange_unconfirmed(x) +
+	       weir_exchange_is_over(x);
+}
+
+/* A call has found less than it wanted. */
+static inline void weir_exchange_refused(struct weir_exchange *x)
+{
+	if (x->was_refused)
+		return;
+	x->was_refused = true;
+	x->progress = weir_exchange_progress(x);
 }
 
 static inline char *weir_exchange_slot(const struct weir_exchange *x, uint32_t slot)
@@ -218,7 +244,10 @@ int weir_exchange_queue_heard(struct weir_exchange *x);
 /* A write of nothing: fails if the peer is gone. */
 int weir_exchange_queue_probe(struct weir_exchange *x);
 
-/* Immediate mode: gives back what is to be given back; and has it told that all was written. */
+/*
+ * Immediate mode: gives back what is to be given back; and has it told that all was written. Some of
+ * it waits for the completions of what is under way: so they come after the completions are taken.
+ */
 int weir_exchange_queue_gives(struct weir_exchange *x);
 int weir_exchange_queue_mark(struct weir_exchange *x);
 

@@ -32,6 +32,8 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 {
 	uint32_t number = (uint32_t)weir_confirm_out_acquire(&x->out);
 
+	if (!x->out.free)
+		weir_exchange_refused(x); /* whoever comes next */
 	return (struct weir_exchange_slot){
 		.data = weir_exchange_slot(x, number) + sizeof(struct wire_slot),
 		.length = x->options.slot_bytes,
@@ -40,13 +42,10 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 	};
 }
 
-/* Immediate mode: who waits for room may wait for his own writes to be done, too. */
 static int wait_room(struct weir_exchange *x, uint64_t timeout_ns)
 {
 	if (room(x))
 		return x->status;
-	if (weir_exchange_is_imm(x))
-		weir_exchange_queue_mark(x);
 	return weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_ROOM, timeout_ns);
 }
 
@@ -168,8 +167,6 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns)
 {
 	if (x->status)
 		return x->status;
-	if (weir_exchange_is_imm(x))
-		weir_exchange_queue_mark(x);
 	return weir_exchange_wait(x, is_flushed, WEIR_EXCHANGE_ROOM, timeout_ns);
 }
 
@@ -193,8 +190,6 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 
 	if (!rc && !x->is_ending)
 		rc = end(x, timeout_ns);
-	if (!rc && weir_exchange_is_imm(x))
-		rc = weir_exchange_queue_mark(x);
 	if (!rc)
 		rc = weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, timeout_ns);
 	/* Who has taken all may be gone before his bits could be read. */

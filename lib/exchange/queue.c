@@ -181,11 +181,12 @@ int weir_exchange_queue_probe(struct weir_exchange *x)
 	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WAKE, 0));
 }
 
+/* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
 int weir_exchange_queue_mark(struct weir_exchange *x)
 {
-	if (x->signalled == x->out.committed)
+	if (x->signalled == x->out.committed || x->acked < x->marked)
 		return x->status;
-	x->signalled = x->out.committed;
+	x->signalled = x->marked = x->out.committed;
 	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WRITE, x->out.committed));
 }
 

@@ -31,15 +31,9 @@ static bool is_there(const struct weir_exchange *x)
 	return x->order[x->next % x->in.slots];
 }
 
-/* The peer waits for its last slot to be given back. */
-static bool is_over(const struct weir_exchange *x)
-{
-	return x->is_finished && !x->nr_back;
-}
-
 static bool is_ready(const struct weir_exchange *x)
 {
-	return is_there(x) || is_over(x);
+	return is_there(x) || weir_exchange_is_over(x);
 }
 
 static int give_back(struct weir_exchange *x, uint32_t slot)
@@ -103,7 +97,7 @@ int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots
 		return -EINVAL;
 	do {
 		n = pick(x, slots, max);
-		if (n || is_over(x))
+		if (n || weir_exchange_is_over(x))
 			return (int)n;
 		rc = weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_NEWS, timeout_ns);
 	} while (!rc);

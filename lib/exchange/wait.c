@@ -146,6 +146,15 @@ struct attempt {
 	bool must_ring, has_rung;
 };
 
+/* Immediate mode: who waits for room may wait for his own writes to be done, too. */
+static void imm_round(struct weir_exchange *x, unsigned int want)
+{
+	weir_exchange_queue_poll(x);
+	weir_exchange_queue_gives(x);
+	if (want & WEIR_EXCHANGE_ROOM)
+		weir_exchange_queue_mark(x);
+}
+
 /* One round awake. Return: whether it has shown that there is nothing. */
 static bool look_round(struct attempt *a, uint64_t now_ns)
 {
@@ -153,8 +162,7 @@ static bool look_round(struct attempt *a, uint64_t now_ns)
 	bool was_looking;
 
 	if (weir_exchange_is_imm(x)) {
-		weir_exchange_queue_gives(x);
-		weir_exchange_queue_poll(x);
+		imm_round(x, a->want);
 		return true;
 	}
 	if (a->must_ring && !x->is_looking) {
@@ -227,8 +235,8 @@ static int attempt(struct attempt *a, weir_exchange_ready_fn *is_ready)
 	}
 }
 
-int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
-		       uint64_t timeout_ns)
+static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
+		    uint64_t timeout_ns)
 {
 	const struct weir_poll_config config = {
 		.mode = x->options.busy ? WEIR_POLL_BUSY : WEIR_POLL_ADAPTIVE,
@@ -239,7 +247,6 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
 	};
-	int rc;
 
 	if (is_ready(x))
 		return 0;
@@ -255,9 +262,16 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 	}
 	weir_poll_init(&a.poll, &config,
 		       want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps, now_ns);
-	rc = attempt(&a, is_ready);
-	if (rc == -EAGAIN)
-		rc = -ETIMEDOUT;
+	return attempt(&a, is_ready);
+}
+
+int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
+		       uint64_t timeout_ns)
+{
+	int rc = wait_for(x, is_ready, want, timeout_ns);
+
+	if (rc && (want == WEIR_EXCHANGE_ROOM || x->is_finished))
+		weir_exchange_refused(x);
 	return rc;
 }
 
@@ -266,12 +280,17 @@ static bool is_news(const struct weir_exchange *x)
 	return x->order[x->next % x->in.slots];
 }
 
-/* What has come counts more than that no more will. Return: 1; 0 nothing; or why it has ended. */
-static int verdict_of(const struct weir_exchange *x, bool was_full)
+/*
+ * What has come counts more than that no more will. The progress may have been made by another call
+ * than the one that was refused, before or after. Return: 1; 0 nothing; or why it has ended.
+ */
+static int verdict_of(const struct weir_exchange *x)
 {
-	if (is_news(x) || (was_full && x->out.free && !x->status))
+	if (is_news(x))
 		return 1;
-	return x->status;
+	if (x->status)
+		return x->status;
+	return x->was_refused && weir_exchange_progress(x) != x->progress;
 }
 
 /* A wake for an earlier ring has come: no other will. */
@@ -280,29 +299,41 @@ static bool is_to_ring(const struct weir_exchange *x, unsigned int want)
 	return !weir_exchange_is_imm(x) && !x->is_looking && x->rung != want;
 }
 
-int weir_exchange_process(struct weir_exchange *x)
+static void process_round(struct weir_exchange *x)
+{
+	if (weir_exchange_is_imm(x))
+		imm_round(x, WEIR_EXCHANGE_ROOM);
+	else
+		weir_exchange_queue_poll(x);
+}
+
+/* Return: as weir_exchange_process(). */
+static int process(struct weir_exchange *x)
 {
 	const unsigned int both = WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM;
-	bool was_full = !x->out.free;
 
 	hear(x, 0);
-	if (weir_exchange_is_imm(x)) {
-		weir_exchange_queue_gives(x);
-		weir_exchange_queue_mark(x);
-	}
-	weir_exchange_queue_poll(x);
-	if (verdict_of(x, was_full))
-		return verdict_of(x, was_full);
+	process_round(x);
+	if (verdict_of(x))
+		return verdict_of(x);
 	do {
 		if (!weir_exchange_is_imm(x) && !x->is_looking &&
 		    (weir_exchange_unconfirmed(x) || x->rung != both))
 			ring(x, both);
-		weir_exchange_queue_poll(x);
 		if (!x->status)
 			arm(x); /* a look that is still under way raises an event, too */
-		weir_exchange_queue_poll(x);
-	} while (!verdict_of(x, was_full) && is_to_ring(x, both));
-	return verdict_of(x, was_full);
+		process_round(x);
+	} while (!verdict_of(x) && is_to_ring(x, both));
+	return verdict_of(x);
+}
+
+int weir_exchange_process(struct weir_exchange *x)
+{
+	int rc = process(x);
+
+	if (rc && !is_news(x))
+		x->was_refused = false; /* now it has been said */
+	return rc;
 }
 
 int weir_exchange_fd(const struct weir_exchange *x)

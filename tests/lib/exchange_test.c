@@ -366,6 +366,119 @@ static void a_descriptor_tells_when_there_is_something(void **state)
 	pair_close(&pair);
 }
 
+/* Asks after each message, and waits for no answer: that takes no more of the queue than it has. */
+static void asking_without_waiting_costs_nothing(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	uint32_t i;
+	size_t done;
+	int rc;
+
+	(void)state;
+	for (i = 0; i < 256; i++) {
+		assert_int_equal(weir_exchange_put(pair.a, &i, sizeof(i), 0, &done), 0);
+		rc = weir_exchange_flush(pair.a, 0);
+		assert_true(!rc || rc == -EAGAIN);
+		assert_true(weir_exchange_process(pair.a) >= 0);
+	}
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	for (i = 0; i < 256; i++)
+		expect(pair.b, &i, sizeof(i));
+	pair_close(&pair);
+}
+
+/* One end of two that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has done so */
+struct end {
+	struct weir_exchange *x;
+	uint32_t put, taken, count;
+	int step;
+	bool is_over;
+};
+
+static bool is_done(const struct end *e)
+{
+	return e->step == 3 && e->is_over;
+}
+
+/* Return: whether there was anything to be sent, or to be asked for. */
+static bool send_on(struct end *e)
+{
+	size_t done;
+	int rc = -EAGAIN;
+
+	switch (e->step) {
+	case 0:
+		rc = weir_exchange_put(e->x, &e->put, sizeof(e->put), 0, &done);
+		e->put += !rc;
+		e->step += e->put % 16 == 0 || e->put == e->count;
+		break;
+	case 1:
+		rc = weir_exchange_flush(e->x, 0);
+		if (!rc)
+			e->step = e->put == e->count ? 2 : 0;
+		break;
+	case 2:
+		rc = weir_exchange_finish(e->x, 0);
+		e->step += !rc;
+		break;
+	}
+	assert_true(!rc || rc == -EAGAIN);
+	return !rc;
+}
+
+static bool take_on(struct end *e)
+{
+	struct weir_exchange_slot slot;
+	int n = e->is_over ? -EAGAIN : weir_exchange_take(e->x, &slot, 1, 0);
+
+	assert_true(n >= 0 || n == -EAGAIN);
+	if (n == 1) {
+		assert_memory_equal(slot.data, &e->taken, sizeof(e->taken));
+		e->taken++;
+		assert_int_equal(weir_exchange_release(e->x, &slot, 1), 0);
+	}
+	e->is_over |= !n;
+	return n >= 0;
+}
+
+/* All that can be done now; what was refused is tried again only when the exchange says so. */
+static void go_on(struct end *e)
+{
+	bool moved;
+	int rc;
+
+	do {
+		moved = send_on(e);
+		moved |= take_on(e);
+		rc = moved ? 1 : weir_exchange_process(e->x);
+	} while (rc == 1);
+	assert_int_equal(rc, 0);
+}
+
+static void descriptors_are_all_that_two_ends_need(void **state)
+{
+	const struct weir_exchange_options options = { .slots = 7, .slot_bytes = 64 };
+	struct pair pair = pair_of(options, options);
+	uint32_t count = (uint32_t)fixture_rounds(3000);
+	struct end a = { .x = pair.a, .count = count }, b = { .x = pair.b, .count = count };
+	struct pollfd fds[] = {
+		{ .fd = weir_exchange_fd(pair.a), .events = POLLIN },
+		{ .fd = weir_exchange_fd(pair.b), .events = POLLIN },
+	};
+
+	(void)state;
+	while (!is_done(&a) || !is_done(&b)) {
+		go_on(&a);
+		go_on(&b);
+		if (!is_done(&a) || !is_done(&b))
+			assert_true(poll(fds, 2, 60000) > 0);
+	}
+	assert_int_equal(a.taken, count);
+	assert_int_equal(b.taken, count);
+	pair_close(&pair);
+}
+
 /* Runs this program as a peer that dies: act() below. */
 static pid_t spawn(const char *act, const char *address)
 {
@@ -533,6 +646,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
+		cmocka_unit_test(asking_without_waiting_costs_nothing),
+		cmocka_unit_test(descriptors_are_all_that_two_ends_need),
 		cmocka_unit_test(what_was_found_outlives_its_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
 		cmocka_unit_test(who_does_not_fit_is_told_why),

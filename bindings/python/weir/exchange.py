@@ -252,8 +252,8 @@ class Exchange:
     def process(self) -> bool:
         """Does what is to be done, without waiting: for event loops, with fileno().
 
-        While it returns True there is something to take, or room where there was none; after False
-        the descriptor becomes readable once there may be.
+        While it returns True there is something to take, or room where there was none, or a call that
+        timed out is worth another try; after False the descriptor becomes readable once there may be.
         """
         return bool(self._held) or check(self._call(lib.weir_exchange_process)) == 1
 
