@@ -27,12 +27,20 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 		info->released--;
 }
 
+static bool is_telling(const struct weir_exchange *x)
+{
+	const uint32_t all = (1u << WEIR_EXCHANGE_GIVES) - 1;
+
+	return x->is_telling || (x->is_finished && (x->nr_back || x->gives_free != all));
+}
+
 /* A peer that has finished waits to hear that all was taken: that shall not die with the QP. */
 static void settle(struct weir_exchange *x)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
 
-	while (x->is_telling && !weir_exchange_queue_poll(x)) {
+	while (is_telling(x) && !weir_exchange_queue_poll(x)) {
+		weir_exchange_queue_gives(x);
 		weir_yield(&now_ns);
 		if (now_ns >= deadline_ns)
 			break;

@@ -23,8 +23,11 @@ static bool is_flushed(const struct weir_exchange *x)
 	return !weir_exchange_unconfirmed(x);
 }
 
+/* Immediate mode: who has heard of the last slot may be gone before all writes are acknowledged. */
 static bool is_ended(const struct weir_exchange *x)
 {
+	if (weir_exchange_is_imm(x))
+		return x->is_heard;
 	return is_flushed(x) && !weir_confirm_out_is_full(&x->out, x->end_slot);
 }
 
@@ -192,6 +195,6 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 		rc = end(x, timeout_ns);
 	if (!rc)
 		rc = weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, timeout_ns);
-	/* Who has taken all may be gone before his bits could be read. */
+	/* Who has taken all may be gone before that could be seen. */
 	return rc == -ECONNRESET && x->is_heard ? 0 : rc;
 }

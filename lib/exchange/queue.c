@@ -204,7 +204,8 @@ int weir_exchange_queue_gives(struct weir_exchange *x)
 		count = x->nr_back < WIRE_GIVES_MAX ? x->nr_back : WIRE_GIVES_MAX;
 		x->nr_back -= count;
 		gives->count = count;
-		memcpy(gives->slots, x->back + x->nr_back, count * sizeof(gives->slots[0]));
+		memcpy(gives->slots, x->back, count * sizeof(gives->slots[0]));
+		memmove(x->back, x->back + count, x->nr_back * sizeof(x->back[0]));
 		x->gives_free &= ~(1u << buffer);
 		sge = (struct ibv_sge){ (uintptr_t)gives,
 					(uint32_t)(offsetof(struct wire_gives, slots) +
@@ -282,6 +283,8 @@ static int gives_received(struct weir_exchange *x, uint32_t buffer, size_t lengt
 
 	for (i = 0; !rc && i < gives.count; i++)
 		rc = weir_confirm_out_told(&x->out, gives.slots[i]);
+	if (!rc && x->is_ending && !weir_confirm_out_is_full(&x->out, x->end_slot))
+		x->is_heard = true;
 	return rc;
 }
 
