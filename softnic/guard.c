@@ -5,6 +5,10 @@
  */
 #include "guard.h"
 
+#ifdef __SANITIZE_THREAD__
+char guard_passage;
+#endif
+
 bool guard_claim(struct guard *guard, const struct guards *guards, uint32_t qpn)
 {
 	uint32_t i;
@@ -48,5 +52,6 @@ bool guard_walk_on(struct guard_walk *walk, const struct guards *guards)
 		walk->waits = true;
 		return false;
 	}
+	guard_tsan(acquire);
 	return true;
 }
