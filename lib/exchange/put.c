@@ -135,7 +135,8 @@ static int put_some(struct weir_exchange *x, const char *data, size_t length, si
 		slots[n] = acquire(x);
 		if (slots[n].length > length - *done)
 			slots[n].length = length - *done;
-		memcpy(slots[n].data, data + *done, slots[n].length);
+		if (slots[n].length)
+			memcpy(slots[n].data, data + *done, slots[n].length);
 		*done += slots[n].length;
 		slots[n].last = *done == length;
 	} while (++n < most && *done < length);
