@@ -193,7 +193,9 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 	store_relaxed(&segment.qp->state, SHARED_QP_READY);
 	fds[0] = segment.fd;
 	qp_linked(qp->remote.peer, &late, fds);
+	pthread_mutex_lock(&qp->lock);
 	assert_null(qp->remote.shared);
+	pthread_mutex_unlock(&qp->lock);
 	qp_segment_destroy(&segment);
 	kill(pair.p.pid, SIGCONT);
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
