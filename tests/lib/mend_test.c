@@ -12,6 +12,7 @@
 #include "fixture.h"
 #include "lib/session.h"
 
+#define READS 12 /* at a time */
 #define BLOCK 4096u
 #define BLOCKS 256u
 #define CHANNELS 3u
@@ -66,7 +67,7 @@ static int setup_with(void **out, struct weir_session_options options)
 	donor_start(&s->donor, "67108864", NULL);
 	s->session = session_to(&s->donor, &options);
 	s->region = exclusive_region(s->session);
-	assert_int_equal(weir_pool_create(s->session, MIB, 1, &s->pool, NULL), 0);
+	assert_int_equal(weir_pool_create(s->session, MIB, READS, &s->pool, NULL), 0);
 	*out = s;
 	return 0;
 }
@@ -161,22 +162,26 @@ static void must_not_hang(struct state *s, uint64_t until_ns, const char *what)
 	abort();
 }
 
+/* Each into a buffer of its own: they may be under way in several threads. */
 static int read_much(struct state *s)
 {
 	uint64_t until_ns = patience_ns();
 	struct tally tally = { 0 };
 	struct weir_completion completion = { .done = tally_done, .arg = &tally };
-	struct weir_iov iov = { weir_pool_get(s->pool), fixture_scaled(MIB),
-				weir_pool_memory(s->pool) };
+	struct weir_iov iov[READS];
 	int i, submitted = 0;
 
-	for (i = 0; i < 12; i++)
-		submitted += !weir_read_async(s->region, 0, &iov, 1, &completion, NULL);
+	for (i = 0; i < READS; i++) {
+		iov[i] = (struct weir_iov){ weir_pool_get(s->pool), fixture_scaled(MIB),
+					    weir_pool_memory(s->pool) };
+		submitted += !weir_read_async(s->region, 0, &iov[i], 1, &completion, NULL);
+	}
 	while (__atomic_load_n(&tally.done, __ATOMIC_ACQUIRE) < submitted) {
 		must_not_hang(s, until_ns, "reads are not done");
 		weir_session_process(s->session);
 	}
-	weir_pool_put(s->pool, iov.addr);
+	for (i = 0; i < READS; i++)
+		weir_pool_put(s->pool, iov[i].addr);
 	return submitted ? tally.status : -ENOTCONN;
 }
 
@@ -423,7 +428,7 @@ static void a_session_that_is_being_mended_closes(void **in)
 	assert_true(now_ns() - begin_ns < 9 * SECOND_NS);
 	s->session = session_to(&s->donor, NULL);
 	s->region = exclusive_region(s->session);
-	assert_int_equal(weir_pool_create(s->session, MIB, 1, &s->pool, NULL), 0);
+	assert_int_equal(weir_pool_create(s->session, MIB, READS, &s->pool, NULL), 0);
 }
 
 int main(void)
