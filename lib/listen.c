@@ -5,43 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/device.h"
 #include "lib/donor.h"
 #include "lib/error.h"
 #include "lib/key.h"
 
 #define BACKLOG (2 * WEIR_UNPROVEN_MAX)
 
-/* A listener on all addresses is bound to no device: take the one asked for, or the first. */
-static struct ibv_context *device_pick(const char *name)
-{
-	struct ibv_context **devices, *device = NULL;
-	int i, n;
-
-	devices = rdma_get_devices(&n);
-	for (i = 0; devices && i < n && !device; i++)
-		if (!name || !strcmp(name, ibv_get_device_name(devices[i]->device)))
-			device = devices[i];
-	if (devices)
-		rdma_free_devices(devices);
-	return device;
-}
-
 static int device_find(struct weir_donor *donor, struct weir_error *error)
 {
-	const char *name = donor->options.device;
 	struct ibv_device_attr attr;
+	int rc = weir_device_find(donor->listener, donor->options.listen, donor->options.device,
+				  &donor->device, error);
 
-	donor->device = donor->listener->verbs;
-	if (!donor->device)
-		donor->device = device_pick(name);
-	if (!donor->device)
-		return weir_fail(error, -ENODEV,
-				 "no verbs device%s%s: is it up? 'weir run' needs none",
-				 name ? " " : "", name ? name : "");
-	if (name && strcmp(name, ibv_get_device_name(donor->device->device)))
-		return weir_fail(error, -ENODEV, "%s belongs to device %s, not to %s",
-				 donor->options.listen, ibv_get_device_name(donor->device->device),
-				 name);
+	if (rc)
+		return rc;
 	if (ibv_query_device(donor->device, &attr))
 		return weir_fail(error, -ENODEV, "device %s does not answer",
 				 ibv_get_device_name(donor->device->device));

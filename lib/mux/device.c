@@ -2,35 +2,15 @@
 /* What a mux needs of the machine: an address to listen on, a device, and what all lanes share. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "lib/address.h"
+#include "lib/device.h"
 #include "lib/error.h"
 #include "lib/mux/mux.h"
 
 #define BACKLOG 128
-
-static bool is_loopback(const struct sockaddr *address)
-{
-	const struct sockaddr_in6 *v6 = (const void *)address;
-	const struct sockaddr_in *v4 = (const void *)address;
-
-	if (address->sa_family == AF_INET)
-		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-static int bind_failed(const char *listen, struct weir_error *error)
-{
-	if (errno == EADDRINUSE)
-		return weir_fail(error, -EADDRINUSE,
-				 "%s is in use already: listen on another port", listen);
-	return weir_fail(error, -ENODEV,
-			 "cannot listen on %s (%s): listen on an address of an RDMA device, or "
-			 "run on softnic with 'weir run'",
-			 listen, weir_strerror(-errno));
-}
 
 static int listener_open(struct weir_mux *mux, struct weir_error *error)
 {
@@ -40,7 +20,7 @@ static int listener_open(struct weir_mux *mux, struct weir_error *error)
 
 	if (rc)
 		return rc;
-	if (!mux->options.key && !is_loopback(list->ai_addr))
+	if (!mux->options.key && !weir_address_is_loopback(list->ai_addr))
 		rc = weir_fail(error, -EPERM,
 			       "a mux without a key listens on loopback only, not on %s: give it "
 			       "a key",
@@ -48,43 +28,11 @@ static int listener_open(struct weir_mux *mux, struct weir_error *error)
 	else if (rdma_create_id(mux->cm, &mux->listener, NULL, RDMA_PS_TCP) ||
 		 rdma_bind_addr(mux->listener, list->ai_addr) ||
 		 rdma_listen(mux->listener, BACKLOG))
-		rc = bind_failed(listen, error);
+		rc = weir_address_bind_failed(listen, -errno, error);
 	else
 		weir_address_print(rdma_get_local_addr(mux->listener), mux->address);
 	freeaddrinfo(list);
 	return rc;
-}
-
-static struct ibv_context *device_pick(const char *name)
-{
-	struct ibv_context **devices, *device = NULL;
-	int i, n;
-
-	devices = rdma_get_devices(&n);
-	for (i = 0; devices && i < n && !device; i++)
-		if (!name || !strcmp(name, ibv_get_device_name(devices[i]->device)))
-			device = devices[i];
-	if (devices)
-		rdma_free_devices(devices);
-	return device;
-}
-
-static int device_find(struct weir_mux *mux, struct weir_error *error)
-{
-	const char *name = mux->options.device;
-
-	mux->device = mux->listener ? mux->listener->verbs : NULL;
-	if (!mux->device)
-		mux->device = device_pick(name);
-	if (!mux->device)
-		return weir_fail(error, -ENODEV,
-				 "no verbs device%s%s: is it up? 'weir run' needs none",
-				 name ? " " : "", name ? name : "");
-	if (name && strcmp(name, ibv_get_device_name(mux->device->device)))
-		return weir_fail(error, -ENODEV, "%s belongs to device %s, not to %s",
-				 mux->options.listen, ibv_get_device_name(mux->device->device),
-				 name);
-	return 0;
 }
 
 static int queues_open(struct weir_mux *mux, struct weir_error *error)
@@ -145,7 +93,8 @@ int weir_mux_device_open(struct weir_mux *mux, struct weir_error *error)
 	if (mux->options.listen)
 		rc = listener_open(mux, error);
 	if (!rc)
-		rc = device_find(mux, error);
+		rc = weir_device_find(mux->listener, mux->options.listen, mux->options.device,
+				      &mux->device, error);
 	if (!rc)
 		rc = queues_open(mux, error);
 	if (!rc)
