@@ -176,7 +176,7 @@ static void an_async_call_has_its_own_time(void **in)
 			 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, -ETIMEDOUT);
-	assert_true(now_ns() - begin_ns < SECOND_NS);
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a session's own is 10 s */
 }
 
 /* The session's thread naps while callers poll, and must be awake when they have stopped. */
@@ -196,7 +196,7 @@ static void an_answer_is_not_slept_through(void **in)
 	assert_int_equal(weir_call_async(s->session, "l", 1, 0, count_answer, &answers), 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, 0);
-	assert_true(now_ns() - begin_ns < SECOND_NS);
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* then it would have been late */
 }
 
 static void count_again(void *arg, int status, const void *reply, size_t length)

@@ -139,6 +139,9 @@ int post_recv(struct end *e, uint64_t wr_id, uint64_t offset, uint32_t length);
 
 uint64_t now_ms(void);
 
+/* What this process has used of the processors. */
+uint64_t cpu_ns(void);
+
 /* A memfd that cannot shrink: what peers may map. */
 int sealed_file(size_t size);
 
