@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sleeping on a word of this process's memory, see futex(2). The caller looks again: it may wake early. */
+/* Sleeping on a word, see futex(2). The caller looks again: it may wake early. */
 #ifndef WEIR_LIB_FUTEX_H
 #define WEIR_LIB_FUTEX_H
 
@@ -23,6 +23,17 @@ static inline void weir_futex_wait(uint32_t *word, uint32_t value, uint64_t dead
 
 	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
 		deadline_ns == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* The same, of a word that another process may see too: wakes all, sleeps without limit. */
+static inline void weir_futex_wake_shared(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static inline void weir_futex_wait_shared(uint32_t *word, uint32_t value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
 }
 
 #endif

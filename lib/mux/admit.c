@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "lib/error.h"
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
-static struct weir_node *node_find(struct weir_mux *mux, uint64_t session_id)
+static struct weir_node *node_find(struct weir_hub *hub, uint64_t session_id)
 {
 	struct weir_list *at;
 
-	for (at = mux->nodes.next; at != &mux->nodes; at = at->next) {
+	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
 		if (!node->is_ours && node->session_id == session_id && node->has_worker &&
@@ -22,24 +22,24 @@ static struct weir_node *node_find(struct weir_mux *mux, uint64_t session_id)
 }
 
 /* Whether a REQ is worth a QP; @node: of a further lane, or NULL. */
-static int request_check(struct weir_mux *mux, const struct rdma_cm_id *id,
+static int request_check(struct weir_hub *hub, const struct rdma_cm_id *id,
 			 const struct wire_connect *connect, struct weir_node **node,
 			 struct weir_error *error)
 {
-	if (mux->is_stopping)
+	if (hub->is_stopping)
 		return weir_fail(error, -EAGAIN, "this mux is being closed");
-	if (id->verbs != mux->device)
+	if (id->verbs != hub->device)
 		return weir_fail(error, -EHOSTUNREACH, "this mux uses device %s only",
-				 ibv_get_device_name(mux->device->device));
-	if (connect->key_id != weir_key_id(mux->options.key))
+				 ibv_get_device_name(hub->device->device));
+	if (connect->key_id != weir_key_id(hub->options.key))
 		return weir_fail(error, -EKEYREJECTED, "the mux has another key");
-	if (connect->channel >= mux->options.nr_classes)
+	if (connect->channel >= hub->options.nr_classes)
 		return weir_fail(error, -EPROTO, "the mux has %u classes: give both ends as many",
-				 mux->options.nr_classes);
-	if (mux->nr_unproven == WEIR_UNPROVEN_LANES_MAX)
+				 hub->options.nr_classes);
+	if (hub->nr_unproven == WEIR_UNPROVEN_LANES_MAX)
 		return weir_fail(error, -EAGAIN, "%u others have not proven the key yet: try again",
-				 mux->nr_unproven);
-	*node = connect->session_id ? node_find(mux, connect->session_id) : NULL;
+				 hub->nr_unproven);
+	*node = connect->session_id ? node_find(hub, connect->session_id) : NULL;
 	if (connect->session_id && (!*node || (*node)->lanes[connect->channel]))
 		return weir_fail(error, -ESTALE, "the mux does not know this node");
 	return 0;
@@ -67,7 +67,7 @@ static int lane_accept(struct weir_lane *lane)
 	return rc;
 }
 
-static int admit(struct weir_mux *mux, struct rdma_cm_id *id, const struct wire_connect *connect,
+static int admit(struct weir_hub *hub, struct rdma_cm_id *id, const struct wire_connect *connect,
 		 struct weir_node *node)
 {
 	char name[WEIR_ADDRESS_MAX];
@@ -76,7 +76,7 @@ static int admit(struct weir_mux *mux, struct rdma_cm_id *id, const struct wire_
 
 	if (!node) {
 		weir_address_print(rdma_get_peer_addr(id), name);
-		rc = weir_node_new(mux, name, &node);
+		rc = weir_node_new(hub, name, &node);
 		if (rc)
 			return rc;
 		node->session_id = session_id_new();
@@ -88,14 +88,14 @@ static int admit(struct weir_mux *mux, struct rdma_cm_id *id, const struct wire_
 		return rc;
 	}
 	lane->is_counted = true;
-	mux->nr_unproven++;
+	hub->nr_unproven++;
 	rc = lane_accept(lane);
 	if (rc)
 		weir_lane_fail(lane, rc); /* which destroys the id, too: nobody is to reject it */
 	return 0;
 }
 
-static void request_received(struct weir_mux *mux, struct rdma_cm_id *id,
+static void request_received(struct weir_hub *hub, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param)
 {
 	struct wire_refusal refusal;
@@ -108,9 +108,9 @@ static void request_received(struct weir_mux *mux, struct rdma_cm_id *id,
 		weir_fail(&error, rc, "this mux speaks version %d of weir's protocol",
 			  WIRE_VERSION);
 	else
-		rc = request_check(mux, id, &connect, &node, &error);
+		rc = request_check(hub, id, &connect, &node, &error);
 	if (!rc) {
-		rc = admit(mux, id, &connect, node);
+		rc = admit(hub, id, &connect, node);
 		weir_fail(&error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
 	if (!rc)
@@ -120,7 +120,7 @@ static void request_received(struct weir_mux *mux, struct rdma_cm_id *id,
 	rdma_destroy_id(id);
 }
 
-void weir_mux_cm_events(struct weir_mux *mux, struct rdma_event_channel *cm)
+void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm)
 {
 	struct rdma_cm_event *event;
 	struct rdma_conn_param param;
@@ -139,8 +139,8 @@ void weir_mux_cm_events(struct weir_mux *mux, struct rdma_event_channel *cm)
 		/* An id cannot be destroyed before its events are acknowledged. */
 		rdma_ack_cm_event(event);
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-			request_received(mux, id, &param);
-		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != mux->listener && id->context)
+			request_received(hub, id, &param);
+		else if (type != RDMA_CM_EVENT_ESTABLISHED && id != hub->listener && id->context)
 			weir_lane_fail(id->context, -ECONNRESET);
 	}
 }

@@ -2,12 +2,18 @@
 /*
  * Memory of the connections' rings, for many at a time: a registration each would be many entries
  * of the NIC's translation cache, which sharing is to spare. The device reads the rings
- * out; the rings in are the CPU's alone. Chunks stay until the mux is closed.
+ * out; the rings in are the CPU's alone. Chunks stay as long as their owner does.
+ *
+ * What another process maps too is sealed: it cannot be cut short, which would kill whoever
+ * touches what is not there any more.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
 #define ALL_TAKEN ((1u << WEIR_CHUNK_CONNS) - 1)
 
@@ -17,83 +23,112 @@ static void chunk_free(struct weir_chunk *chunk)
 		ibv_dereg_mr(chunk->mr);
 	if (chunk->base)
 		munmap(chunk->base, chunk->length);
+	if (chunk->fd >= 0)
+		close(chunk->fd);
 	weir_list_del(&chunk->link);
 	free(chunk);
 }
 
-static int chunk_map(struct weir_mux *mux, struct weir_chunk *chunk)
+static int memfd_new(size_t length)
 {
-	size_t rings = (size_t)mux->options.ring_bytes * WEIR_CHUNK_CONNS;
+	int fd = memfd_create("weir-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	chunk->length = 2 * rings + 2 * WEIR_CHUNK_CONNS * sizeof(struct weir_ring);
-	chunk->base = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fd >= 0 && !ftruncate(fd, (off_t)length) &&
+	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ENOMEM;
+}
+
+static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
+{
+	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
+	int flags = owner->is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+
+	chunk->length = 2 * rings + WEIR_CHUNK_CONNS * sizeof(struct weir_door);
+	if (owner->is_shared) {
+		chunk->fd = memfd_new(chunk->length);
+		if (chunk->fd < 0)
+			return chunk->fd;
+	}
+	chunk->base = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE, flags, chunk->fd, 0);
 	if (chunk->base == MAP_FAILED) {
 		chunk->base = NULL;
 		return -ENOMEM;
 	}
-	chunk->rings = (void *)(chunk->base + 2 * rings);
-	chunk->mr = ibv_reg_mr(mux->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
+	chunk->doors = (void *)(chunk->base + 2 * rings);
+	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
 	return chunk->mr ? 0 : -ENOMEM;
 }
 
-static int chunk_new(struct weir_mux *mux, struct weir_chunk **out)
+static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 {
-	struct weir_chunk *chunk = calloc(1, sizeof(*chunk));
+	struct weir_chunk *chunk;
 	int rc;
 
+	if (owner->nr_chunks == owner->nr_chunks_max)
+		return -EDQUOT;
+	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	weir_list_init(&chunk->link);
-	rc = chunk_map(mux, chunk);
+	chunk->fd = -1;
+	rc = chunk_map(owner, chunk);
 	if (rc) {
 		chunk_free(chunk);
 		return rc;
 	}
-	weir_list_add(&mux->chunks, &chunk->link);
+	chunk->number = owner->nr_chunks++;
+	weir_list_add(&owner->chunks, &chunk->link);
 	*out = chunk;
 	return 0;
 }
 
 /* Those with room stand before those without. */
-static struct weir_chunk *chunk_with_room(const struct weir_mux *mux)
+static struct weir_chunk *chunk_with_room(const struct weir_owner *owner)
 {
-	struct weir_chunk *chunk = weir_list_entry(mux->chunks.next, struct weir_chunk, link);
+	struct weir_chunk *chunk = weir_list_entry(owner->chunks.next, struct weir_chunk, link);
 
-	if (weir_list_is_empty(&mux->chunks) || chunk->taken == ALL_TAKEN)
+	if (weir_list_is_empty(&owner->chunks) || chunk->taken == ALL_TAKEN)
 		return NULL;
 	return chunk;
 }
 
-int weir_chunk_take(struct weir_mux *mux, struct weir_conn *conn)
+void weir_chunk_ends(char *base, struct weir_door *door, unsigned int slot, uint32_t size,
+		     struct weir_ring_end *out, struct weir_ring_end *in)
 {
-	struct weir_chunk *chunk = chunk_with_room(mux);
-	size_t size = mux->options.ring_bytes;
-	unsigned int slot;
-	int rc = chunk ? 0 : chunk_new(mux, &chunk);
+	*out = (struct weir_ring_end){ &door->out, base + (size_t)slot * size, size, 0 };
+	*in = (struct weir_ring_end){ &door->in,
+				      base + (size_t)(WEIR_CHUNK_CONNS + slot) * size, size, 0 };
+}
+
+int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn)
+{
+	struct weir_chunk *chunk = chunk_with_room(owner);
+	int rc = chunk ? 0 : chunk_new(owner, &chunk);
 
 	if (rc)
 		return rc;
-	slot = (unsigned int)__builtin_ctz(~chunk->taken);
-	chunk->taken |= 1u << slot;
-	memset(&chunk->rings[2 * slot], 0, 2 * sizeof(struct weir_ring));
 	conn->chunk = chunk;
-	conn->slot = slot;
-	conn->out = (struct weir_ring_end){ &chunk->rings[2 * slot], chunk->base + slot * size,
-					    (uint32_t)size, 0 };
-	conn->in = (struct weir_ring_end){ &chunk->rings[2 * slot + 1],
-					   chunk->base + (WEIR_CHUNK_CONNS + slot) * size,
-					   (uint32_t)size, 0 };
-	conn->leaving = conn->out;
-	conn->arriving = conn->in;
+	conn->slot = (unsigned int)__builtin_ctz(~chunk->taken);
+	conn->door = &chunk->doors[conn->slot];
+	conn->size = owner->hub->options.ring_bytes;
+	memset(conn->door, 0, sizeof(*conn->door));
+	weir_chunk_ends(chunk->base, conn->door, conn->slot, conn->size, &conn->leaving,
+			&conn->arriving);
+	conn->app.door = conn->door;
+	conn->app.out = conn->leaving;
+	conn->app.in = conn->arriving;
+	chunk->taken |= 1u << conn->slot;
 	if (chunk->taken == ALL_TAKEN) {
 		weir_list_del(&chunk->link);
-		weir_list_add_tail(&mux->chunks, &chunk->link);
+		weir_list_add_tail(&owner->chunks, &chunk->link);
 	}
 	return 0;
 }
 
-void weir_chunk_give(struct weir_conn *conn)
+void weir_chunk_give(struct weir_circuit *conn)
 {
 	struct weir_chunk *chunk = conn->chunk;
 
@@ -101,11 +136,20 @@ void weir_chunk_give(struct weir_conn *conn)
 		return;
 	chunk->taken &= ~(1u << conn->slot);
 	weir_list_del(&chunk->link);
-	weir_list_add(&conn->mux->chunks, &chunk->link);
+	weir_list_add(&conn->owner->chunks, &chunk->link);
 }
 
-void weir_chunks_free(struct weir_mux *mux)
+void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 {
-	while (!weir_list_is_empty(&mux->chunks))
-		chunk_free(weir_list_entry(mux->chunks.next, struct weir_chunk, link));
+	*owner = (struct weir_owner){ .hub = hub, .nr_chunks_max = UINT16_MAX,
+				      .nr_conns_max = UINT16_MAX, .weight = 1 };
+	weir_list_init(&owner->chunks);
+	weir_list_add_tail(&hub->owners, &owner->link);
+}
+
+void weir_owner_fini(struct weir_owner *owner)
+{
+	while (!weir_list_is_empty(&owner->chunks))
+		chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
+	weir_list_del(&owner->link);
 }

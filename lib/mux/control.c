@@ -5,71 +5,70 @@
  */
 #include <errno.h>
 
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
-static struct weir_listener *listener_find(struct weir_mux *mux, uint32_t service)
+static struct weir_offer *offer_find(struct weir_hub *hub, uint32_t service)
 {
 	struct weir_list *at;
 
-	for (at = mux->listeners.next; at != &mux->listeners; at = at->next) {
-		struct weir_listener *listener = weir_list_entry(at, struct weir_listener, link);
+	for (at = hub->offers.next; at != &hub->offers; at = at->next) {
+		struct weir_offer *offer = weir_list_entry(at, struct weir_offer, link);
 
-		if (listener->service == service)
-			return listener;
+		if (offer->service == service)
+			return offer;
 	}
 	return NULL;
 }
 
 static int opened(struct weir_lane *lane, const struct wire_mux *m)
 {
-	struct weir_listener *listener = listener_find(lane->node->mux, m->to);
-	struct weir_conn *conn;
+	struct weir_offer *offer = offer_find(lane->node->hub, m->to);
+	struct weir_circuit *conn;
 	int rc = -ECONNREFUSED;
 
-	if (listener)
-		rc = listener->count < listener->backlog ? 0 : -EAGAIN;
+	if (offer)
+		rc = offer->count < offer->backlog ? 0 : -EAGAIN;
 	if (!rc)
-		rc = weir_conn_new(lane->node, lane->class, 1, &conn);
+		rc = weir_circuit_new(offer->owner, lane->node, lane->class, 1, &conn);
 	if (rc)
-		return weir_conn_refuse(lane->node, lane->class, m->from, rc);
-	weir_conn_granted(conn, m->from, m->value);
+		return weir_circuit_refuse(lane->node, lane->class, m->from, rc);
+	weir_circuit_granted(conn, m->from, m->value);
 	__atomic_fetch_or(&conn->chores, WEIR_CHORE_ACCEPT, __ATOMIC_ACQ_REL);
-	weir_conn_news(conn);
-	weir_list_add_tail(&listener->conns, &conn->listener_link);
-	listener->count++;
-	weir_eventfd_ring(listener->fd);
+	weir_circuit_news(conn);
+	weir_list_add_tail(&offer->conns, &conn->offer_link);
+	offer->count++;
+	weir_fd_ring(offer->fd);
 	return 0;
 }
 
-static int accepted(struct weir_conn *conn, const struct wire_mux *m)
+static int accepted(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (conn->is_open || conn->is_finished)
 		return -EPROTO;
-	weir_conn_granted(conn, m->from, m->value);
-	pthread_cond_broadcast(&conn->mux->changed);
+	weir_circuit_granted(conn, m->from, m->value);
+	pthread_cond_broadcast(&conn->hub->changed);
 	return 0;
 }
 
-static int finished(struct weir_conn *conn)
+static int finished(struct weir_circuit *conn)
 {
 	if (conn->is_finished)
 		return -EPROTO;
-	__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
-	weir_conn_tell(conn);
-	pthread_cond_broadcast(&conn->mux->changed);
+	weir_circuit_finished(conn);
+	pthread_cond_broadcast(&conn->hub->changed);
 	return 0;
 }
 
-static int refused(struct weir_conn *conn, const struct wire_mux *m)
+static int refused(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (conn->is_open)
 		return -EPROTO;
-	weir_conn_fail(conn, -(int)m->value);
+	weir_circuit_fail(conn, -(int)m->value);
 	return finished(conn);
 }
 
 /* A position only goes forward, and no further than a window can reach. */
-static int credited(struct weir_conn *conn, const struct wire_mux *m)
+static int credited(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (!conn->is_open || conn->is_finished || m->position < conn->granted ||
 	    m->position - conn->granted > WIRE_WINDOW_MAX)
@@ -78,7 +77,7 @@ static int credited(struct weir_conn *conn, const struct wire_mux *m)
 	return 0;
 }
 
-static int said(struct weir_conn *conn, const struct wire_mux *m)
+static int said(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	switch (m->type) {
 	case WIRE_MUX_ACCEPT:
@@ -94,7 +93,7 @@ static int said(struct weir_conn *conn, const struct wire_mux *m)
 
 int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 {
-	struct weir_conn *conn;
+	struct weir_circuit *conn;
 	struct wire_mux m;
 	int rc = wire_mux_decode(data, length, &m);
 
@@ -102,15 +101,15 @@ int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 		return rc;
 	if (m.type == WIRE_MUX_OPEN)
 		return opened(lane, &m);
-	conn = weir_conn_find(lane->node->mux, m.to);
+	conn = weir_circuit_find(lane->node->hub, m.to);
 	if (!conn || conn->node != lane->node || conn->class != lane->class)
 		return -EPROTO;
 	rc = said(conn, &m);
 	if (rc)
 		return rc;
 	if (!conn->is_detached)
-		weir_conn_news(conn);
+		weir_circuit_news(conn);
 	else
-		weir_conn_release(conn);
+		weir_circuit_release(conn);
 	return 0;
 }

@@ -12,14 +12,14 @@
 
 #include "lib/clock.h"
 #include "lib/error.h"
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
 #define RETRY_COUNT 7 /* of the transport, the most there is */
 #define RNR_RETRY_COUNT 7 /* for ever: who takes in never waits for an application */
 #define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
 
 struct dial {
-	struct weir_mux *mux;
+	struct weir_hub *hub;
 	const char *peer;
 	const struct sockaddr *address;
 	uint64_t deadline_ns;
@@ -86,9 +86,9 @@ static int route(struct dial *d)
 	rc = wait_event(d, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (rc)
 		return rc;
-	if (d->id->verbs != d->mux->device)
+	if (d->id->verbs != d->hub->device)
 		return weir_fail(d->error, -ENODEV, "the route to %s goes by another device than "
-				 "%s", d->peer, ibv_get_device_name(d->mux->device->device));
+				 "%s", d->peer, ibv_get_device_name(d->hub->device->device));
 	if (rdma_resolve_route(d->id, left_ms(d)))
 		return weir_fail(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
 				 weir_strerror(-errno));
@@ -102,7 +102,7 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 		.version = WIRE_VERSION,
 		.channel = lane->class,
 		.session_id = lane->class ? lane->node->session_id : 0,
-		.key_id = weir_key_id(d->mux->options.key),
+		.key_id = weir_key_id(d->hub->options.key),
 	};
 	struct rdma_conn_param param = {
 		.private_data = &connect,
@@ -110,7 +110,7 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};
-	uint8_t tos = d->mux->classes[lane->class].tos;
+	uint8_t tos = d->hub->classes[lane->class].tos;
 
 	if (tos && rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
 		return weir_fail(d->error, -EINVAL, "the device takes no type of service %u", tos);
@@ -120,7 +120,7 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 	return wait_event(d, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* With mux->lock held. */
+/* With hub->lock held. */
 static int prove(const struct dial *d, struct weir_lane *lane)
 {
 	const struct timespec until = weir_timespec(d->deadline_ns);
@@ -130,7 +130,7 @@ static int prove(const struct dial *d, struct weir_lane *lane)
 		return weir_fail(d->error, rc, "cannot prove the key to %s: %s", d->peer,
 				 weir_strerror(rc));
 	while (lane->state == WEIR_LANE_PROVING)
-		if (pthread_cond_timedwait(&d->mux->changed, &d->mux->lock, &until) == ETIMEDOUT)
+		if (pthread_cond_timedwait(&d->hub->changed, &d->hub->lock, &until) == ETIMEDOUT)
 			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
 					 d->peer);
 	if (lane->state == WEIR_LANE_UP)
@@ -140,15 +140,15 @@ static int prove(const struct dial *d, struct weir_lane *lane)
 							 weir_strerror(lane->status));
 }
 
-/* The node has one lane more, or all is as before. Takes and leaves mux->lock. */
+/* The node has one lane more, or all is as before. Takes and leaves hub->lock. */
 static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 {
 	struct epoll_event in = { .events = EPOLLIN };
-	struct weir_mux *mux = d->mux;
+	struct weir_hub *hub = d->hub;
 	struct weir_lane *lane = NULL;
 	int rc = route(d);
 
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	if (!rc) {
 		rc = weir_lane_new(node, class, d->id, &lane);
 		if (rc)
@@ -156,14 +156,14 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 	}
 	if (!rc) {
 		lane->cm = d->cm;
-		pthread_mutex_unlock(&mux->lock);
+		pthread_mutex_unlock(&hub->lock);
 		rc = connect_lane(d, lane);
-		pthread_mutex_lock(&mux->lock);
+		pthread_mutex_lock(&hub->lock);
 	}
 	if (!rc) {
 		/* From here on the poller hears what the connection manager says. */
 		in.data.ptr = d->cm;
-		epoll_ctl(mux->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
+		epoll_ctl(hub->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
 		rc = prove(d, lane);
 	}
 	if (rc && lane && node->lanes[class] != lane) {
@@ -174,15 +174,15 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 		if (d->cm)
 			rdma_destroy_event_channel(d->cm);
 	}
-	pthread_mutex_unlock(&mux->lock);
+	pthread_mutex_unlock(&hub->lock);
 	return rc;
 }
 
-static struct weir_node *node_find(struct weir_mux *mux, const char *name)
+static struct weir_node *node_find(struct weir_hub *hub, const char *name)
 {
 	struct weir_list *at;
 
-	for (at = mux->nodes.next; at != &mux->nodes; at = at->next) {
+	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
 		if (node->is_ours && !strcmp(node->name, name) &&
@@ -192,44 +192,44 @@ static struct weir_node *node_find(struct weir_mux *mux, const char *name)
 	return NULL;
 }
 
-/* The caller has the node for himself. With mux->lock held, which it leaves in between. */
+/* The caller has the node for himself. With hub->lock held, which it leaves in between. */
 static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 {
-	struct weir_mux *mux = d->mux;
+	struct weir_hub *hub = d->hub;
 	int rc = 0;
 
 	node->is_dialing = true;
 	while (!rc && !node->lanes[class]) {
 		uint8_t next = node->lanes[0] ? class : 0;
 
-		pthread_mutex_unlock(&mux->lock);
+		pthread_mutex_unlock(&hub->lock);
 		d->cm = NULL;
 		d->id = NULL;
 		rc = dial_lane(d, node, next);
-		pthread_mutex_lock(&mux->lock);
+		pthread_mutex_lock(&hub->lock);
 	}
 	node->is_dialing = false;
 	if (rc && !node->lanes[0])
 		weir_node_fail(node, rc);
-	weir_eventfd_ring(mux->bell); /* it may have failed meanwhile, and waited for us */
-	pthread_cond_broadcast(&mux->changed);
+	weir_fd_ring(hub->bell); /* it may have failed meanwhile, and waited for us */
+	pthread_cond_broadcast(&hub->changed);
 	return rc;
 }
 
-/* With mux->lock held, which it leaves in between. On success @node is referenced. */
+/* With hub->lock held, which it leaves in between. On success @node is referenced. */
 static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
 {
 	const struct timespec until = weir_timespec(d->deadline_ns);
-	struct weir_mux *mux = d->mux;
+	struct weir_hub *hub = d->hub;
 	struct weir_node *node;
 	int rc = 0;
 
-	while ((node = node_find(mux, name)) != NULL && node->is_dialing)
-		if (pthread_cond_timedwait(&mux->changed, &mux->lock, &until) == ETIMEDOUT)
+	while ((node = node_find(hub, name)) != NULL && node->is_dialing)
+		if (pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT)
 			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
 					 d->peer);
 	if (!node) {
-		rc = weir_node_new(mux, name, &node);
+		rc = weir_node_new(hub, name, &node);
 		if (rc)
 			return weir_fail(d->error, rc, "no queues for %s: %s", d->peer,
 					 weir_strerror(rc));
@@ -244,11 +244,11 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 	return rc;
 }
 
-int weir_mux_dial(struct weir_mux *mux, const char *peer, uint8_t class, struct weir_node **node,
+int weir_hub_dial(struct weir_hub *hub, const char *peer, uint8_t class, struct weir_node **node,
 		  struct weir_error *error)
 {
-	struct dial d = { .mux = mux, .peer = peer, .error = error,
-			  .deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns) };
+	struct dial d = { .hub = hub, .peer = peer, .error = error,
+			  .deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns) };
 	char name[WEIR_ADDRESS_MAX];
 	struct addrinfo *list;
 	int rc = weir_address_resolve(peer, NULL, &list, error);
@@ -257,9 +257,9 @@ int weir_mux_dial(struct weir_mux *mux, const char *peer, uint8_t class, struct 
 		return rc;
 	weir_address_print(list->ai_addr, name);
 	d.address = list->ai_addr;
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	rc = node_reach(&d, name, class, node);
-	pthread_mutex_unlock(&mux->lock);
+	pthread_mutex_unlock(&hub->lock);
 	freeaddrinfo(list);
 	return rc;
 }

@@ -11,24 +11,24 @@
 
 #include "lib/clock.h"
 #include "lib/endpoint.h"
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
 #define HANDSHAKE_WR WEIR_MUX_CLASSES_MAX /* no class's number */
 
 static int qp_create(struct weir_lane *lane)
 {
-	struct weir_mux *mux = lane->node->mux;
+	struct weir_hub *hub = lane->node->hub;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
 		.send_cq = lane->node->cq,
-		.recv_cq = mux->cq,
-		.srq = mux->srq,
+		.recv_cq = hub->cq,
+		.srq = hub->srq,
 		.cap = { .max_send_wr = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS +
 					WEIR_LANE_HANDSHAKES,
 			 .max_send_sge = 1 },
 	};
 
-	return rdma_create_qp(lane->id, mux->pd, &attr) ? -errno : 0;
+	return rdma_create_qp(lane->id, hub->pd, &attr) ? -errno : 0;
 }
 
 static int memory_open(struct weir_lane *lane)
@@ -39,7 +39,7 @@ static int memory_open(struct weir_lane *lane)
 	lane->controls = calloc(1, bytes);
 	if (!lane->controls)
 		return -ENOMEM;
-	lane->mr = ibv_reg_mr(lane->node->mux->pd, lane->controls, bytes, IBV_ACCESS_LOCAL_WRITE);
+	lane->mr = ibv_reg_mr(lane->node->hub->pd, lane->controls, bytes, IBV_ACCESS_LOCAL_WRITE);
 	return lane->mr ? 0 : -ENOMEM;
 }
 
@@ -74,7 +74,7 @@ int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
 		return rc;
 	}
 	id->context = lane;
-	weir_list_add_tail(&node->mux->lanes, &lane->link);
+	weir_list_add_tail(&node->hub->lanes, &lane->link);
 	*out = lane;
 	return 0;
 }
@@ -82,13 +82,13 @@ int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
 static void lane_uncount(struct weir_lane *lane)
 {
 	if (lane->is_counted)
-		lane->node->mux->nr_unproven--;
+		lane->node->hub->nr_unproven--;
 	lane->is_counted = false;
 }
 
 void weir_lane_destroy(struct weir_lane *lane)
 {
-	struct weir_mux *mux = lane->node->mux;
+	struct weir_hub *hub = lane->node->hub;
 	struct rdma_event_channel *cm = lane->cm;
 	struct rdma_cm_id *id = lane->id;
 
@@ -97,18 +97,18 @@ void weir_lane_destroy(struct weir_lane *lane)
 		lane->node->lanes[lane->class] = NULL;
 	weir_list_del(&lane->link);
 	if (cm)
-		epoll_ctl(mux->epoll, EPOLL_CTL_DEL, cm->fd, NULL);
+		epoll_ctl(hub->epoll, EPOLL_CTL_DEL, cm->fd, NULL);
 	lane_free(lane);
 	rdma_destroy_id(id);
 	if (cm)
 		rdma_destroy_event_channel(cm);
 }
 
-struct weir_lane *weir_lane_find(struct weir_mux *mux, uint32_t qpn)
+struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn)
 {
 	struct weir_list *at;
 
-	for (at = mux->lanes.next; at != &mux->lanes; at = at->next) {
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
 		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
 
 		if (lane->id->qp->qp_num == qpn)
@@ -143,7 +143,7 @@ int weir_lane_hello(struct weir_lane *lane, bool is_client)
 {
 	struct weir_node *node = lane->node;
 	struct weir_handshake_setup setup = {
-		.key = node->mux->options.key,
+		.key = node->hub->options.key,
 		.session_id = lane->class ? node->session_id : 0,
 		.channel = lane->class,
 	};
@@ -178,8 +178,8 @@ void weir_lane_fail(struct weir_lane *lane, int status)
 	lane->status = status;
 	if (!node->is_ours && !node->lanes[0])
 		weir_node_fail(node, status);
-	pthread_cond_broadcast(&node->mux->changed);
-	weir_eventfd_ring(node->mux->bell);
+	pthread_cond_broadcast(&node->hub->changed);
+	weir_fd_ring(node->hub->bell);
 }
 
 /* From here on it carries connections. */
@@ -195,7 +195,7 @@ static int lane_up(struct weir_lane *lane)
 		return rc;
 	lane->state = WEIR_LANE_UP;
 	__atomic_store_n(&node->lanes[lane->class], lane, __ATOMIC_RELEASE);
-	pthread_cond_broadcast(&node->mux->changed);
+	pthread_cond_broadcast(&node->hub->changed);
 	return 0;
 }
 

@@ -1,298 +1,58 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+/* The functions of weir/mux.h that are all of the hub's, wherever it is. */
+#include "lib/mux/hub.h"
 
-#include "lib/clock.h"
-#include "lib/error.h"
-#include "lib/mux/mux.h"
-#include "lib/thread.h"
-
-static const struct weir_mux_class default_classes[] = {
-	[WEIR_CLASS_URGENT] = { .level = 0 },
-	[WEIR_CLASS_NORMAL] = { .level = 1, .pass_bytes_max = 1 << 20 },
-};
-
-void weir_eventfd_ring(int fd)
-{
-	const uint64_t one = 1;
-
-	if (fd < 0)
-		return;
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-void weir_eventfd_take(int fd)
-{
-	uint64_t count;
-
-	if (fd < 0)
-		return;
-	while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
-}
-
-static bool is_power_of_two(uint32_t n)
-{
-	return n && !(n & (n - 1));
-}
-
-static void options_fill(struct weir_mux_options *o, const struct weir_mux_options *given)
-{
-	*o = given ? *given : (struct weir_mux_options){ 0 };
-	if (!o->classes) {
-		o->classes = default_classes;
-		o->nr_classes = sizeof(default_classes) / sizeof(*default_classes);
-	}
-	if (!o->low_bytes_max)
-		o->low_bytes_max = 128 << 10;
-	if (!o->connections_max)
-		o->connections_max = 4096;
-	if (!o->ring_bytes)
-		o->ring_bytes = 256 << 10;
-	if (!o->buffers)
-		o->buffers = 64;
-	if (!o->timeout_ns)
-		o->timeout_ns = 10 * WEIR_NS_PER_S;
-	if (!o->quiet_ns)
-		o->quiet_ns = 20000;
-}
-
-static int options_check(const struct weir_mux_options *o, struct weir_error *error)
-{
-	if (!o->nr_classes || o->nr_classes > WEIR_MUX_CLASSES_MAX)
-		return weir_fail(error, -EINVAL, "%u classes: 1 to %u are possible", o->nr_classes,
-				 WEIR_MUX_CLASSES_MAX);
-	if (!is_power_of_two(o->ring_bytes) || o->ring_bytes < WEIR_RING_MIN ||
-	    o->ring_bytes > 64 << 20)
-		return weir_fail(error, -EINVAL,
-				 "rings of %u bytes: give a power of two, 4096 to 67108864",
-				 o->ring_bytes);
-	if (o->connections_max > UINT16_MAX)
-		return weir_fail(error, -EINVAL, "%u connections: at most %u are possible",
-				 o->connections_max, UINT16_MAX);
-	if (o->buffers < 8 || o->buffers > 4096)
-		return weir_fail(error, -EINVAL, "%u receive buffers: 8 to 4096 are possible",
-				 o->buffers);
-	return 0;
-}
-
-/* A class as the scheduler knows it. */
-static int class_fill(struct weir_mux *mux, unsigned int i, struct weir_error *error)
-{
-	struct weir_mux_class *c = &mux->classes[i];
-
-	*c = mux->options.classes[i];
-	if (!c->weight)
-		c->weight = 1;
-	if (!c->segment_bytes)
-		c->segment_bytes = WIRE_PIECE_MAX;
-	if (!c->depth)
-		c->depth = 4;
-	if (c->segment_bytes < 1024 || c->segment_bytes > WIRE_PIECE_MAX)
-		return weir_fail(error, -EINVAL, "segments of %u bytes: 1024 to %u are possible",
-				 c->segment_bytes, WIRE_PIECE_MAX);
-	if (c->depth > 64 || c->level > UINT8_MAX || c->weight > WEIR_SCHED_WEIGHT_MAX)
-		return weir_fail(error, -EINVAL,
-				 "class %u: a depth to 64, a level to 255, a weight to 1024", i);
-	mux->configs[i] = (struct weir_sched_config){
-		.level = (uint8_t)c->level,
-		.weight = (uint16_t)c->weight,
-		.policy = c->share == WEIR_SHARE_FAIR ? WEIR_SCHED_FAIR : WEIR_SCHED_ROUND_ROBIN,
-		.segment_bytes = c->segment_bytes,
-		.wrs_max = c->depth,
-		.pass_bytes_max = c->pass_bytes_max,
-	};
-	return 0;
-}
-
-static int classes_fill(struct weir_mux *mux, struct weir_error *error)
-{
-	struct weir_sched probe;
-	unsigned int i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < mux->options.nr_classes; i++)
-		rc = class_fill(mux, i, error);
-	mux->options.classes = mux->classes;
-	if (!rc && weir_sched_init(&probe, mux->configs, (uint8_t)mux->options.nr_classes, 0))
-		rc = weir_fail(error, -EINVAL, "classes stand in the order of their levels");
-	return rc;
-}
-
-static int watch(struct weir_mux *mux, int fd, void *what)
-{
-	struct epoll_event in = { .events = EPOLLIN, .data.ptr = what };
-
-	return epoll_ctl(mux->epoll, EPOLL_CTL_ADD, fd, &in) ? -errno : 0;
-}
-
-static int poller_start(struct weir_mux *mux, struct weir_error *error)
-{
-	int rc;
-
-	mux->epoll = epoll_create1(EPOLL_CLOEXEC);
-	mux->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (mux->epoll < 0 || mux->bell < 0 || watch(mux, mux->bell, &mux->bell) ||
-	    watch(mux, mux->completions->fd, &mux->completions) ||
-	    watch(mux, mux->cm->fd, mux->cm))
-		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
-	rc = weir_thread_create(&mux->poller, "weir-poller", weir_mux_poller, mux, error);
-	mux->has_poller = !rc;
-	return rc;
-}
-
-static struct weir_mux *mux_new(const struct weir_mux_options *options)
-{
-	struct weir_mux *mux = calloc(1, sizeof(*mux));
-	pthread_condattr_t monotonic;
-
-	if (!mux)
-		return NULL;
-	options_fill(&mux->options, options);
-	mux->epoll = mux->bell = -1;
-	weir_list_init(&mux->nodes);
-	weir_list_init(&mux->lanes);
-	weir_list_init(&mux->listeners);
-	weir_list_init(&mux->chunks);
-	pthread_mutex_init(&mux->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&mux->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	return mux;
-}
-
-static void mux_free(struct weir_mux *mux)
-{
-	weir_chunks_free(mux);
-	if (mux->cq)
-		ibv_ack_cq_events(mux->cq, mux->cq_events);
-	weir_mux_device_close(mux);
-	if (mux->epoll >= 0)
-		close(mux->epoll);
-	if (mux->bell >= 0)
-		close(mux->bell);
-	free(mux->table);
-	free(mux->generations);
-	pthread_cond_destroy(&mux->changed);
-	pthread_mutex_destroy(&mux->lock);
-	free(mux);
-}
-
-static int table_open(struct weir_mux *mux, struct weir_error *error)
-{
-	mux->table = calloc(mux->options.connections_max, sizeof(*mux->table));
-	mux->generations = calloc(mux->options.connections_max, sizeof(*mux->generations));
-	if (!mux->table || !mux->generations)
-		return weir_fail(error, -ENOMEM, "no memory for a table of %u connections",
-				 mux->options.connections_max);
-	return 0;
-}
-
-int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **out,
+int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
 		  struct weir_error *error)
 {
-	struct weir_mux *mux = mux_new(options);
-	int rc;
+	struct weir_hub *hub;
+	int rc = weir_hub_open(options, &hub, error);
 
-	if (!mux)
-		return weir_fail(error, -ENOMEM, "no memory");
-	rc = options_check(&mux->options, error);
 	if (!rc)
-		rc = classes_fill(mux, error);
-	if (!rc)
-		rc = table_open(mux, error);
-	if (!rc)
-		rc = weir_mux_device_open(mux, error);
-	if (!rc)
-		rc = poller_start(mux, error);
-	if (rc)
-		mux_free(mux);
-	else
-		*out = mux;
+		*mux = &hub->mux;
 	return rc;
-}
-
-/* Whether a connection that has been closed still has something to say. */
-static bool is_lingering(const struct weir_mux *mux)
-{
-	unsigned int i;
-
-	for (i = 0; i < mux->options.connections_max; i++)
-		if (mux->table[i] && mux->table[i]->is_closed)
-			return true;
-	return false;
-}
-
-static void linger(struct weir_mux *mux)
-{
-	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), mux->options.timeout_ns);
-	const struct timespec until = weir_timespec(deadline_ns);
-
-	while (is_lingering(mux) &&
-	       pthread_cond_timedwait(&mux->changed, &mux->lock, &until) != ETIMEDOUT)
-		;
-}
-
-/* Nobody connects any more; who still is connected is cut off. */
-static void stop(struct weir_mux *mux)
-{
-	struct weir_list *at;
-
-	mux->is_stopping = true;
-	for (at = mux->nodes.next; at != &mux->nodes; at = at->next)
-		weir_node_fail(weir_list_entry(at, struct weir_node, link), -ECANCELED);
-	weir_eventfd_ring(mux->bell);
 }
 
 void weir_mux_close(struct weir_mux *mux)
 {
-	unsigned int i;
-
-	pthread_mutex_lock(&mux->lock);
-	linger(mux);
-	stop(mux);
-	pthread_mutex_unlock(&mux->lock);
-	pthread_join(mux->poller, NULL);
-	for (i = 0; i < mux->options.connections_max; i++)
-		if (mux->table[i])
-			weir_conn_shut(mux->table[i]);
-	while (!weir_list_is_empty(&mux->listeners))
-		weir_listener_free(weir_list_entry(mux->listeners.next, struct weir_listener,
-						   link));
-	mux_free(mux);
-}
-
-static unsigned int queue_pairs(const struct weir_mux *mux)
-{
-	const struct weir_list *at;
-	unsigned int count = 0;
-
-	for (at = mux->lanes.next; at != &mux->lanes; at = at->next)
-		count += weir_list_entry(at, struct weir_lane, link)->state == WEIR_LANE_UP;
-	return count;
+	mux->host->close(mux);
 }
 
 void weir_mux_info(struct weir_mux *mux, struct weir_mux_info *info)
 {
-	const struct weir_mux_counts *c = &mux->counts;
+	mux->host->info(mux, info);
+}
 
-	pthread_mutex_lock(&mux->lock);
-	*info = (struct weir_mux_info){
-		.connections = mux->nr_conns,
-		.queue_pairs = queue_pairs(mux),
-		.work_requests = c->work_requests,
-		.doorbells = c->doorbells,
-		.bytes_sent = c->bytes_sent,
-		.bytes_received = c->bytes_received,
-		.credits = c->credits,
-		.sleeps = c->sleeps,
-	};
-	snprintf(info->address, sizeof(info->address), "%s", mux->address);
-	pthread_mutex_unlock(&mux->lock);
+int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
+		     const struct weir_conn_options *options, struct weir_conn **conn,
+		     struct weir_error *error)
+{
+	return mux->host->connect(mux, peer, service, options, conn, error);
+}
+
+int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
+		    struct weir_listener **listener)
+{
+	return mux->host->listen(mux, service, backlog, listener);
+}
+
+/* Who finds nobody silences the descriptor, and then looks once more. */
+int weir_listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+{
+	int rc = listener->host->accept(listener, conn);
+
+	if (rc != -EAGAIN)
+		return rc;
+	weir_fd_take(listener->host->listener_fd(listener));
+	return listener->host->accept(listener, conn);
+}
+
+int weir_listener_fd(const struct weir_listener *listener)
+{
+	return listener->host->listener_fd(listener);
+}
+
+void weir_listener_close(struct weir_listener *listener)
+{
+	listener->host->listener_close(listener);
 }

@@ -14,19 +14,19 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 #include "lib/thread.h"
 
 static int queues_open(struct weir_node *node)
 {
-	struct weir_mux *mux = node->mux;
+	struct weir_hub *hub = node->hub;
 	int depth = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS + WEIR_LANE_HANDSHAKES;
 
-	node->completions = ibv_create_comp_channel(mux->device);
+	node->completions = ibv_create_comp_channel(hub->device);
 	if (!node->completions)
 		return -ENOMEM;
 	fcntl(node->completions->fd, F_SETFL, O_NONBLOCK);
-	node->cq = ibv_create_cq(mux->device, depth * (int)mux->options.nr_classes, node,
+	node->cq = ibv_create_cq(hub->device, depth * (int)hub->options.nr_classes, node,
 				 node->completions, 0);
 	node->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return node->cq && node->bell >= 0 ? 0 : -ENOMEM;
@@ -44,14 +44,14 @@ static void queues_close(struct weir_node *node)
 	node->completions = NULL;
 }
 
-int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **out)
+int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **out)
 {
 	struct weir_node *node = calloc(1, sizeof(*node));
 	int rc;
 
 	if (!node)
 		return -ENOMEM;
-	node->mux = mux;
+	node->hub = hub;
 	node->refs = 1;
 	node->bell = -1;
 	snprintf(node->name, sizeof(node->name), "%s", name);
@@ -59,8 +59,8 @@ int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **out
 	weir_list_init(&node->conns);
 	weir_list_init(&node->control_waits);
 	weir_inbox_init(&node->inbox);
-	rc = weir_sched_init(&node->sched, mux->configs, (uint8_t)mux->options.nr_classes,
-			     mux->options.low_bytes_max);
+	rc = weir_sched_init(&node->sched, hub->configs, (uint8_t)hub->options.nr_classes,
+			     hub->options.low_bytes_max);
 	if (!rc)
 		rc = queues_open(node);
 	if (rc) {
@@ -68,7 +68,7 @@ int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **out
 		weir_node_put(node);
 		return rc;
 	}
-	weir_list_add_tail(&mux->nodes, &node->link);
+	weir_list_add_tail(&hub->nodes, &node->link);
 	*out = node;
 	return 0;
 }
@@ -89,7 +89,7 @@ void weir_node_fail(struct weir_node *node, int status)
 					 __ATOMIC_RELAXED))
 		return;
 	weir_node_wake(node);
-	weir_eventfd_ring(node->mux->bell);
+	weir_fd_ring(node->hub->bell);
 }
 
 void weir_node_put(struct weir_node *node)
@@ -107,7 +107,7 @@ static void lanes_break(struct weir_node *node)
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	unsigned int i;
 
-	for (i = 0; i < node->mux->options.nr_classes; i++) {
+	for (i = 0; i < node->hub->options.nr_classes; i++) {
 		struct weir_lane *lane = node->lanes[i];
 
 		if (!lane || lane->state == WEIR_LANE_FAILED)
@@ -124,7 +124,7 @@ static void node_end(struct weir_node *node)
 
 	if (node->has_worker)
 		pthread_join(node->worker, NULL);
-	for (i = 0; i < node->mux->options.nr_classes; i++)
+	for (i = 0; i < node->hub->options.nr_classes; i++)
 		if (node->lanes[i])
 			weir_lane_destroy(node->lanes[i]);
 	queues_close(node);
@@ -144,11 +144,11 @@ static void node_reap(struct weir_node *node)
 }
 
 /* Links that were not proven; those of an application's thread are its own. */
-static void lanes_reap(struct weir_mux *mux)
+static void lanes_reap(struct weir_hub *hub)
 {
-	struct weir_list *at = mux->lanes.next;
+	struct weir_list *at = hub->lanes.next;
 
-	while (at != &mux->lanes) {
+	while (at != &hub->lanes) {
 		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
 
 		at = at->next;
@@ -158,12 +158,12 @@ static void lanes_reap(struct weir_mux *mux)
 	}
 }
 
-void weir_nodes_reap(struct weir_mux *mux)
+void weir_nodes_reap(struct weir_hub *hub)
 {
 	struct weir_list *at;
 
-	lanes_reap(mux);
-	for (at = mux->nodes.next; at != &mux->nodes;) {
+	lanes_reap(hub);
+	for (at = hub->nodes.next; at != &hub->nodes;) {
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
 		at = at->next;

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 #include "lib/clock.h"
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 #include "lib/yield.h"
 
 #define WCS_MAX 32
@@ -23,8 +23,8 @@
 /* A piece of a connection's stream: of one that goes by this lane. */
 static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, const void *data)
 {
-	struct weir_mux *mux = lane->node->mux;
-	struct weir_conn *conn = weir_conn_find(mux, ntohl(wc->imm_data));
+	struct weir_hub *hub = lane->node->hub;
+	struct weir_circuit *conn = weir_circuit_find(hub, ntohl(wc->imm_data));
 	uint64_t end;
 
 	if (!conn || conn->node != lane->node || conn->class != lane->class || !conn->is_open ||
@@ -37,20 +37,20 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
 	weir_ring_publish_tail(&conn->arriving);
 	weir_ring_tell(conn->arriving.ring, &conn->fd);
-	weir_count(&mux->counts.bytes_received, wc->byte_len);
+	weir_count(&hub->counts.bytes_received, wc->byte_len);
 	if (conn->is_closed && !conn->is_detached)
-		weir_conn_news(conn); /* it counts as read */
+		weir_circuit_news(conn); /* it counts as read */
 	return 0;
 }
 
-static void arrived(struct weir_mux *mux, const struct ibv_wc *wc)
+static void arrived(struct weir_hub *hub, const struct ibv_wc *wc)
 {
-	const char *data = mux->recv_memory + wc->wr_id * WIRE_PIECE_MAX;
+	const char *data = hub->recv_memory + wc->wr_id * WIRE_PIECE_MAX;
 	struct weir_lane *lane;
 	int rc = 0;
 
 	/* Of a QP that is gone already, nothing counts. */
-	lane = wc->status == IBV_WC_SUCCESS ? weir_lane_find(mux, wc->qp_num) : NULL;
+	lane = wc->status == IBV_WC_SUCCESS ? weir_lane_find(hub, wc->qp_num) : NULL;
 	if (!lane || lane->state == WEIR_LANE_FAILED)
 		return;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
@@ -65,70 +65,70 @@ static void arrived(struct weir_mux *mux, const struct ibv_wc *wc)
 		weir_lane_fail(lane, rc);
 }
 
-static void buffer_free(struct weir_mux *mux, uint64_t number)
+static void buffer_free(struct weir_hub *hub, uint64_t number)
 {
-	struct ibv_sge *sge = &mux->recv_sges[mux->nr_recv_wrs];
-	struct ibv_recv_wr *wr = &mux->recv_wrs[mux->nr_recv_wrs];
+	struct ibv_sge *sge = &hub->recv_sges[hub->nr_recv_wrs];
+	struct ibv_recv_wr *wr = &hub->recv_wrs[hub->nr_recv_wrs];
 
-	*sge = (struct ibv_sge){ (uintptr_t)(mux->recv_memory + number * WIRE_PIECE_MAX),
-				 WIRE_PIECE_MAX, mux->recv_mr->lkey };
+	*sge = (struct ibv_sge){ (uintptr_t)(hub->recv_memory + number * WIRE_PIECE_MAX),
+				 WIRE_PIECE_MAX, hub->recv_mr->lkey };
 	*wr = (struct ibv_recv_wr){ .wr_id = number, .sg_list = sge, .num_sge = 1 };
-	if (mux->nr_recv_wrs++)
+	if (hub->nr_recv_wrs++)
 		wr[-1].next = wr;
 }
 
-static void buffers_post(struct weir_mux *mux)
+static void buffers_post(struct weir_hub *hub)
 {
 	struct ibv_recv_wr *bad;
 
-	if (mux->nr_recv_wrs)
-		ibv_post_srq_recv(mux->srq, mux->recv_wrs, &bad);
-	mux->nr_recv_wrs = 0;
+	if (hub->nr_recv_wrs)
+		ibv_post_srq_recv(hub->srq, hub->recv_wrs, &bad);
+	hub->nr_recv_wrs = 0;
 }
 
-static bool take_arrivals(struct weir_mux *mux)
+static bool take_arrivals(struct weir_hub *hub)
 {
 	struct ibv_wc wcs[WCS_MAX];
-	int i, n = ibv_poll_cq(mux->cq, WCS_MAX, wcs);
+	int i, n = ibv_poll_cq(hub->cq, WCS_MAX, wcs);
 
 	if (n <= 0)
 		return false;
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	for (i = 0; i < n; i++) {
-		arrived(mux, &wcs[i]);
-		buffer_free(mux, wcs[i].wr_id);
+		arrived(hub, &wcs[i]);
+		buffer_free(hub, wcs[i].wr_id);
 	}
-	pthread_mutex_unlock(&mux->lock);
-	buffers_post(mux);
+	pthread_mutex_unlock(&hub->lock);
+	buffers_post(hub);
 	return true;
 }
 
 /* The channel of an id may be gone, with its lane, since the event was raised. */
-static bool channel_is_there(const struct weir_mux *mux, const struct rdma_event_channel *cm)
+static bool channel_is_there(const struct weir_hub *hub, const struct rdma_event_channel *cm)
 {
 	const struct weir_list *at;
 
-	for (at = mux->lanes.next; at != &mux->lanes; at = at->next)
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next)
 		if (weir_list_entry(at, struct weir_lane, link)->cm == cm)
 			return true;
-	return cm == mux->cm;
+	return cm == hub->cm;
 }
 
-static void take_completion_events(struct weir_mux *mux)
+static void take_completion_events(struct weir_hub *hub)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	while (!ibv_get_cq_event(mux->completions, &cq, &context))
-		mux->cq_events++;
+	while (!ibv_get_cq_event(hub->completions, &cq, &context))
+		hub->cq_events++;
 }
 
-static void lanes_expire(struct weir_mux *mux)
+static void lanes_expire(struct weir_hub *hub)
 {
 	uint64_t now_ns = weir_now_ns();
 	struct weir_list *at;
 
-	for (at = mux->lanes.next; at != &mux->lanes; at = at->next) {
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
 		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
 
 		if (lane->is_counted && lane->deadline_ns <= now_ns)
@@ -137,66 +137,66 @@ static void lanes_expire(struct weir_mux *mux)
 }
 
 /* All but what arrives. It may sleep for @timeout_ms. Return: whether the mux is at its end. */
-static bool look_around(struct weir_mux *mux, int timeout_ms)
+static bool look_around(struct weir_hub *hub, int timeout_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int i, n = epoll_wait(mux->epoll, events, EVENTS_MAX, timeout_ms);
+	int i, n = epoll_wait(hub->epoll, events, EVENTS_MAX, timeout_ms);
 	bool over;
 
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	for (i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
 
-		if (what == &mux->bell)
-			weir_eventfd_take(mux->bell);
-		else if (what == &mux->completions)
-			take_completion_events(mux);
-		else if (channel_is_there(mux, what))
-			weir_mux_cm_events(mux, what);
+		if (what == &hub->bell)
+			weir_fd_take(hub->bell);
+		else if (what == &hub->completions)
+			take_completion_events(hub);
+		else if (channel_is_there(hub, what))
+			weir_hub_cm_events(hub, what);
 	}
-	if (mux->nr_unproven)
-		lanes_expire(mux);
-	weir_nodes_reap(mux);
-	over = mux->is_stopping && weir_list_is_empty(&mux->nodes);
-	pthread_mutex_unlock(&mux->lock);
+	if (hub->nr_unproven)
+		lanes_expire(hub);
+	weir_nodes_reap(hub);
+	over = hub->is_stopping && weir_list_is_empty(&hub->nodes);
+	pthread_mutex_unlock(&hub->lock);
 	return over;
 }
 
 /* Sleeps until something comes: unless it has come before the CQ was armed. */
-static bool nap(struct weir_mux *mux)
+static bool nap(struct weir_hub *hub)
 {
 	int timeout_ms;
 
-	ibv_req_notify_cq(mux->cq, 0);
-	if (take_arrivals(mux))
+	ibv_req_notify_cq(hub->cq, 0);
+	if (take_arrivals(hub))
 		return false;
-	weir_count(&mux->counts.sleeps, 1);
-	pthread_mutex_lock(&mux->lock);
-	timeout_ms = mux->nr_unproven ? (int)(WEIR_HANDSHAKE_NS / WEIR_NS_PER_MS) : -1;
-	pthread_mutex_unlock(&mux->lock);
-	return look_around(mux, timeout_ms);
+	weir_count(&hub->counts.sleeps, 1);
+	pthread_mutex_lock(&hub->lock);
+	timeout_ms = hub->nr_unproven ? (int)(WEIR_HANDSHAKE_NS / WEIR_NS_PER_MS) : -1;
+	pthread_mutex_unlock(&hub->lock);
+	return look_around(hub, timeout_ms);
 }
 
-void *weir_mux_poller(void *arg)
+void *weir_hub_poller(void *arg)
 {
-	struct weir_mux *mux = arg;
+	struct weir_hub *hub = arg;
 	uint64_t worked_ns = weir_now_ns(), looked_ns = worked_ns, now_ns;
 	bool over = false;
 	unsigned int i;
 
-	for (i = 0; i < mux->options.buffers; i++)
-		buffer_free(mux, i);
-	buffers_post(mux);
+	for (i = 0; i < hub->options.buffers; i++)
+		buffer_free(hub, i);
+	buffers_post(hub);
 	while (!over) {
-		bool any = take_arrivals(mux);
+		bool any = take_arrivals(hub);
 
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		if (now_ns - worked_ns > mux->options.quiet_ns)
-			over = nap(mux);
+		if (now_ns - worked_ns > hub->options.quiet_ns)
+			over = nap(hub);
 		else if (now_ns - looked_ns > LOOK_NS)
-			over = look_around(mux, 0);
+			over = look_around(hub, 0);
 		else
 			continue;
 		looked_ns = now_ns;

@@ -10,7 +10,7 @@
 
 #define POSTED_MAX (WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS)
 
-static struct weir_lane *lane_of(const struct weir_conn *conn)
+static struct weir_lane *lane_of(const struct weir_circuit *conn)
 {
 	return __atomic_load_n(&conn->node->lanes[conn->class], __ATOMIC_ACQUIRE);
 }
@@ -46,8 +46,8 @@ static void ring(struct weir_node *node, struct weir_lane *lane)
 	lane->chain[n - 1].next = NULL;
 	lane->nr_chain = 0;
 	rc = -ibv_post_send(lane->id->qp, lane->chain, &bad);
-	weir_count(&node->mux->counts.doorbells, 1);
-	weir_count(&node->mux->counts.work_requests, n);
+	weir_count(&node->hub->counts.doorbells, 1);
+	weir_count(&node->hub->counts.work_requests, n);
 	if (!rc)
 		return;
 	for (; bad; bad = bad->next)
@@ -76,7 +76,7 @@ static void append(struct weir_lane *lane, struct weir_posted posted, const void
 		ring(node, lane);
 }
 
-bool weir_post_control(struct weir_conn *conn, const struct wire_mux *message)
+bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message)
 {
 	struct weir_lane *lane = lane_of(conn);
 	struct weir_posted posted = { conn, sizeof(*message), true };
@@ -93,21 +93,21 @@ bool weir_post_control(struct weir_conn *conn, const struct wire_mux *message)
 	return true;
 }
 
-uint64_t weir_post_limit(struct weir_conn *conn, uint64_t *tail)
+uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail)
 {
 	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE);
 
 	/* An application that has written less than was sent of it lies, too. */
 	if (weir_ring_readable(&conn->leaving, tail) ||
 	    *tail - conn->leaving.position < conn->posted - conn->leaving.position) {
-		weir_conn_fail(conn, -EPROTO);
+		weir_circuit_fail(conn, -EPROTO);
 		*tail = conn->posted;
 	}
 	return *tail < granted ? *tail : granted;
 }
 
 /* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
-static void take_turn(struct weir_node *node, struct weir_conn *conn)
+static void take_turn(struct weir_node *node, struct weir_circuit *conn)
 {
 	struct weir_lane *lane = lane_of(conn);
 	struct weir_posted posted = { .conn = conn };
@@ -129,10 +129,10 @@ static void take_turn(struct weir_node *node, struct weir_conn *conn)
 		weir_sched_idle(&node->sched, &conn->flow);
 		/* All is sent, and perhaps nothing more will be. */
 		if (__atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
-			weir_conn_news(conn);
+			weir_circuit_news(conn);
 	}
 	append(lane, posted, weir_ring_at(&conn->leaving, conn->posted - posted.bytes),
-	       conn->chunk->mr->lkey, weir_conn_remote(conn));
+	       conn->chunk->mr->lkey, weir_circuit_remote(conn));
 }
 
 static uint32_t classes_with_room(const struct weir_node *node)
@@ -157,7 +157,7 @@ bool weir_post_turns(struct weir_node *node)
 
 	while (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE) &&
 	       (flow = weir_sched_next(&node->sched, classes_with_room(node))) != NULL) {
-		take_turn(node, container_of(flow, struct weir_conn, flow));
+		take_turn(node, container_of(flow, struct weir_circuit, flow));
 		any = true;
 	}
 	for (i = 0; i < node->sched.nr_classes; i++) {
@@ -171,7 +171,7 @@ bool weir_post_turns(struct weir_node *node)
 	return any;
 }
 
-struct weir_conn *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
+struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
 {
 	struct weir_posted posted;
 	struct weir_lane *lane;
@@ -190,6 +190,6 @@ struct weir_conn *weir_post_completed(struct weir_node *node, const struct ibv_w
 	posted.conn->leaving.position += posted.bytes;
 	weir_ring_publish_head(&posted.conn->leaving);
 	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);
-	weir_count(&node->mux->counts.bytes_sent, posted.bytes);
+	weir_count(&node->hub->counts.bytes_sent, posted.bytes);
 	return posted.conn;
 }

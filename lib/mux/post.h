@@ -5,7 +5,7 @@
 #ifndef WEIR_LIB_MUX_POST_H
 #define WEIR_LIB_MUX_POST_H
 
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 
 /**
  * weir_post_limit() - up to where the stream of a connection may be sent now
@@ -15,7 +15,7 @@
  * What the application claims to have written and cannot have breaks the connection.
  * Return: a position, not below @conn->posted.
  */
-uint64_t weir_post_limit(struct weir_conn *conn, uint64_t *tail);
+uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail);
 
 /**
  * weir_post_control() - send a control message on the connection's lane
@@ -23,7 +23,7 @@ uint64_t weir_post_limit(struct weir_conn *conn, uint64_t *tail);
  * It goes out with what else is posted, by weir_post_turns().
  * Return: false: there is no room now.
  */
-bool weir_post_control(struct weir_conn *conn, const struct wire_mux *message);
+bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message);
 
 /*
  * Posts by the scheduler as long as there is room, unless the node is lost, and rings the
@@ -32,6 +32,6 @@ bool weir_post_control(struct weir_conn *conn, const struct wire_mux *message);
 bool weir_post_turns(struct weir_node *node);
 
 /* Return: the connection whose it was, or NULL. */
-struct weir_conn *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc);
+struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc);
 
 #endif

@@ -3,20 +3,20 @@
  * What an application's thread does with a connection: messages into one ring, and out of the
  * other. Neither takes a lock; what is large goes through in parts, as the ring has room.
  */
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include "lib/futex.h"
-#include "lib/mux/mux.h"
+#include "lib/mux/handle.h"
+#include "wire/mux.h"
 
 static int status_of(const struct weir_conn *conn)
 {
-	return __atomic_load_n(&conn->status, __ATOMIC_SEQ_CST);
+	int own = __atomic_load_n(&conn->status, __ATOMIC_RELAXED);
+
+	return own ? own : __atomic_load_n(&conn->door->status, __ATOMIC_SEQ_CST);
 }
 
 static bool is_finished(const struct weir_conn *conn)
 {
-	return __atomic_load_n(&conn->is_finished, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&conn->door->is_finished, __ATOMIC_ACQUIRE);
 }
 
 /* Puts in as much of the message as there is room for. -EAGAIN: some is left. */
@@ -43,7 +43,7 @@ static int put(struct weir_conn *conn, const char *data, uint32_t length)
 	}
 	if (conn->send_done != before) {
 		weir_ring_publish_tail(&conn->out);
-		weir_conn_news(conn);
+		conn->host->news(conn);
 	}
 	if (conn->send_done < total)
 		return -EAGAIN;
@@ -62,14 +62,14 @@ static int try_send(struct weir_conn *conn, const void *data, size_t length)
 	return put(conn, data, (uint32_t)length);
 }
 
-/* The reader has read much that the other end does not know of yet: the worker tells it. */
+/* Where much has been read since the hub last heard of it, the other end should know. */
 static void grant(struct weir_conn *conn)
 {
-	uint64_t told = __atomic_load_n(&conn->told, __ATOMIC_RELAXED);
-
 	weir_ring_publish_head(&conn->in);
-	if (conn->in.position - told >= conn->in.size / 4)
-		weir_conn_news(conn);
+	if (conn->in.position - conn->asked < conn->in.size / 4)
+		return;
+	conn->asked = conn->in.position;
+	conn->host->news(conn);
 }
 
 /* Takes the record of the next message. */
@@ -127,7 +127,7 @@ static int try_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *l
 	int rc = get(conn, buffer, size, length);
 
 	if (rc == -EPROTO)
-		weir_conn_fail(conn, rc);
+		__atomic_store_n(&conn->status, rc, __ATOMIC_RELAXED);
 	if (rc != -EAGAIN)
 		return rc;
 	if (status)
@@ -164,12 +164,12 @@ static int until_done(const struct call *call, int flags)
 		if (rc != -EAGAIN)
 			return rc;
 		if (!may_wait)
-			weir_eventfd_take(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
+			weir_fd_take(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
 		armed = weir_ring_arm(call->ring, may_wait ? WEIR_ARMED_CALL : WEIR_ARMED_FD);
 		rc = attempt(call);
 		if (rc != -EAGAIN || !may_wait)
 			return rc;
-		weir_futex_wait(&call->ring->armed, armed, UINT64_MAX);
+		weir_futex_wait_shared(&call->ring->armed, armed);
 	}
 }
 
@@ -192,29 +192,17 @@ int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *le
 	return until_done(&call, flags);
 }
 
-/* Readable at first: whoever waits on it looks once, and so arms. */
-static int fd_of(int *fd)
-{
-	int none = -1, made;
-
-	if (__atomic_load_n(fd, __ATOMIC_ACQUIRE) >= 0)
-		return *fd;
-	made = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (made < 0)
-		return -ENOMEM;
-	if (__atomic_compare_exchange_n(fd, &none, made, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return made;
-	close(made);
-	return none;
-}
-
 int weir_conn_fd(struct weir_conn *conn)
 {
-	return fd_of(&conn->fd);
+	return conn->host->fd(conn, false);
 }
 
 int weir_conn_room_fd(struct weir_conn *conn)
 {
-	return fd_of(&conn->room_fd);
+	return conn->host->fd(conn, true);
+}
+
+void weir_conn_close(struct weir_conn *conn)
+{
+	conn->host->conn_close(conn);
 }

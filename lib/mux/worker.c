@@ -21,10 +21,10 @@
 void weir_node_wake(struct weir_node *node)
 {
 	if (__atomic_exchange_n(&node->asleep, 0, __ATOMIC_SEQ_CST))
-		weir_eventfd_ring(node->bell);
+		weir_fd_ring(node->bell);
 }
 
-void weir_conn_news(struct weir_conn *conn)
+void weir_circuit_news(struct weir_circuit *conn)
 {
 	struct weir_node *node = conn->node;
 
@@ -45,10 +45,10 @@ static bool is_set(const bool *flag)
 }
 
 /* Up to where the reader has read; what arrives for one who has closed counts as read. */
-static int read_position(const struct weir_conn *conn, uint64_t *head)
+static int read_position(const struct weir_circuit *conn, uint64_t *head)
 {
 	/* First this: nobody reads what has not been received, and that may go on meanwhile. */
-	uint64_t at = __atomic_load_n(&conn->in.ring->head, __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(&conn->door->in.head, __ATOMIC_ACQUIRE);
 	uint64_t received = __atomic_load_n(&conn->received, __ATOMIC_ACQUIRE);
 
 	if (is_set(&conn->is_closed))
@@ -60,18 +60,18 @@ static int read_position(const struct weir_conn *conn, uint64_t *head)
 }
 
 /* Tells the peer that there is room again, once it is worth a message. */
-static bool grant(struct weir_conn *conn)
+static bool grant(struct weir_circuit *conn)
 {
-	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_conn_remote(conn) };
+	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_circuit_remote(conn) };
 	uint64_t head;
 
 	if (read_position(conn, &head)) {
-		weir_conn_fail(conn, -EPROTO);
+		weir_circuit_fail(conn, -EPROTO);
 		return true;
 	}
-	if (head - conn->told < conn->in.size / 4)
+	if (head - conn->told < conn->size / 4)
 		return true;
-	credit.position = head + conn->in.size;
+	credit.position = head + conn->size;
 	/* First it is allowed, or the peer could be there before: see piece_arrived(). */
 	__atomic_store_n(&conn->told, head, __ATOMIC_RELEASE);
 	if (!weir_post_control(conn, &credit)) {
@@ -79,45 +79,45 @@ static bool grant(struct weir_conn *conn)
 		return false;
 	}
 	conn->todo &= ~WEIR_CHORE_CREDIT;
-	weir_count(&conn->mux->counts.credits, 1);
+	weir_count(&conn->hub->counts.credits, 1);
 	return true;
 }
 
 /* A credit that found no room goes out late, and says what is true by then. */
-static bool grant_again(struct weir_conn *conn)
+static bool grant_again(struct weir_circuit *conn)
 {
-	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_conn_remote(conn),
-				   .position = conn->told + conn->in.size };
+	struct wire_mux credit = { .type = WIRE_MUX_CREDIT, .to = weir_circuit_remote(conn),
+				   .position = conn->told + conn->size };
 
 	if (!(conn->todo & WEIR_CHORE_CREDIT))
 		return true;
 	if (!weir_post_control(conn, &credit))
 		return false;
 	conn->todo &= ~WEIR_CHORE_CREDIT;
-	weir_count(&conn->mux->counts.credits, 1);
+	weir_count(&conn->hub->counts.credits, 1);
 	return true;
 }
 
 /* What a chore says. */
-static void chore_fill(const struct weir_conn *conn, uint32_t chore, struct wire_mux *m)
+static void chore_fill(const struct weir_circuit *conn, uint32_t chore, struct wire_mux *m)
 {
 	switch (chore) {
 	case WEIR_CHORE_OPEN:
 		*m = (struct wire_mux){ .type = WIRE_MUX_OPEN, .to = conn->service,
-					.from = conn->id, .value = conn->in.size };
+					.from = conn->id, .value = conn->size };
 		break;
 	case WEIR_CHORE_ACCEPT:
-		*m = (struct wire_mux){ .type = WIRE_MUX_ACCEPT, .to = weir_conn_remote(conn),
-					.from = conn->id, .value = conn->in.size };
+		*m = (struct wire_mux){ .type = WIRE_MUX_ACCEPT, .to = weir_circuit_remote(conn),
+					.from = conn->id, .value = conn->size };
 		break;
 	default:
-		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_conn_remote(conn),
+		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_circuit_remote(conn),
 					.value = (uint32_t)-conn->status };
 		break;
 	}
 }
 
-static bool send_chore(struct weir_conn *conn, uint32_t chore)
+static bool send_chore(struct weir_circuit *conn, uint32_t chore)
 {
 	struct wire_mux m;
 
@@ -130,7 +130,7 @@ static bool send_chore(struct weir_conn *conn, uint32_t chore)
 	return true;
 }
 
-static bool do_chores(struct weir_conn *conn)
+static bool do_chores(struct weir_circuit *conn)
 {
 	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
 	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
@@ -138,7 +138,7 @@ static bool do_chores(struct weir_conn *conn)
 }
 
 /* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
-static bool is_drained(const struct weir_conn *conn, bool closed, uint64_t tail)
+static bool is_drained(const struct weir_circuit *conn, bool closed, uint64_t tail)
 {
 	if (is_set(&conn->is_finished) || __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
 		return true;
@@ -146,9 +146,9 @@ static bool is_drained(const struct weir_conn *conn, bool closed, uint64_t tail)
 }
 
 /* The last that this end says; nothing of it is left to be sent. */
-static bool finish(struct weir_conn *conn)
+static bool finish(struct weir_circuit *conn)
 {
-	struct wire_mux fin = { .type = WIRE_MUX_FIN, .to = weir_conn_remote(conn) };
+	struct wire_mux fin = { .type = WIRE_MUX_FIN, .to = weir_circuit_remote(conn) };
 
 	if (!weir_post_control(conn, &fin))
 		return false;
@@ -157,7 +157,7 @@ static bool finish(struct weir_conn *conn)
 }
 
 /* Sends and offers what there is. Return: whether there was room for all that cannot wait. */
-static bool serve(struct weir_conn *conn)
+static bool serve(struct weir_circuit *conn)
 {
 	struct weir_sched *sched = &conn->node->sched;
 	bool closed = is_set(&conn->is_closed); /* first: after that no more is written */
@@ -184,24 +184,24 @@ static bool serve(struct weir_conn *conn)
 }
 
 /* Lets go of a connection of which nothing will be sent any more, and nothing is in flight. */
-static void detach(struct weir_conn *conn)
+static void detach(struct weir_circuit *conn)
 {
-	struct weir_mux *mux = conn->mux;
+	struct weir_hub *hub = conn->hub;
 
 	if (!conn->fin_sent || conn->todo || conn->flow.wrs || conn->controls ||
 	    !is_set(&conn->is_closed))
 		return;
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
 		weir_list_del(&conn->wait_link);
 		conn->is_detached = true;
-		weir_conn_release(conn);
+		weir_circuit_release(conn);
 	}
-	pthread_mutex_unlock(&mux->lock);
+	pthread_mutex_unlock(&hub->lock);
 }
 
 /* Return: false: it waits for room. Otherwise it may be gone. */
-static bool look(struct weir_conn *conn)
+static bool look(struct weir_circuit *conn)
 {
 	struct weir_node *node = conn->node;
 
@@ -220,7 +220,7 @@ static bool take_news(struct weir_node *node)
 	bool any = news;
 
 	while (news) {
-		struct weir_conn *conn = container_of(news, struct weir_conn, news);
+		struct weir_circuit *conn = container_of(news, struct weir_circuit, news);
 
 		news = news->next;
 		__atomic_store_n(&conn->has_news, 0, __ATOMIC_SEQ_CST);
@@ -232,7 +232,7 @@ static bool take_news(struct weir_node *node)
 static bool take_completions(struct weir_node *node)
 {
 	struct ibv_wc wcs[WCS_MAX];
-	struct weir_conn *conn;
+	struct weir_circuit *conn;
 	int i, n = ibv_poll_cq(node->cq, WCS_MAX, wcs);
 
 	for (i = 0; i < n; i++) {
@@ -241,7 +241,7 @@ static bool take_completions(struct weir_node *node)
 			detach(conn);
 	}
 	while (n > 0 && !weir_list_is_empty(&node->control_waits)) {
-		conn = weir_list_entry(node->control_waits.next, struct weir_conn, wait_link);
+		conn = weir_list_entry(node->control_waits.next, struct weir_circuit, wait_link);
 		if (!look(conn))
 			break;
 	}
@@ -260,11 +260,11 @@ static void nap(struct weir_node *node)
 	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
 	if (weir_inbox_is_empty(&node->inbox) && !take_completions(node) &&
 	    (!status_of(node) || node->posted)) {
-		weir_count(&node->mux->counts.sleeps, 1);
+		weir_count(&node->hub->counts.sleeps, 1);
 		poll(fds, 2, -1);
 	}
 	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
-	weir_eventfd_take(node->bell);
+	weir_fd_take(node->bell);
 	while (!ibv_get_cq_event(node->completions, &cq, &context))
 		node->cq_events++;
 }
@@ -275,23 +275,23 @@ static void nap(struct weir_node *node)
  */
 static void end(struct weir_node *node)
 {
-	struct weir_mux *mux = node->mux;
-	struct weir_conn *conn;
+	struct weir_hub *hub = node->hub;
+	struct weir_circuit *conn;
 
-	pthread_mutex_lock(&mux->lock);
+	pthread_mutex_lock(&hub->lock);
 	while (!weir_list_is_empty(&node->conns)) {
-		conn = weir_list_entry(node->conns.next, struct weir_conn, node_link);
-		weir_conn_fail(conn, status_of(node));
+		conn = weir_list_entry(node->conns.next, struct weir_circuit, node_link);
+		weir_circuit_fail(conn, status_of(node));
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
-		__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
+		weir_circuit_finished(conn);
 		conn->is_detached = true;
-		weir_conn_release(conn);
+		weir_circuit_release(conn);
 	}
 	node->is_over = true;
-	pthread_cond_broadcast(&mux->changed);
-	weir_eventfd_ring(mux->bell);
-	pthread_mutex_unlock(&mux->lock);
+	pthread_cond_broadcast(&hub->changed);
+	weir_fd_ring(hub->bell);
+	pthread_mutex_unlock(&hub->lock);
 }
 
 void *weir_node_worker(void *arg)
@@ -307,7 +307,7 @@ void *weir_node_worker(void *arg)
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
-		else if (now_ns - worked_ns > node->mux->options.quiet_ns)
+		else if (now_ns - worked_ns > node->hub->options.quiet_ns)
 			nap(node);
 	}
 	end(node);

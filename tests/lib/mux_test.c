@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/mux/mux.h"
+#include "lib/mux/hub.h"
 #include "tests/lib/fixture.h"
 
 #define SERVICE 5
@@ -583,12 +583,18 @@ static const struct lie lies[] = {
 	{ "everything read", false, false, 1ull << 63 },
 };
 
+/* What the mux has behind an application's connection. */
+static struct weir_circuit *circuit_of(struct weir_conn *conn)
+{
+	return container_of(conn, struct weir_circuit, app);
+}
+
 static void tell_lie(struct weir_conn *conn, const struct lie *lie)
 {
-	struct weir_ring *ring = lie->out ? conn->out.ring : conn->in.ring;
+	struct weir_ring *ring = lie->out ? &conn->door->out : &conn->door->in;
 
 	__atomic_fetch_add(lie->tail ? &ring->tail : &ring->head, lie->by, __ATOMIC_RELEASE);
-	weir_conn_news(conn);
+	conn->host->news(conn);
 }
 
 static void a_lie_in_a_ring_ends_its_connection_alone(void **state)
@@ -628,7 +634,7 @@ static void a_mux_that_sends_what_was_not_granted_is_cut_off(void **state)
 
 	(void)state;
 	pair_open(&p, &options);
-	__atomic_store_n(&p.near->granted, 1 << 30, __ATOMIC_RELEASE);
+	__atomic_store_n(&circuit_of(p.near)->granted, 1 << 30, __ATOMIC_RELEASE);
 	while (!(rc = weir_conn_send(p.near, data, sizeof(data), 0)))
 		;
 	assert_int_equal(rc, -ECONNRESET);
@@ -655,7 +661,8 @@ static void a_mux_that_names_anothers_connection_is_cut_off(void **state)
 	other = mux_open(&options);
 	assert_int_equal(weir_mux_connect(other, info.address, SERVICE, NULL, &near, &error), 0);
 	far = accept_from(p.listener);
-	__atomic_store_n(&near->remote_id, weir_conn_remote(p.near), __ATOMIC_RELAXED);
+	__atomic_store_n(&circuit_of(near)->remote_id, weir_circuit_remote(circuit_of(p.near)),
+			 __ATOMIC_RELAXED);
 	assert_int_equal(weir_conn_send(near, "mine", 4, 0), 0);
 	assert_int_equal(weir_conn_recv(near, got, sizeof(got), &length, 0), -ECONNRESET);
 	pass(p.near, p.far, 1000);

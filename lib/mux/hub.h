@@ -2,26 +2,27 @@
 /*
  * A mux from the inside.
  *
- * mux		one of a process: device, SRQ and CQ of what arrives, its poller
+ * hub		one of a process: device, SRQ and CQ of what arrives, its poller
  * node		another mux, as this one knows it: one QP a class, the worker that posts on them
  * lane		one of these QPs
- * conn		a connection: two rings of bytes, and a flow of its node's scheduler
- * listener	a service that is offered
+ * circuit	a connection: two rings of bytes, and a flow of its node's scheduler
+ * offer	a service that somebody listens for
+ * owner	whose circuits and offers they are: this program, or a tenant of weir share
  *
  * Threads. The poller takes in all that arrives, drives handshakes, and ends nodes. A node's
  * worker alone posts on its lanes and knows its scheduler. Applications' threads touch a
  * connection's rings, and leave it in the worker's inbox when there is news.
  *
- * mux->lock guards the tables, the lists, and the life of everything; what is touched without it
+ * hub->lock guards the tables, the lists, and the life of everything; what is touched without it
  * says so. The poller holds it while it deals with a batch of what has arrived, a worker only
  * to let go of a connection.
  *
- * A connection is gone when three have let go of it: the application (is_closed), the other end,
+ * A circuit is gone when three have let go of it: the application (is_closed), the other end,
  * whose FIN is the last that it sends (is_finished), and the worker (is_detached), which does
  * so once its own FIN is sent, and after which nobody leaves it in the inbox.
  */
-#ifndef WEIR_LIB_MUX_MUX_H
-#define WEIR_LIB_MUX_MUX_H
+#ifndef WEIR_LIB_MUX_HUB_H
+#define WEIR_LIB_MUX_HUB_H
 
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -34,7 +35,7 @@
 #include "core/sched.h"
 #include "lib/address.h"
 #include "lib/handshake.h"
-#include "lib/mux/ring.h"
+#include "lib/mux/handle.h"
 #include "wire/mux.h"
 
 #define WEIR_LANE_DEPTH 256 /* WRs of streams on a lane */
@@ -45,23 +46,48 @@
 #define WEIR_REFUSALS_MAX 1024 /* to be sent, of all nodes */
 #define WEIR_CHUNK_CONNS 16 /* connections whose rings are mapped and registered together */
 
-/* Who may wait for a ring to change: bits of weir_ring.armed. */
-#define WEIR_ARMED_FD 1u
-#define WEIR_ARMED_CALL 2u
-
 /* What the worker is to send for a connection: bits. */
 #define WEIR_CHORE_OPEN 1u
 #define WEIR_CHORE_ACCEPT 2u
 #define WEIR_CHORE_REFUSE 4u
 #define WEIR_CHORE_CREDIT 8u
 
-/* Memory of WEIR_CHUNK_CONNS connections: rings out first, which the device reads, then rings in. */
+/* Counted by many threads, relaxed. */
+struct weir_mux_counts {
+	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
+};
+
+/**
+ * struct weir_owner - whose
+ * @link: in hub->owners
+ * @chunks: those with room first
+ * @weight: times that of each of his connections
+ * @nr_chunks: counted from the first, and so their numbers
+ * @is_shared: his rings are memfds
+ *
+ * hub->lock.
+ */
+struct weir_owner {
+	struct weir_list link;
+	struct weir_hub *hub;
+	struct weir_list chunks;
+	unsigned int nr_chunks, nr_chunks_max, nr_conns, nr_conns_max, weight;
+	bool is_shared;
+	struct weir_mux_counts counts;
+};
+
+/*
+ * Memory of WEIR_CHUNK_CONNS connections: rings out first, which the device reads, then rings in,
+ * then the doors.
+ */
 struct weir_chunk {
 	struct weir_list link;
+	unsigned int number; /* among its owner's */
+	int fd; /* the memfd, or -1 */
 	char *base;
 	size_t length;
 	struct ibv_mr *mr; /* of the rings out */
-	struct weir_ring *rings; /* two a connection */
+	struct weir_door *doors;
 	uint32_t taken; /* bit i: connection i's are */
 };
 
@@ -69,17 +95,17 @@ enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
 
 /* A WR of a lane, until its completion is seen; in the order posted. */
 struct weir_posted {
-	struct weir_conn *conn;
+	struct weir_circuit *conn;
 	uint32_t bytes;
 	bool is_control;
 };
 
 /**
  * struct weir_lane - one QP
- * @link: in mux->lanes
+ * @link: in hub->lanes
  * @id: the connection manager's; its context is this
  * @cm: its own event channel, where this end has connected; NULL where it was connected to
- * @state, @status: mux->lock; @status says why it failed
+ * @state, @status: hub->lock; @status says why it failed
  * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
  * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
  */
@@ -107,11 +133,11 @@ struct weir_lane {
 
 /**
  * struct weir_node - another mux
- * @link: in mux->nodes
+ * @link: in hub->nodes
  * @name: as connected to; or where it connected from
  * @session_id: names it to further lanes
- * @refs: connections that know it, and one of the mux's; mux->lock
- * @lanes: by class; NULL where there is none yet. Set once with mux->lock held, and read without
+ * @refs: connections that know it, and one of the mux's; hub->lock
+ * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
@@ -120,7 +146,7 @@ struct weir_lane {
  */
 struct weir_node {
 	struct weir_list link;
-	struct weir_mux *mux;
+	struct weir_hub *hub;
 	char name[WEIR_ADDRESS_MAX];
 	uint64_t session_id;
 	unsigned int refs;
@@ -143,33 +169,35 @@ struct weir_node {
 };
 
 /**
- * struct weir_conn - a connection
+ * struct weir_circuit - a connection
+ * @app: the application's end, where it is in this process
+ * @owner: whose
  * @id, @remote_id: ours, and, once it is open, theirs
  * @status: 0, or why it no longer works; any thread
  * @granted: the peer allows the stream up to here; written by the poller, read by the worker
  * @received: of the stream, so far; written by the poller, read by the worker
  * @told: what the peer has been told that was read; written by the worker, read by all
  * @chores, @has_news: any thread
+ * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
+ * @nr: what a tenant calls it
  * @leaving: as @out; its position is what has been sent, completions seen
  */
-struct weir_conn {
-	struct weir_mux *mux;
+struct weir_circuit {
+	struct weir_conn app;
+	struct weir_hub *hub;
+	struct weir_owner *owner;
 	struct weir_node *node;
-	struct weir_list node_link, listener_link;
+	struct weir_list node_link, offer_link;
 	uint8_t class;
 	uint32_t id, remote_id, service;
-	bool is_open, is_closed, is_finished, is_detached; /* mux->lock; is_* also read without */
+	bool is_open, is_closed, is_finished, is_detached; /* hub->lock; is_* also read without */
 	int status;
 
 	struct weir_chunk *chunk;
-	unsigned int slot;
+	unsigned int slot, nr;
+	struct weir_door *door;
+	uint32_t size; /* of either ring */
 	int fd, room_fd;
-
-	/* the application's */
-	struct weir_ring_end out, in;
-	uint64_t send_done; /* of a message that the ring has taken in part, its record included */
-	bool is_in_message; /* a part of one has been received: */
-	uint32_t recv_length, recv_done;
 
 	/* the poller's */
 	struct weir_ring_end arriving;
@@ -188,9 +216,11 @@ struct weir_conn {
 	bool fin_sent;
 };
 
-struct weir_listener {
+struct weir_offer {
+	struct weir_listener listener;
 	struct weir_list link;
-	struct weir_mux *mux;
+	struct weir_hub *hub;
+	struct weir_owner *owner;
 	uint32_t service;
 	unsigned int backlog, count;
 	struct weir_list conns;
@@ -198,18 +228,14 @@ struct weir_listener {
 };
 
 /* Theirs; 0 until the poller has heard of it, and never changes after that. */
-static inline uint32_t weir_conn_remote(const struct weir_conn *conn)
+static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
 {
 	return __atomic_load_n(&conn->remote_id, __ATOMIC_RELAXED);
 }
 
-/* Counted by many threads, relaxed. */
-struct weir_mux_counts {
-	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
-};
-
 /**
- * struct weir_mux - a process's end
+ * struct weir_hub - a process's end
+ * @self: the program's own connections
  * @options: with the defaults filled in
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
  *	last that had that place, so that an id is not met again soon
@@ -217,14 +243,16 @@ struct weir_mux_counts {
  * @recv_memory: the SRQ's buffers, options.buffers of WIRE_PIECE_MAX bytes
  * @recv_wrs, @nr_recv_wrs: buffers that are free and not posted yet; the poller's
  */
-struct weir_mux {
+struct weir_hub {
+	struct weir_mux mux;
+	struct weir_owner self;
 	struct weir_mux_options options;
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
 	struct weir_sched_config configs[WEIR_MUX_CLASSES_MAX];
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct weir_list nodes, lanes, listeners, chunks;
-	struct weir_conn **table;
+	struct weir_list nodes, lanes, offers, owners;
+	struct weir_circuit **table;
 	uint16_t *generations;
 	unsigned int nr_conns, next_index, nr_refusals, nr_unproven;
 	bool is_stopping;
@@ -255,76 +283,109 @@ static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
 	atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Rings an eventfd(2). */
-void weir_eventfd_ring(int fd);
-/* Silences it. */
-void weir_eventfd_take(int fd);
+/*
+ * hub.c. @options: as for weir_mux_open().
+ * weir_hub_close() as weir_mux_close(); owners but its own are gone.
+ */
+int weir_hub_open(const struct weir_mux_options *options, struct weir_hub **hub,
+		  struct weir_error *error);
+void weir_hub_close(struct weir_hub *hub);
+void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info);
+/* Waits until what has been closed has been sent, of @owner; up to the timeout. */
+void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner);
 
 /* device.c: the verbs objects of a mux. */
-int weir_mux_device_open(struct weir_mux *mux, struct weir_error *error);
-void weir_mux_device_close(struct weir_mux *mux);
+int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error);
+void weir_hub_device_close(struct weir_hub *hub);
 
-/* chunk.c: rings of a connection, which are empty then. With mux->lock held. */
-int weir_chunk_take(struct weir_mux *mux, struct weir_conn *conn);
-void weir_chunk_give(struct weir_conn *conn);
-void weir_chunks_free(struct weir_mux *mux);
-
-/* poller.c: the thread. */
-void *weir_mux_poller(void *mux);
+/* chunk.c: rings of a connection, which are empty then. With hub->lock held. */
+int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn);
+void weir_chunk_give(struct weir_circuit *conn);
+/* Where the rings of number @slot of a chunk lie; without lock. */
+void weir_chunk_ends(char *base, struct weir_door *door, unsigned int slot, uint32_t size,
+		     struct weir_ring_end *out, struct weir_ring_end *in);
 
 /*
- * node.c: all with mux->lock held, but weir_node_fail(), which takes none.
+ * And whose they are: an owner without connections. weir_owner_fini() wants him to have none.
+ * With hub->lock held, but for that of the hub's own.
+ */
+void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub);
+void weir_owner_fini(struct weir_owner *owner);
+
+/* poller.c: the thread. */
+void *weir_hub_poller(void *hub);
+
+/*
+ * node.c: all with hub->lock held, but weir_node_fail(), which takes none.
  * weir_node_fail() breaks a node for good: its worker sees to the rest.
  */
-int weir_node_new(struct weir_mux *mux, const char *name, struct weir_node **node);
+int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **node);
 int weir_node_start(struct weir_node *node);
 void weir_node_fail(struct weir_node *node, int status);
 void weir_node_put(struct weir_node *node);
 /* Ends what is over: joins its worker, destroys its QPs. The poller's. */
-void weir_nodes_reap(struct weir_mux *mux);
+void weir_nodes_reap(struct weir_hub *hub);
 
-/* lane.c: with mux->lock held. */
+/* lane.c: with hub->lock held. */
 int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
 		  struct weir_lane **lane);
 void weir_lane_destroy(struct weir_lane *lane);
-struct weir_lane *weir_lane_find(struct weir_mux *mux, uint32_t qpn);
+struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn);
 /* Begins the handshake, as who has connected or as who was connected to. */
 int weir_lane_hello(struct weir_lane *lane, bool is_client);
 void weir_lane_fail(struct weir_lane *lane, int status);
 /* A message of the handshake came, from whoever it is. */
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
 
-/* admit.c: the connection manager has something to say. The poller's, with mux->lock held. */
-void weir_mux_cm_events(struct weir_mux *mux, struct rdma_event_channel *cm);
+/* admit.c: the connection manager has something to say. The poller's, with hub->lock held. */
+void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm);
 
-/* dial.c: finds or makes a node with a lane of @class. Without mux->lock; on success the node is
+/* dial.c: finds or makes a node with a lane of @class. Without hub->lock; on success the node is
  * referenced for the caller. */
-int weir_mux_dial(struct weir_mux *mux, const char *peer, uint8_t class, struct weir_node **node,
+int weir_hub_dial(struct weir_hub *hub, const char *peer, uint8_t class, struct weir_node **node,
 		  struct weir_error *error);
 
-/* control.c: a control message came by @lane. The poller's, with mux->lock held. -EPROTO. */
+/* control.c: a control message came by @lane. The poller's, with hub->lock held. -EPROTO. */
 int weir_control_input(struct weir_lane *lane, const void *data, size_t length);
 
 /* worker.c: the thread of a node, and how it gets news of a connection. */
 void *weir_node_worker(void *node);
 void weir_node_wake(struct weir_node *node);
-void weir_conn_news(struct weir_conn *conn);
+void weir_circuit_news(struct weir_circuit *conn);
 
-/* conn.c, table.c: with mux->lock held, but weir_conn_fail(), which takes none. */
-int weir_conn_new(struct weir_node *node, uint8_t class, uint16_t weight, struct weir_conn **conn);
+/* circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. */
+int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
+		     uint16_t weight, struct weir_circuit **conn);
 /* Tells the opener no. -EPROTO: too many have not been sent yet. */
-int weir_conn_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
-struct weir_conn *weir_conn_find(struct weir_mux *mux, uint32_t id);
-void weir_conn_granted(struct weir_conn *conn, uint32_t remote_id, uint32_t window);
-void weir_conn_fail(struct weir_conn *conn, int status);
-void weir_conn_tell(struct weir_conn *conn);
+int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
+struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);
+void weir_circuit_granted(struct weir_circuit *conn, uint32_t remote_id, uint32_t window);
+void weir_circuit_fail(struct weir_circuit *conn, int status);
+/* The other end sends no more. */
+void weir_circuit_finished(struct weir_circuit *conn);
+void weir_circuit_tell(struct weir_circuit *conn);
 void weir_ring_tell(struct weir_ring *ring, const int *fd);
 /* Frees it if all have let go of it. */
-void weir_conn_release(struct weir_conn *conn);
+void weir_circuit_release(struct weir_circuit *conn);
 /* As weir_conn_close(). */
-void weir_conn_shut(struct weir_conn *conn);
+void weir_circuit_shut(struct weir_circuit *conn);
 
-/* listener.c: with mux->lock held. Nobody waits to be accepted. */
-void weir_listener_free(struct weir_listener *listener);
+/*
+ * offer.c: connecting, and offering a service, on behalf of @owner; without hub->lock. As the
+ * functions of weir/mux.h; weir_offer_open() with the descriptor that is rung when somebody has
+ * connected, which is the offer's from then on.
+ */
+int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t service,
+			 const struct weir_conn_options *options, struct weir_circuit **conn,
+			 struct weir_error *error);
+int weir_offer_open(struct weir_owner *owner, uint32_t service, unsigned int backlog, int fd,
+		    struct weir_offer **offer);
+int weir_offer_accept(struct weir_offer *offer, struct weir_circuit **conn);
+void weir_offer_close(struct weir_offer *offer);
+/* With hub->lock held. Nobody waits to be accepted. */
+void weir_offer_free(struct weir_offer *offer);
+
+/* local.c: what a hub's own program does with it. */
+extern const struct weir_mux_host weir_local_host;
 
 #endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The life of a connection, from its place in the table to the last who lets go of it. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/futex.h"
+#include "lib/mux/hub.h"
+
+static int place_take(struct weir_hub *hub, struct weir_circuit *conn)
+{
+	unsigned int index = hub->next_index, nr = hub->options.connections_max;
+
+	if (hub->nr_conns == nr)
+		return -EDQUOT;
+	while (hub->table[index])
+		index = (index + 1) % nr;
+	hub->next_index = (index + 1) % nr;
+	hub->nr_conns++;
+	hub->table[index] = conn;
+	hub->generations[index]++;
+	conn->id = (uint32_t)hub->generations[index] << 16 | (index + 1);
+	return 0;
+}
+
+static void place_give(struct weir_circuit *conn)
+{
+	if (!conn->id)
+		return;
+	conn->hub->table[(conn->id & 0xffff) - 1] = NULL;
+	conn->hub->nr_conns--;
+}
+
+struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
+{
+	uint32_t index = (id & 0xffff) - 1;
+	struct weir_circuit *conn;
+
+	if (index >= hub->options.connections_max)
+		return NULL;
+	conn = hub->table[index];
+	return conn && conn->id == id ? conn : NULL;
+}
+
+/* A connection weighs as much as it says, times its owner's weight. */
+static uint16_t weight_of(const struct weir_owner *owner, uint16_t weight)
+{
+	uint32_t product = (uint32_t)weight * owner->weight;
+
+	return product < WEIR_SCHED_WEIGHT_MAX ? (uint16_t)product : WEIR_SCHED_WEIGHT_MAX;
+}
+
+static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_node *node,
+				       uint8_t class, uint16_t weight)
+{
+	struct weir_circuit *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	conn->app = (struct weir_conn){ .host = &weir_local_host, .fd = -1, .room_fd = -1 };
+	conn->hub = node->hub;
+	conn->owner = owner;
+	conn->node = node;
+	conn->class = class;
+	conn->fd = conn->room_fd = -1;
+	weir_list_init(&conn->node_link);
+	weir_list_init(&conn->offer_link);
+	weir_list_init(&conn->wait_link);
+	weir_flow_init(&conn->flow, class, weight_of(owner, weight));
+	return conn;
+}
+
+static void conn_attach(struct weir_circuit *conn)
+{
+	conn->node->refs++;
+	weir_list_add_tail(&conn->node->conns, &conn->node_link);
+}
+
+int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
+		     uint16_t weight, struct weir_circuit **out)
+{
+	struct weir_circuit *conn;
+	int rc;
+
+	if (owner->nr_conns >= owner->nr_conns_max)
+		return -EDQUOT;
+	conn = conn_alloc(owner, node, class, weight);
+	if (!conn)
+		return -ENOMEM;
+	rc = place_take(node->hub, conn);
+	if (!rc)
+		rc = weir_chunk_take(owner, conn);
+	if (rc) {
+		place_give(conn);
+		free(conn);
+		return rc;
+	}
+	owner->nr_conns++;
+	conn_attach(conn);
+	*out = conn;
+	return 0;
+}
+
+int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status)
+{
+	struct weir_hub *hub = node->hub;
+	struct weir_circuit *conn;
+
+	if (hub->nr_refusals == WEIR_REFUSALS_MAX)
+		return -EPROTO;
+	conn = conn_alloc(&hub->self, node, class, 1);
+	if (!conn)
+		return -ENOMEM;
+	hub->nr_refusals++;
+	conn->remote_id = remote_id;
+	conn->status = status;
+	conn->is_closed = conn->is_finished = conn->fin_sent = true;
+	conn->chores = WEIR_CHORE_REFUSE;
+	conn_attach(conn);
+	weir_circuit_news(conn);
+	return 0;
+}
+
+void weir_circuit_granted(struct weir_circuit *conn, uint32_t remote_id, uint32_t window)
+{
+	__atomic_store_n(&conn->remote_id, remote_id, __ATOMIC_RELAXED);
+	__atomic_store_n(&conn->granted, window, __ATOMIC_RELAXED);
+	__atomic_store_n(&conn->is_open, true, __ATOMIC_RELEASE);
+}
+
+void weir_ring_tell(struct weir_ring *ring, const int *fd)
+{
+	uint32_t armed = weir_ring_disarm(ring);
+
+	if (armed & WEIR_ARMED_FD)
+		weir_fd_ring(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
+	if (armed & WEIR_ARMED_CALL)
+		weir_futex_wake_shared(&ring->armed);
+}
+
+void weir_circuit_tell(struct weir_circuit *conn)
+{
+	if (!conn->chunk)
+		return;
+	weir_ring_tell(&conn->door->in, &conn->fd);
+	weir_ring_tell(&conn->door->out, &conn->room_fd);
+}
+
+void weir_circuit_finished(struct weir_circuit *conn)
+{
+	__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
+	if (conn->door)
+		__atomic_store_n(&conn->door->is_finished, 1, __ATOMIC_RELEASE);
+	weir_circuit_tell(conn);
+}
+
+void weir_circuit_fail(struct weir_circuit *conn, int status)
+{
+	int none = 0;
+
+	if (__atomic_compare_exchange_n(&conn->status, &none, status, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_RELAXED) &&
+	    conn->door)
+		__atomic_store_n(&conn->door->status, status, __ATOMIC_SEQ_CST);
+	weir_circuit_tell(conn);
+}
+
+void weir_circuit_release(struct weir_circuit *conn)
+{
+	struct weir_hub *hub = conn->hub;
+
+	if (!conn->is_closed || !conn->is_finished || !conn->is_detached)
+		return;
+	if (conn->chunk)
+		conn->owner->nr_conns--;
+	else
+		hub->nr_refusals--;
+	weir_list_del(&conn->node_link);
+	place_give(conn);
+	weir_chunk_give(conn);
+	if (conn->fd >= 0)
+		close(conn->fd);
+	if (conn->room_fd >= 0)
+		close(conn->room_fd);
+	weir_node_put(conn->node);
+	free(conn);
+	pthread_cond_broadcast(&hub->changed);
+}
+
+void weir_circuit_shut(struct weir_circuit *conn)
+{
+	weir_list_del(&conn->offer_link);
+	__atomic_store_n(&conn->is_closed, true, __ATOMIC_RELEASE);
+	if (conn->is_detached)
+		weir_circuit_release(conn);
+	else
+		weir_circuit_news(conn);
+}

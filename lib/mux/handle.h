@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What an application holds: a mux, a listener, a connection. The hub behind them is in this
+ * process (local.c). The bytes of a connection are where both see them, and
+ * stream.c deals with them; all else is asked of the host.
+ */
+#ifndef WEIR_LIB_MUX_HANDLE_H
+#define WEIR_LIB_MUX_HANDLE_H
+
+#include <stdbool.h>
+#include <weir/mux.h>
+
+#include "lib/mux/ring.h"
+
+/* Who may wait for a ring to change: bits of weir_ring.armed. */
+#define WEIR_ARMED_FD 1u
+#define WEIR_ARMED_CALL 2u
+
+/**
+ * struct weir_door - what application and hub both see of a connection
+ * @out, @in: of the streams
+ * @status: 0, or why it no longer works
+ * @is_finished: the other end sends no more
+ *
+ * The hub writes the last two for the application to read, and does not read them itself.
+ */
+struct weir_door {
+	struct weir_ring out, in;
+	_Alignas(64) int32_t status;
+	uint32_t is_finished;
+};
+
+/* What the hub of a handle does for it; as the functions of weir/mux.h with such names. */
+struct weir_mux_host {
+	void (*close)(struct weir_mux *mux);
+	void (*info)(struct weir_mux *mux, struct weir_mux_info *info);
+	int (*connect)(struct weir_mux *mux, const char *peer, uint32_t service,
+		       const struct weir_conn_options *options, struct weir_conn **conn,
+		       struct weir_error *error);
+	int (*listen)(struct weir_mux *mux, uint32_t service, unsigned int backlog,
+		      struct weir_listener **listener);
+	int (*accept)(struct weir_listener *listener, struct weir_conn **conn);
+	int (*listener_fd)(const struct weir_listener *listener);
+	void (*listener_close)(struct weir_listener *listener);
+	/* The application has written, or has read so much that the other end should know. */
+	void (*news)(struct weir_conn *conn);
+	/* Descriptors that are readable when @in, or @out, has been told. -ENOMEM. */
+	int (*fd)(struct weir_conn *conn, bool out);
+	void (*conn_close)(struct weir_conn *conn);
+};
+
+struct weir_mux {
+	const struct weir_mux_host *host;
+};
+
+struct weir_listener {
+	const struct weir_mux_host *host;
+};
+
+/**
+ * struct weir_conn - the application's end of a connection
+ * @status: what it has found out itself; any thread
+ * @fd, @room_fd: -1 until there is one; any thread
+ * @send_done: of a message that the ring has taken in part, its record included
+ * @is_in_message, @recv_length, @recv_done: a part of one has been received
+ * @asked: how much had been read when the hub was last told
+ *
+ * One thread sends, one receives.
+ */
+struct weir_conn {
+	const struct weir_mux_host *host;
+	struct weir_door *door;
+	int status, fd, room_fd;
+	struct weir_ring_end out, in;
+	uint64_t send_done;
+	bool is_in_message;
+	uint32_t recv_length, recv_done;
+	uint64_t asked;
+};
+
+/* Rings an eventfd(2) or a pipe, and silences it. -1: there is none. */
+void weir_fd_ring(int fd);
+void weir_fd_take(int fd);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A hub in the process that uses it. */
+#include <errno.h>
+#include <sys/eventfd.h>
+
+#include "lib/mux/hub.h"
+
+static struct weir_hub *hub_of(struct weir_mux *mux)
+{
+	return container_of(mux, struct weir_hub, mux);
+}
+
+static struct weir_circuit *circuit_of(struct weir_conn *conn)
+{
+	return container_of(conn, struct weir_circuit, app);
+}
+
+static struct weir_offer *offer_of(struct weir_listener *listener)
+{
+	return container_of(listener, struct weir_offer, listener);
+}
+
+static void mux_close(struct weir_mux *mux)
+{
+	weir_hub_close(hub_of(mux));
+}
+
+static void mux_info(struct weir_mux *mux, struct weir_mux_info *info)
+{
+	weir_hub_info(hub_of(mux), info);
+}
+
+static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
+		       const struct weir_conn_options *options, struct weir_conn **conn,
+		       struct weir_error *error)
+{
+	struct weir_circuit *circuit;
+	int rc = weir_circuit_connect(&hub_of(mux)->self, peer, service, options, &circuit,
+				      error);
+
+	if (!rc)
+		*conn = &circuit->app;
+	return rc;
+}
+
+static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
+		      struct weir_listener **listener)
+{
+	int rc, fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct weir_offer *offer;
+
+	if (fd < 0)
+		return -ENOMEM;
+	rc = weir_offer_open(&hub_of(mux)->self, service, backlog, fd, &offer);
+	if (!rc)
+		*listener = &offer->listener;
+	return rc;
+}
+
+static int listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+{
+	struct weir_circuit *circuit;
+	int rc = weir_offer_accept(offer_of(listener), &circuit);
+
+	if (!rc)
+		*conn = &circuit->app;
+	return rc;
+}
+
+static int listener_fd(const struct weir_listener *listener)
+{
+	return container_of(listener, struct weir_offer, listener)->fd;
+}
+
+static void listener_close(struct weir_listener *listener)
+{
+	weir_offer_close(offer_of(listener));
+}
+
+static void conn_news(struct weir_conn *conn)
+{
+	weir_circuit_news(circuit_of(conn));
+}
+
+/* Readable at first: whoever waits on it looks once, and so arms. */
+static int conn_fd(struct weir_conn *conn, bool out)
+{
+	struct weir_circuit *circuit = circuit_of(conn);
+	int *at = out ? &circuit->room_fd : &circuit->fd;
+
+	pthread_mutex_lock(&circuit->hub->lock);
+	if (*at < 0)
+		__atomic_store_n(at, eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), __ATOMIC_RELEASE);
+	__atomic_store_n(out ? &conn->room_fd : &conn->fd, *at, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&circuit->hub->lock);
+	return *at < 0 ? -ENOMEM : *at;
+}
+
+static void conn_close(struct weir_conn *conn)
+{
+	struct weir_circuit *circuit = circuit_of(conn);
+	struct weir_hub *hub = circuit->hub;
+
+	pthread_mutex_lock(&hub->lock);
+	weir_circuit_shut(circuit);
+	pthread_mutex_unlock(&hub->lock);
+}
+
+const struct weir_mux_host weir_local_host = {
+	.close = mux_close,
+	.info = mux_info,
+	.connect = mux_connect,
+	.listen = mux_listen,
+	.accept = listener_accept,
+	.listener_fd = listener_fd,
+	.listener_close = listener_close,
+	.news = conn_news,
+	.fd = conn_fd,
+	.conn_close = conn_close,
+};
