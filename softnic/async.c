@@ -10,10 +10,19 @@
 
 #include "async.h"
 #include "device.h"
+#include "fork.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *open_contexts;
 static void (*on_device)(enum ibv_event_type type); /* open_lock */
+
+/* Their descriptors are the parent's, who would count events that it has not. */
+static void forget(void)
+{
+	open_contexts = NULL;
+}
+
+const struct fork_part async_fork = { &open_lock, forget };
 
 int async_init(struct context *c)
 {

@@ -128,6 +128,7 @@ struct cm_group {
  * @backlog: 1 to CM_BACKLOG_MAX
  * @groups: multicast groups
  * @device_link: in the list of the ids that are bound to the device; tqe_prev is NULL if it is not
+ * @link: in the list of all ids
  * @events_out: fetched and not yet acknowledged
  * @remote_qpn: from REQ or REP
  * @responder_resources: what our QP serves; from the user, then agreed
@@ -167,6 +168,7 @@ struct cm_id {
 	unsigned int events_out;
 	struct cm_group_list groups;
 	TAILQ_ENTRY(cm_id) device_link;
+	TAILQ_ENTRY(cm_id) link;
 
 	uint32_t remote_qpn;
 	uint8_t responder_resources;
@@ -365,7 +367,11 @@ int cm_event_complete(struct cm_id *id);
 
 /* cm_id.c */
 
-/* An id without a socket. @channel NULL: a synchronous one, with a channel of its own. */
+/*
+ * An id without a socket. @channel NULL: a synchronous one, with a channel of its own.
+ *
+ * Context: cm_lock held.
+ */
 int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps,
 	      enum ibv_qp_type type, struct cm_id **id);
 
@@ -426,8 +432,8 @@ int cm_conn_watch(struct cm_id *id);
 /* The next message must come within CM_ANSWER_MS. */
 void cm_conn_await(struct cm_id *id);
 
-/* Who is gone needs no message: the engine hears of it, so nothing is returned. */
-void cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
+/* Return: 0, or -ECONNRESET: the other side has left, which the engine hears of, too. */
+int cm_conn_send(struct cm_id *id, const struct cm_msg *msg);
 
 /* Turn the other side away, or just leave: it sees the end at once. */
 void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len);

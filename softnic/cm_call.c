@@ -177,10 +177,11 @@ static int reply(struct cm_id *id, const struct cm_msg *msg)
 
 	pthread_mutex_lock(&cm_lock);
 	err = check_requested(id);
+	if (!err)
+		err = cm_conn_send(id, msg);
 	if (!err) {
 		id->state = CM_REP_SENT;
 		cm_conn_await(id);
-		cm_conn_send(id, msg);
 	}
 	pthread_mutex_unlock(&cm_lock);
 	return err;

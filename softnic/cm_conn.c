@@ -17,12 +17,12 @@ enum {
 };
 
 /* A packet is far smaller than the socket's buffer, which holds at most two: never full. */
-void cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
+int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
 {
 	uint8_t buf[CM_MSG_BYTES_MAX];
 	size_t len = cm_msg_encode(msg, buf);
 
-	(void)!send(id->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return send(id->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -ECONNRESET : 0;
 }
 
 void cm_conn_hang_up(struct cm_id *id)

@@ -8,11 +8,22 @@
 #include "async.h"
 #include "cm.h"
 #include "device.h"
+#include "fork.h"
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_device device;
 static bool removed; /* for good; device_lock */
 static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
+
+/* As it was before the first id. */
+static void forget(void)
+{
+	device.verbs = NULL;
+	removed = false;
+	TAILQ_INIT(&ids);
+}
+
+const struct fork_part cm_device_fork = { &device_lock, forget };
 
 static int query(struct cm_device *d)
 {

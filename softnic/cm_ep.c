@@ -54,8 +54,11 @@ int rdma_create_ep(struct rdma_cm_id **rid, struct rdma_addrinfo *res, struct ib
 	int err;
 
 	err = cm_id_check_type(res->ai_port_space, type);
-	if (!err)
-		err = cm_id_new(NULL, NULL, res->ai_port_space, type, &id);
+	if (err)
+		return cm_return(err);
+	pthread_mutex_lock(&cm_lock);
+	err = cm_id_new(NULL, NULL, res->ai_port_space, type, &id);
+	pthread_mutex_unlock(&cm_lock);
 	if (err)
 		return cm_return(err);
 	if (res->ai_flags & RAI_PASSIVE)

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "cm.h"
+#include "fork.h"
+
+static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */
 
 enum { ACK_TIMEOUT_DEFAULT = 18 }; /* 4.096 us << 18: about a second, as RoCE has it */
 
@@ -54,9 +57,26 @@ int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps
 	id->id.context = context;
 	id->id.ps = ps;
 	id->id.qp_type = type;
+	TAILQ_INSERT_TAIL(&all, id, link);
 	*out = id;
 	return 0;
 }
+
+/* A socket that stays open would hold its port, and hide from its peer that we have ended. */
+static void forget(void)
+{
+	struct cm_id *id;
+
+	TAILQ_FOREACH(id, &all, link) {
+		if (id->fd >= 0)
+			close(id->fd);
+		if (id->fd_ipv4 >= 0)
+			close(id->fd_ipv4);
+	}
+	TAILQ_INIT(&all);
+}
+
+const struct fork_part cm_fork = { &cm_lock, forget };
 
 static void close_socket(int fd)
 {
@@ -74,6 +94,9 @@ void cm_id_free(struct cm_id *id)
 	cm_mcast_free(id);
 	close_socket(id->fd);
 	close_socket(id->fd_ipv4);
+	pthread_mutex_lock(&cm_lock);
+	TAILQ_REMOVE(&all, id, link);
+	pthread_mutex_unlock(&cm_lock);
 	if (id->sync)
 		cm_channel_destroy(cm_channel(id->id.channel));
 	rdma_freeaddrinfo(id->found);
@@ -109,9 +132,12 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **rid, 
 	int err;
 
 	err = cm_id_check_type(ps, cm_id_default_type(ps));
-	if (!err)
-		err = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps,
-				cm_id_default_type(ps), &id);
+	if (err)
+		return cm_return(err);
+	pthread_mutex_lock(&cm_lock);
+	err = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps, cm_id_default_type(ps),
+			&id);
+	pthread_mutex_unlock(&cm_lock);
 	if (!err)
 		*rid = &id->id;
 	return cm_return(err);

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "channel.h"
 #include "cq.h"
 #include "fault.h"
+#include "fork.h"
 #include "nic.h"
 #include "qp.h"
 
@@ -42,6 +44,13 @@ static void give_index(uint32_t index)
 	table.cqs[index] = NULL;
 	pthread_mutex_unlock(&table.lock);
 }
+
+static void forget(void)
+{
+	memset(table.cqs, 0, sizeof(table.cqs));
+}
+
+const struct fork_part cq_fork = { &table.lock, forget };
 
 struct cq *cq_at(uint32_t index)
 {

@@ -9,6 +9,7 @@
 #include "async.h"
 #include "config.h"
 #include "fault.h"
+#include "fork.h"
 #include "nic.h"
 
 bool fault_any;
@@ -117,6 +118,16 @@ void fault_open(void)
 	if (options->given >> OPTION_FIRST_FAULT)
 		store_release(&fault_any, true);
 }
+
+/* What counts operations counts the child's. */
+static void forget(void)
+{
+	faults.ops = faults.mr_bytes = 0;
+	faults.queue_pairs = 0;
+	faults.gone = false;
+}
+
+const struct fork_part fault_fork = { &faults.lock, forget };
 
 int fault_set(uint32_t option, uint64_t to)
 {

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "loop.h"
 
 struct handler {
@@ -258,21 +259,8 @@ static int add(int fd, uint32_t events, void (*fn)(void *arg, uint32_t events), 
 	return 0;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&loop.lock);
-}
-
-static void parent_after_fork(void)
-{
-	pthread_mutex_unlock(&loop.lock);
-}
-
-/*
- * A child has the descriptors but not the thread: it starts afresh if it ever needs one.
- * Timers and work that outlive this must not believe that they are still in a list.
- */
-static void child_after_fork(void)
+/* Timers and work that outlive this must not believe that they are still in a list. */
+static void forget(void)
 {
 	struct softnic_timer *t;
 	struct softnic_work *w;
@@ -280,33 +268,26 @@ static void child_after_fork(void)
 
 	while ((h = loop.handlers)) {
 		loop.handlers = h->next;
-		close(h->fd);
 		free(h);
 	}
 	for (t = loop.timers; t; t = t->next)
 		t->armed = false;
 	for (w = loop.first; w; w = w->next)
 		w->queued = false;
-	if (loop.started)
+	if (loop.started) {
 		close(loop.epoll);
+		close(loop.wake);
+	}
 	loop.epoll = loop.wake = -1;
 	loop.timers = NULL;
 	loop.first = NULL;
 	loop.last = &loop.first;
 	loop.running = NULL;
 	loop.started = loop.asleep = is_engine = false;
-	pthread_mutex_init(&loop.lock, NULL);
 	pthread_cond_init(&loop.idle, NULL);
 }
 
-static int watch_fork(void)
-{
-	static bool watches;
-
-	if (!watches)
-		watches = !pthread_atfork(before_fork, parent_after_fork, child_after_fork);
-	return watches ? 0 : -ENOMEM;
-}
+const struct fork_part loop_fork = { &loop.lock, forget };
 
 /* Under loop.lock. */
 static int start(void)
@@ -325,7 +306,7 @@ static int start(void)
 	err = add(loop.wake, EPOLLIN, drain_wake, NULL);
 	if (err)
 		goto close_wake;
-	err = watch_fork();
+	err = fork_watch();
 	if (!err)
 		err = start_thread();
 	if (err)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "fork.h"
 #include "mr.h"
 #include "mw.h"
 #include "nic.h"
@@ -26,7 +27,6 @@
 static struct {
 	pthread_mutex_t lock;
 	uint32_t next;			/* slot to try next */
-	uint32_t used;
 	uint16_t generation[SHARED_MRS];
 	bool taken[SHARED_MRS];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -62,6 +62,13 @@ void mr_give_key(uint32_t key)
 	table.taken[key >> 16] = false;
 	pthread_mutex_unlock(&table.lock);
 }
+
+static void forget(void)
+{
+	memset(table.taken, false, sizeof(table.taken));
+}
+
+const struct fork_part mr_fork = { &table.lock, forget };
 
 static bool is_mapped(const void *addr, size_t length)
 {

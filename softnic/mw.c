@@ -10,7 +10,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "fork.h"
 #include "mw.h"
 #include "nic.h"
 #include "pd.h"
@@ -26,6 +28,15 @@ static struct {
 	uint32_t binds[SHARED_MRS];	/* of a window, so far; 0 stands for none */
 	uint32_t latest[SHARED_MRS];	/* of a window: the key that was posted last */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void forget(void)
+{
+	memset(table.region, 0, sizeof(table.region));
+	memset(table.windows, 0, sizeof(table.windows));
+	memset(table.latest, 0, sizeof(table.latest));
+}
+
+const struct fork_part mw_fork = { &table.lock, forget };
 
 static uint32_t place(uint32_t key)
 {

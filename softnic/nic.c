@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "fork.h"
 #include "group.h"
 #include "loop.h"
 #include "nic.h"
 #include "peer.h"
 #include "qp.h"
 #include "serve.h"
-#include "share.h"
 
 struct nic nic = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -82,12 +82,17 @@ static int create_segments(void)
 	return 0;
 }
 
+static void close_segments(void)
+{
+	close(nic.bell_fd);
+	close(nic.pub_fd);
+}
+
 static void destroy_segments(void)
 {
 	munmap(nic.bell, sizeof(*nic.bell));
-	close(nic.bell_fd);
 	munmap(nic.pub, sizeof(*nic.pub));
-	close(nic.pub_fd);
+	close_segments();
 }
 
 /* Let processes of this user copy to and from us, where something would forbid that. */
@@ -135,42 +140,34 @@ segments:
 	return err;
 }
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&nic.lock);
-}
-
-static void parent_after_fork(void)
-{
-	pthread_mutex_unlock(&nic.lock);
-}
-
-/* The child has none of it: neither the memory nor, once the loop's handler ran, the sockets. */
-static void child_after_fork(void)
+/* The memory is not mapped there; and with the descriptors it could write its parent's. */
+static void forget(void)
 {
 	group_forget_all();
-	nic.is_open = false;
-	nic.slot = 0;
 	peer_forget_all();
 	serve_forget_all();
-	share_forget_all();
-	pthread_mutex_unlock(&nic.lock);
+	if (nic.is_open) {
+		close(nic.listen_fd);
+		close_segments();
+		if (nic.mem_fd >= 0)
+			close(nic.mem_fd);
+	}
+	nic.is_open = false;
+	nic.slot = 0;
+	pthread_cond_init(&nic.released, NULL);
 }
+
+const struct fork_part nic_fork = { &nic.lock, forget };
 
 int nic_open(void)
 {
-	static bool watches_fork;
-	int err = 0;
+	int err = softnic_loop_start();
 
-	err = softnic_loop_start();
 	if (err)
 		return err;
 	pthread_mutex_lock(&nic.lock);
-	/* After the engine's: before a fork, locks are taken in the reverse order. */
-	if (!watches_fork)
-		watches_fork = !pthread_atfork(before_fork, parent_after_fork, child_after_fork);
 	if (!nic.is_open)
-		err = watches_fork ? open_locked() : -ENOMEM;
+		err = open_locked();
 	pthread_mutex_unlock(&nic.lock);
 	return err;
 }

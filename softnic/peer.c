@@ -270,9 +270,19 @@ int peer_get(uint32_t slot, struct peer **out)
 	return 0;
 }
 
+static void close_all(const struct peer *p)
+{
+	close(p->fd);
+	if (p->target.mem_fd >= 0)
+		close(p->target.mem_fd);
+	if (p->atomic_fd >= 0)
+		close(p->atomic_fd);
+}
+
 void peer_forget_all(void)
 {
-	peers = NULL;
+	for (; peers; peers = peers->next)
+		close_all(peers);
 }
 
 /* Under tell_lock. */

@@ -375,7 +375,8 @@ void serve_tell_files(void)
 
 void serve_forget_all(void)
 {
-	guests = NULL;
+	for (; guests; guests = guests->next)
+		close(guests->fd);
 }
 
 void serve_cut_off(struct guest *g)

@@ -21,6 +21,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "fork.h"
 #include "nic.h"
 #include "passed.h"
 #include "serve.h"
@@ -213,14 +214,15 @@ void share_send(int socket, uint32_t number)
 	pthread_mutex_unlock(&table.lock);
 }
 
-void share_forget_all(void)
+static void forget(void)
 {
 	uint32_t i;
 
-	pthread_mutex_init(&table.lock, NULL);
 	for (i = 0; i < SHARED_FILES; i++) {
 		if (table.at[i].users)
 			close(table.at[i].fd);
 		table.at[i] = (struct share){ 0 };
 	}
 }
+
+const struct fork_part share_fork = { &table.lock, forget };

@@ -37,7 +37,4 @@ void share_give(uint32_t number);
 /** share_send() - hand out a file, or say that there is none of that number. Never blocks. */
 void share_send(int socket, uint32_t number);
 
-/** share_forget_all() - after a fork, in the child */
-void share_forget_all(void);
-
 #endif

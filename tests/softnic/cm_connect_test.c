@@ -297,23 +297,14 @@ static void a_request_not_fetched_is_turned_away_with_its_listener(void **state)
 static void accepting_who_has_left_fails(void **state)
 {
 	struct ends *e = *state;
-	struct rdma_cm_event *event;
-	struct rdma_cm_id *later;
 
 	request_from_a(e, NULL);
 	rdma_destroy_qp(e->a);
 	rdma_destroy_id(e->a);
-	/* What others send is heard in turn: who calls after that is heard of after it. */
-	resolve(e, "127.0.0.1", ntohs(rdma_get_src_port(e->listener)));
-	create_qp(e->a);
-	assert_int_equal(rdma_connect(e->a, NULL), 0);
-	event = next_event(e->b_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	later = event->id;
-	rdma_ack_cm_event(event);
+	e->a = NULL;
 	create_qp(e->b);
 	assert_int_equal(rdma_accept(e->b, NULL), -1);
 	assert_int_equal(errno, ECONNRESET);
-	rdma_destroy_id(later);
 }
 
 static void the_caller_too_can_reject(void **state)

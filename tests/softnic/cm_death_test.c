@@ -176,6 +176,64 @@ static void the_address_of_the_killed_is_free_at_once(void **state)
 	assert_int_equal(listen_on(e, "127.0.0.1", other.port), other.port);
 }
 
+#ifndef __SANITIZE_THREAD__	/* it forbids threads in a child of threads */
+static void a_child_calls_and_listens_for_itself(void **state)
+{
+	struct ends *e = *state, child;
+	void *its_state;
+	int status;
+	pid_t pid;
+
+	connect_ends(e);
+	pid = fork();
+	if (!pid) {
+		alarm(PATIENCE_MS / 1000);
+		open_ends(&its_state);
+		child = *(struct ends *)its_state;
+		connect_ends(&child);
+		_exit(child.a->verbs == e->a->verbs);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(rdma_disconnect(e->a), 0);
+	expect(e->b_channel, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void a_child_holds_no_port_and_no_connection(void **state)
+{
+	struct ends *e = *state;
+	struct rdma_cm_id *again;
+	char there = 0;
+	uint16_t port;
+	int ready[2];
+	pid_t pid;
+
+	connect_ends(e);
+	port = ntohs(rdma_get_src_port(e->listener));
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (write(ready[1], &there, 1) == 1)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &there, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	rdma_destroy_id(e->listener);
+	e->listener = NULL;
+	assert_int_equal(rdma_create_id(NULL, &again, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(again, address("127.0.0.1", port)), 0);
+	rdma_destroy_id(again);
+	rdma_destroy_qp(e->b);
+	rdma_destroy_id(e->b);
+	e->b = NULL;
+	expect(e->a_channel, RDMA_CM_EVENT_DISCONNECTED);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +243,10 @@ int main(int argc, char **argv)
 		TEST(a_stopped_server_leaves_the_call_pending),
 		TEST(a_client_killed_before_the_last_message_is_unreachable),
 		TEST(the_address_of_the_killed_is_free_at_once),
+#ifndef __SANITIZE_THREAD__
+		TEST(a_child_calls_and_listens_for_itself),
+		TEST(a_child_holds_no_port_and_no_connection),
+#endif
 	};
 
 	if (argc == 3)

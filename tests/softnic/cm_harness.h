@@ -19,7 +19,7 @@
 #include <cmocka.h>
 #include <rdma/rdma_cma.h>
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 
 struct ends {
 	struct rdma_event_channel *a_channel, *b_channel;

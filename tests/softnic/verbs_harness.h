@@ -20,7 +20,7 @@
 #include <infiniband/verbs.h>
 
 enum {
-	PATIENCE_MS = 10000,
+	PATIENCE_MS = 60000,
 	BUF_SIZE = 4 << 20,
 	QUEUE_DEPTH = 16,
 	INLINE_MAX = 256,

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "fork.h"
+
+static const struct fork_part *const parts[] = {
+	&cm_device_fork, &cm_fork, &nic_fork, &cq_fork, &mr_fork, &mw_fork, &share_fork,
+	&async_fork, &fault_fork, &loop_fork,
+};
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static void before(void)
+{
+	size_t i;
+
+	for (i = 0; i < PARTS; i++)
+		pthread_mutex_lock(parts[i]->lock);
+}
+
+static void unlock(void)
+{
+	size_t i;
+
+	for (i = PARTS; i > 0; i--)
+		pthread_mutex_unlock(parts[i - 1]->lock);
+}
+
+static void in_child(void)
+{
+	size_t i;
+
+	for (i = 0; i < PARTS; i++)
+		parts[i]->forget();
+	unlock();
+}
+
+int fork_watch(void)
+{
+	static bool watches;
+
+	if (!watches)
+		watches = !pthread_atfork(before, unlock, in_child);
+	return watches ? 0 : -ENOMEM;
+}
