@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from lab import calibrate, experiment, hunt, report, simulate, whatif
+from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
 in virtual time. What comes out is modelled, never measured."""
@@ -32,10 +32,13 @@ def _wanted(names):
 
 
 def _results(options, names):
-    """Each experiment and its result, as they come."""
+    """Each experiment and its result, as they come. Those of one NIC share what was run for both."""
+    sims = {}
     for module in _wanted(names):
-        sim = simulate.Sim(options.profile or module.PROFILE, options.seeds, options.quiet)
-        yield module, module.run(sim)
+        profile = options.profile or module.PROFILE
+        if profile not in sims:
+            sims[profile] = simulate.Sim(profile, options.seeds, options.quiet)
+        yield module, module.run(sims[profile])
 
 
 VERDICTS = {True: "met", False: "NOT MET", None: "-"}
@@ -96,11 +99,18 @@ def _what_if(options):
     if not simulate.profile_path(options.profile).is_file():
         _misused(f"no profile '{options.profile}': one of {', '.join(simulate.profiles())},"
                  " or a file, with a / in its path")
+    if options.trace and options.op:
+        _misused("--op and --trace: a trace says what is read and what is written")
     if options.size > options.region:
         _misused(f"--size {whatif.size(options.size)} is more than --region"
                  f" {whatif.size(options.region)}")
-    names = ("op", "size", "threads", "depth", "pattern", "region", "mr", *whatif.CHOICES)
+    names = ("op", "size", "threads", "depth", "pattern", "region", "mr", "trace", *whatif.CHOICES)
     workload = {name: getattr(options, name) for name in names}
+    if options.trace:
+        asked = {name: workload[name] for name in ("threads", "depth") if workload[name]}
+        workload.update(whatif.of_trace(options.trace), **asked)
+    for name, usual in (("op", "write"), ("threads", 1), ("depth", 1)):
+        workload[name] = workload[name] or usual
     sim = simulate.Sim(options.profile, options.seeds, options.quiet)
     found = whatif.answer(sim, workload)
     if options.json:
@@ -164,15 +174,18 @@ def _add_what_if(commands):
     asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf")
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
-    add("-o", "--op", choices=["read", "write"], default="write")
+    add("-o", "--op", choices=["read", "write"], help="default write")
     add("-s", "--size", type=_bytes(1, 16 << 20), default=4096, metavar="BYTES", help="default 4K")
-    add("-t", "--threads", type=_upto(1024), default=1, metavar="N", help="default 1")
-    add("-n", "--depth", type=_upto(4096), default=1, metavar="N",
+    add("-t", "--threads", type=_upto(1024), metavar="N",
+        help="default 1; with a trace as many as it had requests under way")
+    add("-n", "--depth", type=_upto(4096), metavar="N",
         help="requests that each thread has under way; default 1")
     add("-r", "--region", type=_bytes(4096, 1 << 40), default=64 << 20, metavar="BYTES",
         help="of the donor's memory; default 64M")
     add("-p", "--pattern", choices=list(whatif.PATTERNS), default="sequential",
         help="sequential: each thread in a part of its own; default sequential")
+    add("--trace", metavar="FILE", help="what is asked for, as weir-perf(1) has it, or etc or sys; .xz is"
+        " unpacked; in place of --op, --size, --pattern and --region")
     add("-m", "--mr", choices=["pre", "dyn", "user"], default="pre", help="default pre")
     add("-c", "--channels", type=_upto(16), default=2, metavar="N", help="default 2")
     add("-b", "--batching", choices=list(whatif.BATCHING), default="hybrid", help="default hybrid")
@@ -231,7 +244,7 @@ def main():
     try:
         options.do(options)
         sys.stdout.flush()
-    except (hunt.Failure, simulate.Failure) as failure:
+    except (hunt.Failure, simulate.Failure, traces.Failure) as failure:
         sys.exit(f"weir lab: {failure}")
     except BrokenPipeError:
         # Whoever read has seen enough; Python flushes once more when it ends.

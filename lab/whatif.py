@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """weir lab what-if: what a NIC would do with a workload, what limits it, and what would be better.
 
-A workload is a dictionary of what `weir perf` is asked by the same names. What limits it is asked of
+A workload is a dictionary of what `weir perf` is asked by the same names; "trace", if it is not None,
+says what is asked for in place of op, size and pattern. What limits it is asked of
 the simulator itself: each limit is made twice as wide in turn (for sleeping: it polls busily), and
 the one that gains most binds.
 """
 
 import dataclasses
+
+from lab import traces
 
 BATCHING = {"single": {"chain": 1, "merge": 0}, "doorbell": {"merge": 0}, "merge": {"chain": 1},
             "hybrid": {}}
@@ -14,6 +17,7 @@ POLLING = {"busy": "busy", "event": "event", "event-batch": "batch", "hybrid": "
            "adaptive": "adaptive"}
 PATTERNS = {"sequential": "seq", "random": "random"}
 NO_WINDOW = 1 << 30
+PAGE = 4096
 FRAGMENT = 1 << 20
 RUN_BYTES = 64 << 20
 ENTRIES = 1 << 24  # of a cache that nothing drops out of
@@ -49,6 +53,21 @@ class Limit:
     gain: float
 
 
+def of_trace(path):
+    """What stands in a workload for a trace: its mean request, and how many were under way at most."""
+    facts = traces.facts(path)
+    return {"trace": path, "pattern": "trace", "op": "mixed", "threads": facts["deepest"], "depth": 1,
+            "size": PAGE * facts["pages"] // facts["requests"], "region": facts["last"] * PAGE}
+
+
+def _asked(workload):
+    """What is asked for."""
+    if workload["trace"]:
+        return {"pattern": "trace", "trace": traces.plain(workload["trace"])}
+    return {"op": workload["op"], "size": workload["size"], "pattern": PATTERNS[workload["pattern"]],
+            "region_bytes": workload["region"]}
+
+
 def settings(workload, numbers):
     """What weir-sim is to run. numbers: of the profile."""
     size, under_way = workload["size"], workload["threads"] * workload["depth"]
@@ -56,11 +75,10 @@ def settings(workload, numbers):
     each_us = max(0.1, 4 / under_way, size * 8 / numbers["link_gbps"] / 1000)
     # The caches are to hold what they will hold in the long run: each page was asked for.
     pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
-    requests = pages * 3 if workload["pattern"] == "random" else pages
+    requests = pages if workload["pattern"] == "sequential" else pages * 3
     return {
-        "driver": "weir", "op": workload["op"], "size": size, "threads": workload["threads"],
-        "depth": workload["depth"], "pattern": PATTERNS[workload["pattern"]],
-        "mr": workload["mr"], "region_bytes": workload["region"], "qps": workload["channels"],
+        "driver": "weir", **_asked(workload), "threads": workload["threads"],
+        "depth": workload["depth"], "mr": workload["mr"], "qps": workload["channels"],
         "poll": POLLING[workload["polling"]], "window": workload["window"],
         "fragment": min(FRAGMENT, workload["window"]), **BATCHING[workload["batching"]],
         "warmup_us": round(min(2000000, 100 + each_us * max(2 * under_way, requests))),
@@ -220,7 +238,9 @@ def _show_outcome(out):
 def show(a):
     w, first, changed = a.workload, binds(a.limits), a.changed()
     print(f"Modelled, not measured: weir's engine on a simulated {a.profile}, one donor.\n")
-    print(f"{w['op']} of {size(w['size'])}, {w['threads']} x {w['depth']} under way, {w['pattern']}"
+    what = f"{w['op']} of {size(w['size'])}" if not w["trace"] else \
+        f"requests of {w['trace']}, {w['size'] / 1024:.1f} KB on average"
+    print(f"{what}, {w['threads']} x {w['depth']} under way, {w['pattern']}"
           f" in {size(w['region'])}; memory {w['mr']}; "
           + ", ".join(f"{name} {_said(name, w[name])}" for name in CHOICES))
     _show_outcome(a.out)

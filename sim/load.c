@@ -11,6 +11,7 @@ int sim_loads_start(struct sim_world *world, const struct sim_load_settings *loa
 		[SIM_DRIVER_VERBS] = &sim_verbs_load,
 		[SIM_DRIVER_WEIR] = &sim_weir_load,
 		[SIM_DRIVER_TRIP] = &sim_trip_load,
+		[SIM_DRIVER_MUX] = &sim_mux_load,
 	};
 
 	return kinds[load->driver]->start(world, load, out);
@@ -40,30 +41,27 @@ void sim_loads_forget(struct sim_loads *loads)
 	loads->kind->forget(loads);
 }
 
-void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps)
+void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps, uint64_t bytes)
 {
 	loads->tally.ops++;
-	loads->tally.bytes += loads->settings->size;
+	loads->tally.bytes += bytes;
 	sim_histogram_add(&loads->tally.latency_ps, loads->world->clock.now_ps - begin_ps);
 }
 
-static bool brings_data_back(const struct sim_load_settings *load)
+void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
+		   bool is_read)
 {
-	return load->op == SIM_OP_READ || load->op > SIM_OP_WRITE_IMM;
+	if (load->mr == SIM_MR_PRE && !is_read)
+		sim_copy(self, bytes);
+	else if (load->mr == SIM_MR_DYN)
+		sim_reg_mr(self, bytes);
 }
 
-void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load)
+void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
+		    bool is_read)
 {
-	if (load->mr == SIM_MR_PRE && !brings_data_back(load))
-		sim_copy(self, load->size);
+	if (load->mr == SIM_MR_PRE && is_read)
+		sim_copy(self, bytes);
 	else if (load->mr == SIM_MR_DYN)
-		sim_reg_mr(self, load->size);
-}
-
-void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load)
-{
-	if (load->mr == SIM_MR_PRE && brings_data_back(load))
-		sim_copy(self, load->size);
-	else if (load->mr == SIM_MR_DYN)
-		sim_dereg_mr(self, load->size);
+		sim_dereg_mr(self, bytes);
 }

@@ -2,7 +2,8 @@
 /*
  * What the threads of clients do: each keeps so many requests under way, over plain verbs
  * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken. Or what it does
- * is round trips, by one path or another (tripload.c).
+ * is round trips, by one path or another (tripload.c), or messages on connections that share queue
+ * pairs (muxload.c).
  */
 #ifndef WEIR_SIM_LOAD_H
 #define WEIR_SIM_LOAD_H
@@ -51,6 +52,7 @@ struct sim_load_kind {
  * @kind: how its requests are made
  * @settings, @world: kept
  * @zipf: for the patterns, when they want it
+ * @trace: for the patterns, when they want it: that of the settings, with a place in it of its own
  * @tally: what it has done; the counters that pollers and locks keep come at sim_loads_tally()
  */
 struct sim_loads {
@@ -58,12 +60,14 @@ struct sim_loads {
 	const struct sim_load_settings *settings;
 	struct sim_world *world;
 	struct sim_zipf zipf;
+	struct sim_trace trace;
 	struct sim_tally tally;
 };
 
 extern const struct sim_load_kind sim_verbs_load;
 extern const struct sim_load_kind sim_weir_load;
 extern const struct sim_load_kind sim_trip_load;
+extern const struct sim_load_kind sim_mux_load;
 
 /**
  * sim_loads_start() - begin one load on all clients
@@ -85,11 +89,22 @@ const struct sim_tally *sim_loads_tally(struct sim_loads *loads);
 /* Counts from now on. */
 void sim_loads_forget(struct sim_loads *loads);
 
-/* A request of @load that began at @begin_ps has been seen to be done. */
-void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps);
+/* A request of @bytes that began at @begin_ps has been seen to be done. */
+void sim_loads_count(struct sim_loads *loads, uint64_t begin_ps, uint64_t bytes);
 
-/* What a request's memory costs its thread before it is submitted, and when it is done. */
-void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load);
-void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load);
+/*
+ * What the memory of a request of @bytes costs its thread before it is submitted, and when it is
+ * done; @is_read: it brings data back.
+ */
+void sim_memory_in(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
+		   bool is_read);
+void sim_memory_out(struct sim_thread *self, const struct sim_load_settings *load, uint64_t bytes,
+		    bool is_read);
+
+/* Whether all requests of @load bring data back. */
+static inline bool sim_load_is_read(const struct sim_load_settings *load)
+{
+	return load->op == SIM_OP_READ || load->op > SIM_OP_WRITE_IMM;
+}
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/engine.h"
 #include "core/poll.h"
+#include "core/sched.h"
 #include "sim/nic.h"
 #include "sim/settings.h"
 
@@ -32,7 +33,7 @@ static const struct setting run_settings[] = {
 };
 
 static const struct setting load_settings[] = {
-	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS, { "verbs", "weir", "trip" } },
+	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS, { "verbs", "weir", "trip", "mux" } },
 	{ "threads", LOAD(threads), 1, 0, 1024, 1 },
 	{ "depth", LOAD(depth), 1, 1, 4096, 1 },
 	{ "batch", LOAD(batch), 1, 1, 4096, 1 },
@@ -47,12 +48,13 @@ static const struct setting load_settings[] = {
 	  { "adaptive", "busy", "event", "batch", "hybrid" } },
 	{ "poll_wcs", LOAD(poll_wcs), 1, 1, 256, 16 },
 	{ "poll_retries", LOAD(poll_retries), 1, 0, 1000000, 0 },
-	{ "pattern", LOAD(pattern), 1, 0, 0, SIM_PATTERN_SEQ, { "seq", "random", "zipf" } },
+	{ "pattern", LOAD(pattern), 1, 0, 0, SIM_PATTERN_SEQ, { "seq", "random", "zipf", "trace" } },
 	{ "mrs", LOAD(mrs), 1, 1, 1 << 22, 1 },
 	{ "region_bytes", LOAD(region_bytes), 1, 64, 1ull << 40, 1 << 20 },
 	{ "class", LOAD(class), 1, 0, SIM_CLASSES - 1, 0 },
 	{ "mr", LOAD(mr), 1, 0, 0, SIM_MR_USER, { "user", "pre", "dyn" } },
 	{ "poller", LOAD(poller), 1, 0, 1, 0 },
+	{ "cqs", LOAD(cqs), 1, 0, 64, 0 },
 	{ "core_ns", LOAD(core_ps), SIM_PS_PER_NS, 0, 1000000, 50 },
 	{ "think_ns", LOAD(think_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
 	{ "handle_ns", LOAD(handle_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
@@ -66,6 +68,11 @@ static const struct setting load_settings[] = {
 	  { "off", "always", "hints", "frequency", "measured" } },
 	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
 	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
+	{ "conns", LOAD(conns), 1, 1, 1 << 20, 1024 },
+	{ "segment", LOAD(segment), 1, 1, 1 << 24, WEIR_SCHED_SEGMENT_BYTES },
+	{ "policy", LOAD(policy), 1, 0, 0, WEIR_SCHED_FAIR, { "fair", "turns" } },
+	{ "flow_wrs", LOAD(flow_wrs), 1, 1, 64, 4 },
+	{ "low_bytes", LOAD(low_bytes), 1, 0, 1ull << 40, 64 << 10 },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -155,6 +162,10 @@ static int parse_one(struct sim_settings *settings, const char *arg,
 	snprintf(name, sizeof(name), "%.*s", (int)(value++ - arg), arg);
 	if (!strcmp(name, "profile"))
 		return 0;
+	if (!strcmp(name, "trace")) {
+		sim_trace_fini(&settings->trace);
+		return sim_trace_load(&settings->trace, value, why, SIM_SETTINGS_WHY_BYTES);
+	}
 	s = find(run_settings, COUNT(run_settings), name);
 	if (s)
 		return set(settings, s, value, why);
@@ -202,9 +213,15 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 		wrong = "hold=op is for shared QPs and depth=1";
 	else if (load->driver == SIM_DRIVER_WEIR && load->op == SIM_OP_WRITE_IMM)
 		wrong = "weir's core has no write_imm";
+	else if (load->driver != SIM_DRIVER_WEIR && load->pattern == SIM_PATTERN_TRACE)
+		wrong = "only weir's engine repeats traces: say driver=weir";
 	else if (load->driver == SIM_DRIVER_TRIP &&
 		 (load->op != SIM_OP_WRITE || load->depth > 1 || load->qps > 1 || load->share))
 		wrong = "a round trip is one write: op=write depth=1 qps=1 share=0";
+	else if (load->driver == SIM_DRIVER_MUX && load->op != SIM_OP_SEND)
+		wrong = "a mux sends messages: say op=send";
+	else if (load->driver == SIM_DRIVER_MUX && load->conns < load->threads)
+		wrong = "each thread has a connection at least: say more conns";
 	else if (load->driver == SIM_DRIVER_WEIR && load->qps > WEIR_CHANNEL_MAX)
 		wrong = "a session of weir has at most 16 channels: say a lower qps";
 	else if (load->driver == SIM_DRIVER_WEIR && load->fragment > load->window)
@@ -215,8 +232,8 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 	return -EINVAL;
 }
 
-int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,
-		       char *const argv[], char why[SIM_SETTINGS_WHY_BYTES])
+static int parse(struct sim_settings *settings, const char *profiles, int argc,
+		 char *const argv[], char why[SIM_SETTINGS_WHY_BYTES])
 {
 	const char *bad;
 	int i, rc;
@@ -240,6 +257,26 @@ int sim_settings_parse(struct sim_settings *settings, const char *profiles, int 
 		snprintf(why, SIM_SETTINGS_WHY_BYTES, "both=1 wants clients=2 at least");
 		return -EINVAL;
 	}
+	if (!settings->trace.count && (settings->load.pattern == SIM_PATTERN_TRACE ||
+				       settings->background.pattern == SIM_PATTERN_TRACE)) {
+		snprintf(why, SIM_SETTINGS_WHY_BYTES, "pattern=trace wants trace=FILE");
+		return -EINVAL;
+	}
 	rc = check_load(&settings->load, why);
 	return rc ? rc : check_load(&settings->background, why);
+}
+
+int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,
+		       char *const argv[], char why[SIM_SETTINGS_WHY_BYTES])
+{
+	int rc = parse(settings, profiles, argc, argv, why);
+
+	if (rc)
+		sim_settings_fini(settings);
+	return rc;
+}
+
+void sim_settings_fini(struct sim_settings *settings)
+{
+	sim_trace_fini(&settings->trace);
 }

@@ -8,12 +8,13 @@
 #define WEIR_SIM_SETTINGS_H
 
 #include "sim/profile.h"
+#include "sim/trace.h"
 
-enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP };
+enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP, SIM_DRIVER_MUX };
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
-enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
+enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, SIM_PATTERN_TRACE };
 
 /**
  * struct sim_load_settings - one load: what each client's threads do
@@ -35,25 +36,31 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF };
  *	for each request
  * @think_ps: CPU between two batches
  * @handle_ps: CPU for each completion
- * @poller: weir: a thread of its own polls
+ * @poller: weir: a thread of its own polls each CQ
+ * @cqs: weir: CQs that the sessions of a client share; 0: one each
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
  * @learn: trip: writes that the policy has seen before the run
+ * @conns: mux: connections of each client
+ * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, of all classes
+ * @low_bytes: mux: what all but the first class have in flight
  * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
  */
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
-	uint64_t mr, think_ps, handle_ps, poller, core_ps;
+	uint64_t mr, think_ps, handle_ps, poller, cqs, core_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
 	uint64_t unload, hot, learn;
+	uint64_t conns, segment, policy, flow_wrs, low_bytes;
 };
 
 /**
  * struct sim_settings - all of a run
  * @profile: with what was changed of it
  * @profile_path: where it came from
+ * @trace: of loads whose pattern says so
  * @seed: any
  * @clients, @servers: hosts; each client's QPs go round the servers
  * @both: clients are servers too: @servers is 0 and each has the others for peers
@@ -63,6 +70,7 @@ struct sim_load_settings {
 struct sim_settings {
 	struct sim_profile profile;
 	char profile_path[256];
+	struct sim_trace trace;
 	uint64_t seed, clients, servers, both;
 	uint64_t warmup_ps, run_ps;
 	struct sim_load_settings load, background;
@@ -77,9 +85,11 @@ struct sim_settings {
  * @argc, @argv: "name=value" each; "profile" is read first wherever it stands
  * @why: receives what is wrong
  *
- * Return: 0, or -EINVAL.
+ * Return: 0: sim_settings_fini() is owed; or -EINVAL.
  */
 int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,
 		       char *const argv[], char why[SIM_SETTINGS_WHY_BYTES]);
+
+void sim_settings_fini(struct sim_settings *settings);
 
 #endif

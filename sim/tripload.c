@@ -126,7 +126,7 @@ static void ask(void *arg)
 		path = next_write(trip, &wr);
 		post(here, &wr);
 		await(here);
-		sim_loads_count(trip->loads, begin_ps);
+		sim_loads_count(trip->loads, begin_ps, trip->loads->settings->size);
 		if (path & WEIR_PATH_PROBE)
 			weir_route_completed(&trip->route, path,
 					     (clock->now_ps - begin_ps) / SIM_PS_PER_NS);

@@ -101,7 +101,7 @@ static void post(struct sim_worker *w, uint32_t count)
 
 	for (i = 0; i < count; i++) {
 		fill(w, &w->wrs[i]);
-		sim_memory_in(&w->thread, s);
+		sim_memory_in(&w->thread, s, s->size, sim_load_is_read(s));
 	}
 	w->under_way += count;
 	if (port->is_shared && s->hold == SIM_HOLD_POST)
@@ -125,16 +125,17 @@ static void submit(struct sim_worker *w)
 
 static void finish(struct sim_worker *w, const struct sim_wc *wc)
 {
+	const struct sim_load_settings *s = w->loads->settings;
 	struct job *job = (struct job *)(uintptr_t)wc->id;
 
-	sim_memory_out(&w->thread, w->loads->settings);
-	sim_loads_count(w->loads, job->begin_ps);
+	sim_memory_out(&w->thread, s, s->size, sim_load_is_read(s));
+	sim_loads_count(w->loads, job->begin_ps, s->size);
 	job->next = job->worker->free_jobs;
 	job->worker->free_jobs = job;
 	job->worker->under_way--;
 	if (job->worker != w)
 		sim_thread_poke(&job->worker->thread, 0);
-	sim_thread_run(&w->thread, w->loads->settings->handle_ps);
+	sim_thread_run(&w->thread, s->handle_ps);
 }
 
 static uint32_t poll(struct sim_worker *w)

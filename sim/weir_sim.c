@@ -58,6 +58,7 @@ static void end(struct run *run)
 	sim_loads_stop(run->load);
 	sim_loads_stop(run->background);
 	sim_world_fini(&run->world);
+	sim_settings_fini(&run->settings);
 }
 
 int main(int argc, char **argv)

@@ -15,9 +15,9 @@ static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
 	      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
 	      "weir_sge is sim_sge");
 
-static uint64_t now_ns(const struct sim_session *session)
+static uint64_t now_ns(const struct sim_weir *weir)
 {
-	return session->weir->node->host.clock->now_ps / SIM_PS_PER_NS;
+	return weir->node->host.clock->now_ps / SIM_PS_PER_NS;
 }
 
 static enum sim_op op_of(const struct weir_req *req)
@@ -123,8 +123,9 @@ static bool pull_chain(struct sim_thread *self, struct sim_session *session)
 }
 
 /* All up to the one that a completion tells of are done. */
-static void retire(struct sim_thread *self, struct sim_session *session, struct weir_wr *last)
+static void retire(struct sim_thread *self, struct weir_wr *last)
 {
+	struct sim_session *session = container_of(last->req, struct sim_request, req)->session;
 	struct sim_weir_channel *channel = &session->channels[last->channel];
 	struct weir_wc wc = { .wr = NULL };
 
@@ -132,21 +133,28 @@ static void retire(struct sim_thread *self, struct sim_session *session, struct 
 		wc.wr = channel->oldest;
 		channel->oldest = wc.wr->next;
 		sim_thread_run(self, wc.wr->nr_reqs * session->weir->settings->core_ps);
-		weir_engine_completed(&session->engine, &wc, now_ns(session));
+		weir_engine_completed(&session->engine, &wc, now_ns(session->weir));
 	}
+	feed(session);
 }
 
 /* With the lock. Return: completions seen. */
-static uint32_t poll(struct sim_thread *self, struct sim_session *session)
+static uint32_t poll(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
 {
 	struct sim_wc wcs[POLL_WCS_MAX];
-	uint32_t i, taken = sim_poll_cq(self, &session->cq, wcs,
-					(uint32_t)session->weir->settings->poll_wcs);
+	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs,
+					(uint32_t)weir->settings->poll_wcs);
 
 	for (i = 0; i < taken; i++)
-		retire(self, session, (struct weir_wr *)(uintptr_t)wcs[i].id);
-	while (pull_chain(self, session))
-		;
+		retire(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
+	while (!weir_list_is_empty(&weir->fed)) {
+		struct sim_session *session =
+			weir_list_entry(weir->fed.next, struct sim_session, fed);
+
+		weir_list_del(&session->fed);
+		while (pull_chain(self, session))
+			;
+	}
 	return taken;
 }
 
@@ -160,7 +168,7 @@ static void take(struct sim_thread *self, struct sim_weir *weir)
 
 		next = node->next;
 		sim_thread_run(self, weir->settings->core_ps);
-		if (weir_engine_submit(&r->session->engine, &r->req, now_ns(r->session)))
+		if (weir_engine_submit(&r->session->engine, &r->req, now_ns(weir)))
 			abort(); /* it must make sense */
 		feed(r->session);
 	}
@@ -184,7 +192,7 @@ static void serve_first(struct sim_thread *self, struct sim_weir *weir,
 	if (pull_chain(self, session))
 		feed(session);
 	else if (session == mine)
-		poll(self, session);
+		poll(self, weir, session->poller);
 }
 
 static void serve(struct sim_thread *self, struct sim_weir *weir, const struct sim_session *mine)
@@ -207,77 +215,111 @@ void sim_weir_submit(struct sim_thread *self, struct sim_request *request)
 	serve(self, weir, request->session);
 }
 
-static uint32_t poll_and_serve(struct sim_thread *self, struct sim_session *session)
+static uint32_t poll_and_serve(struct sim_thread *self, struct sim_weir *weir,
+			       struct sim_poller *poller)
 {
-	struct sim_weir *weir = session->weir;
 	uint32_t taken;
 
 	sim_lock_take(&weir->lock, self);
 	take(self, weir);
-	taken = poll(self, session);
+	taken = poll(self, weir, poller);
 	if (unlock_and_look(self, weir))
 		serve(self, weir, NULL);
 	return taken;
 }
 
 /* One look, after what the poller wants done before it. */
-static void lead(struct sim_thread *self, struct sim_session *session)
+static void lead(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
 {
 	uint32_t taken;
 
-	if (session->poll.config.mode == WEIR_POLL_BUSY) {
-		sim_await_cq(self, &session->cq, SIM_NEVER);
-		poll_and_serve(self, session);
+	if (poller->poll.config.mode == WEIR_POLL_BUSY) {
+		sim_await_cq(self, &poller->cq, SIM_NEVER);
+		poll_and_serve(self, weir, poller);
 		return;
 	}
-	if (session->verdict == WEIR_POLL_SLEEP) {
-		sim_get_cq_event(self, &session->events);
-		session->verdict = weir_poll_woken(&session->poll, now_ns(session));
+	if (poller->verdict == WEIR_POLL_SLEEP) {
+		sim_get_cq_event(self, &poller->events);
+		poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
 	}
-	if (session->verdict == WEIR_POLL_ARM)
-		sim_req_notify_cq(self, &session->cq);
-	taken = poll_and_serve(self, session);
-	session->verdict = weir_poll_polled(&session->poll, taken, now_ns(session));
+	if (poller->verdict == WEIR_POLL_ARM)
+		sim_req_notify_cq(self, &poller->cq);
+	taken = poll_and_serve(self, weir, poller);
+	poller->verdict = weir_poll_polled(&poller->poll, taken, now_ns(weir));
 }
 
-static void hand_over(struct sim_thread *self, struct sim_session *session)
+static void hand_over(struct sim_thread *self, struct sim_poller *poller)
 {
 	struct sim_thread *next;
 
-	session->leader = NULL;
-	if (weir_list_is_empty(&session->followers))
+	poller->leader = NULL;
+	if (weir_list_is_empty(&poller->followers))
 		return;
-	next = weir_list_entry(session->followers.next, struct sim_thread, wait_link);
+	next = weir_list_entry(poller->followers.next, struct sim_thread, wait_link);
 	sim_thread_wake(next);
 	pay_for_waking(self);
 }
 
-void sim_weir_await(struct sim_thread *self, struct sim_session *session,
+void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller,
 		    bool (*happened)(void *arg), void *arg)
 {
 	while (!happened || !happened(arg)) {
-		if (session->leader && session->leader != self) {
-			weir_list_add_tail(&session->followers, &self->wait_link);
+		if (poller->leader && poller->leader != self) {
+			weir_list_add_tail(&poller->followers, &self->wait_link);
 			sim_thread_sleep(self, SIM_NEVER);
 			weir_list_del(&self->wait_link);
 			continue;
 		}
-		session->leader = self;
-		lead(self, session);
+		poller->leader = self;
+		lead(self, weir, poller);
 	}
-	if (session->leader == self)
-		hand_over(self, session);
+	if (poller->leader == self)
+		hand_over(self, poller);
+}
+
+static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_t number)
+{
+	const struct sim_load_settings *s = weir->settings;
+	const struct weir_poll_config config = { (enum weir_poll_mode)s->poll,
+						 (uint32_t)s->poll_wcs, (uint32_t)s->poll_retries,
+						 100 };
+	struct sim_host *host = &weir->node->host;
+
+	weir_list_init(&poller->followers);
+	sim_channel_init(&poller->events, &host->cores[number % host->nr_cores]);
+	weir_gaps_init(&poller->gaps, WAKE_NS);
+	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
+	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
+	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)s->qps * CHANNEL_DEPTH);
 }
 
 int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
-		  const struct sim_load_settings *settings)
+		  const struct sim_load_settings *settings, uint32_t nr_pollers)
 {
-	weir->node = node;
-	weir->settings = settings;
+	uint32_t i;
+	int rc;
+
+	*weir = (struct sim_weir){ .node = node, .settings = settings };
 	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
 	weir_inbox_init(&weir->inbox);
 	weir_list_init(&weir->fed);
-	return weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
+	rc = weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
+	weir->pollers = calloc(nr_pollers, sizeof(*weir->pollers));
+	if (!weir->pollers)
+		return -ENOMEM;
+	weir->nr_pollers = nr_pollers;
+	for (i = 0; i < nr_pollers && !rc; i++)
+		rc = poller_init(&weir->pollers[i], weir, i);
+	return rc;
+}
+
+void sim_weir_fini(struct sim_weir *weir)
+{
+	uint32_t i;
+
+	for (i = 0; i < weir->nr_pollers; i++)
+		sim_cq_fini(&weir->pollers[i].cq);
+	free(weir->pollers);
 }
 
 static int engine_init(struct sim_session *session, struct sim_world *world)
@@ -308,7 +350,8 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 
 	for (i = 0; i < s->qps && !rc; i++) {
 		session->channels[i].qp = sim_world_connect(world, session->weir->node, peer,
-							    &session->cq, s, CHANNEL_DEPTH);
+							    &session->poller->cq, s,
+							    CHANNEL_DEPTH);
 		if (!session->channels[i].qp)
 			return -ENOMEM;
 		rc = weir_engine_channel_up(&session->engine, i, CHANNEL_DEPTH);
@@ -316,30 +359,18 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 	return rc;
 }
 
-int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world,
-		     struct sim_core *core)
+int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world)
 {
-	const struct sim_load_settings *s = weir->settings;
-	const struct weir_poll_config config = { (enum weir_poll_mode)s->poll,
-						 (uint32_t)s->poll_wcs, (uint32_t)s->poll_retries,
-						 100 };
 	int rc;
 
 	*session = (struct sim_session){ .weir = weir };
+	session->poller = &weir->pollers[weir->nr_sessions++ % weir->nr_pollers];
 	weir_list_init(&session->fed);
-	weir_list_init(&session->followers);
-	sim_channel_init(&session->events, core);
-	weir_gaps_init(&session->gaps, WAKE_NS);
-	weir_poll_init(&session->poll, &config, &session->gaps, now_ns(session));
-	session->verdict = weir_poll_woken(&session->poll, now_ns(session));
-	rc = sim_cq_init(&session->cq, &session->events, (uint32_t)s->qps * CHANNEL_DEPTH);
-	if (!rc)
-		rc = engine_init(session, world);
+	rc = engine_init(session, world);
 	return rc ? rc : channels_init(session, world);
 }
 
 void sim_session_fini(struct sim_session *session)
 {
-	sim_cq_fini(&session->cq);
 	free(session->wrs);
 }

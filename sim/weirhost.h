@@ -9,7 +9,8 @@
  * others sleep until theirs is done. A thread of its own that leads for ever is the session's
  * polling thread.
  *
- * Channels do not fail here. A session has one CQ for all its channels.
+ * Channels do not fail here. A session has one CQ for all its channels; that one, or one of some
+ * that all sessions of the NIC go round, as the library's shared ones.
  */
 #ifndef WEIR_SIM_WEIRHOST_H
 #define WEIR_SIM_WEIRHOST_H
@@ -20,6 +21,23 @@
 #include "sim/world.h"
 
 /**
+ * struct sim_poller - a CQ, and who waits for its completions
+ * @cq, @events: of all channels of its sessions
+ * @leader: who polls for all, or NULL
+ * @followers: who waits for the leader, by wait_link
+ * @poll, @gaps, @verdict: when the leader sleeps
+ */
+struct sim_poller {
+	struct sim_cq cq;
+	struct sim_channel events;
+	struct sim_thread *leader;
+	struct weir_list followers;
+	struct weir_poll poll;
+	struct weir_gaps gaps;
+	enum weir_poll_verdict verdict;
+};
+
+/**
  * struct sim_weir - weir on one NIC
  * @node: where
  * @settings: kept
@@ -27,6 +45,8 @@
  * @inbox: requests that nobody has taken
  * @fed: sessions that may have something to post
  * @window: of all its sessions
+ * @pollers, @nr_pollers: its sessions go round them
+ * @nr_sessions: so far
  */
 struct sim_weir {
 	struct sim_node *node;
@@ -35,6 +55,9 @@ struct sim_weir {
 	struct weir_inbox inbox;
 	struct weir_list fed;
 	struct weir_window window;
+	struct sim_poller *pollers;
+	uint32_t nr_pollers;
+	uint32_t nr_sessions;
 };
 
 /* What was posted on a channel and not seen to be done, oldest first, by next. */
@@ -48,27 +71,18 @@ struct sim_weir_channel {
  * struct sim_session - a session
  * @weir: on which NIC
  * @engine, @wrs: the core's
- * @cq, @events: completions of all channels
+ * @poller: takes the completions of all channels
  * @channels: QPs
  * @fed: among those that may have something to post
- * @leader: who polls for all, or NULL
- * @followers: who waits for the leader, by wait_link
- * @poll, @gaps, @verdict: when the leader sleeps
  * @chains, @wrs_posted, @reqs_posted: so far
  */
 struct sim_session {
 	struct sim_weir *weir;
 	struct weir_engine engine;
 	struct weir_wr *wrs;
-	struct sim_cq cq;
-	struct sim_channel events;
+	struct sim_poller *poller;
 	struct sim_weir_channel channels[WEIR_CHANNEL_MAX];
 	struct weir_list fed;
-	struct sim_thread *leader;
-	struct weir_list followers;
-	struct weir_poll poll;
-	struct weir_gaps gaps;
-	enum weir_poll_verdict verdict;
 	uint64_t chains, wrs_posted, reqs_posted;
 };
 
@@ -87,21 +101,28 @@ struct sim_request {
 	bool (*done)(struct sim_request *request);
 };
 
-/* Weir on @node's NIC; all *kept*. Return: 0, or -EINVAL: no such window. */
+/**
+ * sim_weir_init() - weir on one NIC
+ * @weir, @node, @settings: *kept*
+ * @nr_pollers: at least 1
+ *
+ * Return: 0; -ENOMEM; -EINVAL: no such window.
+ */
 int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
-		  const struct sim_load_settings *settings);
+		  const struct sim_load_settings *settings, uint32_t nr_pollers);
+
+/* Frees what it holds; its sessions were finished before. */
+void sim_weir_fini(struct sim_weir *weir);
 
 /**
  * sim_session_init() - a session with a number of channels
  * @session: *kept*
  * @weir: *kept*
  * @world: where its connections are made, to the client's next server
- * @core: where its CQ interrupts
  *
  * Return: 0, -ENOMEM, or -EINVAL: what the core does not take.
  */
-int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world,
-		     struct sim_core *core);
+int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world);
 
 /* Frees what it holds. */
 void sim_session_fini(struct sim_session *session);
@@ -112,10 +133,11 @@ void sim_weir_submit(struct sim_thread *self, struct sim_request *request);
 /**
  * sim_weir_await() - wait until something has happened
  * @self: who
- * @session: whose completions are to be polled for meanwhile
+ * @weir: whose completions are to be polled for meanwhile
+ * @poller: and there, which
  * @happened: asked with @arg after each step; NULL: lead for ever
  */
-void sim_weir_await(struct sim_thread *self, struct sim_session *session,
+void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller,
 		    bool (*happened)(void *arg), void *arg);
 
 #endif

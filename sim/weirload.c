@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Threads over weir's core. All of a client share one session with each of its servers; who finds
- * another's completion puts it on that one's list, and wakes it if it sleeps.
+ * another's completion puts it on that one's list, and wakes it if it sleeps. A thread of its own
+ * that leads for ever is a poller's polling thread.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/load.h"
 #include "sim/weirhost.h"
+
+#define BYTES_MAX (1u << 24) /* of a request */
 
 struct worker;
 
@@ -30,10 +33,17 @@ struct worker {
 	bool waits;
 };
 
+/* A thread of its own that polls. */
+struct lead {
+	struct sim_weir *weir;
+	struct sim_poller *poller;
+	struct sim_thread thread;
+};
+
 struct client {
 	struct sim_weir weir;
 	struct sim_session *sessions;
-	struct sim_thread *pollers;
+	struct lead *leads;
 };
 
 struct weir_loads {
@@ -61,7 +71,7 @@ static bool done(struct sim_request *request)
 	return w->thread.state == SIM_THREAD_ASLEEP;
 }
 
-static void submit(struct worker *w)
+static struct weir_req next_request(struct worker *w)
 {
 	static const enum weir_op ops[] = { [SIM_OP_WRITE] = WEIR_OP_WRITE,
 					    [SIM_OP_READ] = WEIR_OP_READ,
@@ -70,22 +80,44 @@ static void submit(struct worker *w)
 					    [SIM_OP_CAS] = WEIR_OP_CAS,
 					    [SIM_OP_FADD] = WEIR_OP_FADD };
 	const struct sim_load_settings *s = w->loads->settings;
+	uint64_t region, offset;
+
+	sim_pattern_next(&w->pattern, &region, &offset);
+	return (struct weir_req){ .op = ops[s->op], .rkey = 1 + (uint32_t)region,
+				  .remote = region * s->region_bytes + offset, .length = s->size };
+}
+
+static struct weir_req next_of_trace(struct sim_trace *trace)
+{
+	const struct sim_trace_record *record = sim_trace_next(trace);
+
+	return (struct weir_req){ .op = record->is_write ? WEIR_OP_WRITE : WEIR_OP_READ, .rkey = 1,
+				  .remote = record->page * SIM_TRACE_PAGE,
+				  .length = record->pages * SIM_TRACE_PAGE };
+}
+
+static bool is_read(const struct weir_req *req)
+{
+	return req->op != WEIR_OP_WRITE && req->op != WEIR_OP_SEND;
+}
+
+static void submit(struct worker *w)
+{
+	const struct sim_load_settings *s = w->loads->settings;
 	struct job *job = w->free_jobs;
 	struct weir_req *req = &job->request.req;
-	uint64_t region, offset;
 
 	w->free_jobs = job->next;
 	w->under_way++;
-	sim_pattern_next(&w->pattern, &region, &offset);
 	job->begin_ps = w->loads->world->clock.now_ps;
 	job->request.session = w->session;
 	job->request.done = done;
-	*req = (struct weir_req){ .op = ops[s->op], .rkey = 1 + (uint32_t)region,
-				  .remote = region * s->region_bytes + offset, .length = s->size,
-				  .deadline_ns = WEIR_NEVER, .nr_sge = 1 };
-	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * s->size, (uint32_t)s->size,
-					 (1u << 31) + w->number };
-	sim_memory_in(&w->thread, s);
+	*req = s->pattern == SIM_PATTERN_TRACE ? next_of_trace(&w->loads->trace) : next_request(w);
+	req->deadline_ns = WEIR_NEVER;
+	req->nr_sge = 1;
+	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * BYTES_MAX,
+					 (uint32_t)req->length, (1u << 31) + w->number };
+	sim_memory_in(&w->thread, s, req->length, is_read(req));
 	sim_weir_submit(&w->thread, &job->request);
 }
 
@@ -95,8 +127,9 @@ static void finish(struct worker *w)
 		struct job *job = w->done_jobs;
 
 		w->done_jobs = job->next;
-		sim_memory_out(&w->thread, w->loads->settings);
-		sim_loads_count(w->loads, job->begin_ps);
+		sim_memory_out(&w->thread, w->loads->settings, job->request.req.length,
+			       is_read(&job->request.req));
+		sim_loads_count(w->loads, job->begin_ps, job->request.req.length);
 		job->next = w->free_jobs;
 		w->free_jobs = job;
 		w->under_way--;
@@ -122,7 +155,7 @@ static void work(void *arg)
 			sim_thread_run(&w->thread, s->think_ps);
 		}
 		w->waits = true;
-		sim_weir_await(&w->thread, w->session, has_some, w);
+		sim_weir_await(&w->thread, w->session->weir, w->session->poller, has_some, w);
 		w->waits = false;
 		finish(w);
 	}
@@ -155,22 +188,17 @@ static int worker_init(struct weir_loads *all, struct worker *w, struct client *
 
 static void lead_for_ever(void *arg)
 {
-	struct sim_session *session = arg;
+	struct lead *lead = arg;
 
-	sim_weir_await(session->leader, session, NULL, NULL);
+	sim_weir_await(&lead->thread, lead->weir, lead->poller, NULL, NULL);
 }
 
-static int session_init(struct weir_loads *all, struct client *client, uint32_t number)
+static int lead_init(struct lead *lead, struct sim_weir *weir, struct sim_poller *poller)
 {
-	struct sim_session *session = &client->sessions[number];
-	struct sim_host *host = &client->weir.node->host;
-	int rc = sim_session_init(session, &client->weir, all->loads.world,
-				  &host->cores[number % host->nr_cores]);
-
-	if (rc || !all->loads.settings->poller)
-		return rc;
-	session->leader = &client->pollers[number];
-	return sim_thread_init(session->leader, host, -1, lead_for_ever, session);
+	lead->weir = weir;
+	lead->poller = poller;
+	poller->leader = &lead->thread;
+	return sim_thread_init(&lead->thread, &weir->node->host, -1, lead_for_ever, lead);
 }
 
 static int client_init(struct weir_loads *all, uint32_t number)
@@ -178,14 +206,17 @@ static int client_init(struct weir_loads *all, uint32_t number)
 	const struct sim_load_settings *s = all->loads.settings;
 	struct client *client = &all->clients[number];
 	uint32_t threads = (uint32_t)s->threads, i;
-	int rc = sim_weir_init(&client->weir, &all->loads.world->nodes[number], s);
+	int rc = sim_weir_init(&client->weir, &all->loads.world->nodes[number], s,
+			       s->cqs ? (uint32_t)s->cqs : all->nr_sessions);
 
 	client->sessions = calloc(all->nr_sessions, sizeof(*client->sessions));
-	client->pollers = calloc(all->nr_sessions, sizeof(*client->pollers));
-	if (!client->sessions || !client->pollers)
+	client->leads = calloc(client->weir.nr_pollers, sizeof(*client->leads));
+	if (!client->sessions || !client->leads)
 		return -ENOMEM;
 	for (i = 0; i < all->nr_sessions && !rc; i++)
-		rc = session_init(all, client, i);
+		rc = sim_session_init(&client->sessions[i], &client->weir, all->loads.world);
+	for (i = 0; i < client->weir.nr_pollers && s->poller && !rc; i++)
+		rc = lead_init(&client->leads[i], &client->weir, &client->weir.pollers[i]);
 	for (i = 0; i < threads && !rc; i++)
 		rc = worker_init(all, &all->workers[number * threads + i], client,
 				 number * threads + i);
@@ -203,7 +234,8 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	if (!all)
 		return -ENOMEM;
 	all->loads = (struct sim_loads){ .kind = &sim_weir_load, .settings = load,
-					 .world = world };
+					 .world = world,
+					 .trace = world->settings->trace };
 	all->nr_clients = (uint32_t)world->settings->clients;
 	all->nr_sessions = (uint32_t)(world->settings->both ? all->nr_clients - 1
 							    : world->settings->servers);
@@ -223,14 +255,15 @@ static void stop_client(const struct weir_loads *all, struct client *client)
 {
 	uint32_t i;
 
-	for (i = 0; client->pollers && i < all->nr_sessions; i++) {
-		if (client->pollers[i].host)
-			sim_thread_fini(&client->pollers[i]);
+	for (i = 0; client->leads && i < client->weir.nr_pollers; i++) {
+		if (client->leads[i].thread.host)
+			sim_thread_fini(&client->leads[i].thread);
 	}
 	for (i = 0; client->sessions && i < all->nr_sessions; i++)
 		sim_session_fini(&client->sessions[i]);
+	sim_weir_fini(&client->weir);
 	free(client->sessions);
-	free(client->pollers);
+	free(client->leads);
 }
 
 static void stop(struct sim_loads *loads)
@@ -260,12 +293,13 @@ static void collect(struct sim_loads *loads)
 
 		tally->takes += client->weir.lock.takes;
 		tally->contended += client->weir.lock.contended;
-		for (j = 0; j < all->nr_sessions; j++) {
-			tally->empty_polls += client->sessions[j].poll.empty_polls;
-			tally->arms += client->sessions[j].poll.arms;
-			tally->sleeps += client->sessions[j].poll.sleeps;
-			tally->window_waits += client->sessions[j].engine.waits;
+		for (j = 0; j < client->weir.nr_pollers; j++) {
+			tally->empty_polls += client->weir.pollers[j].poll.empty_polls;
+			tally->arms += client->weir.pollers[j].poll.arms;
+			tally->sleeps += client->weir.pollers[j].poll.sleeps;
 		}
+		for (j = 0; j < all->nr_sessions; j++)
+			tally->window_waits += client->sessions[j].engine.waits;
 	}
 }
 
@@ -278,12 +312,13 @@ static void forget(struct sim_loads *loads)
 		struct client *client = &all->clients[i];
 
 		client->weir.lock.takes = client->weir.lock.contended = 0;
-		for (j = 0; j < all->nr_sessions; j++) {
-			struct weir_poll *poll = &client->sessions[j].poll;
+		for (j = 0; j < client->weir.nr_pollers; j++) {
+			struct weir_poll *poll = &client->weir.pollers[j].poll;
 
 			poll->empty_polls = poll->arms = poll->sleeps = 0;
-			client->sessions[j].engine.waits = 0;
 		}
+		for (j = 0; j < all->nr_sessions; j++)
+			client->sessions[j].engine.waits = 0;
 	}
 }
 

@@ -10,6 +10,7 @@
 
 /**
  * struct sim_node - one machine
+ * @mux: what its connections share, once a load has begun one, or NULL
  * @host, @nic, @device: of it
  * @recv_cq: what comes in, of all its QPs
  * @receiver: takes it, and posts receives again
@@ -18,6 +19,7 @@
  * @next_peer: whom its next connection goes to
  */
 struct sim_node {
+	struct sim_mux *mux;
 	struct sim_host host;
 	struct sim_nic nic;
 	struct sim_device device;

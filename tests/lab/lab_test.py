@@ -90,12 +90,27 @@ class Lab(unittest.TestCase):
         self.assertIn("Modelled, not measured", done.stdout)
         self.assertIn("What binds first: requests under way.", done.stdout)
 
+    def test_what_if_takes_a_trace(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("weir-trace 1 64 2\nR 8 1 0 0 0\nW 9 3 1 0 7\n")
+            file.flush()
+            done = lab("what-if", "--trace", file.name, "--polling", "busy", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            asked = json.loads(done.stdout)["workload"]
+        self.assertEqual((asked["threads"], asked["depth"], asked["size"]), (2, 1, 8192))
+        for trace, why in (("/nowhere", "No such file"), ("/dev/null", "no request in it")):
+            done = lab("what-if", "--trace", trace)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"{trace}: ", done.stderr)
+            self.assertIn(why, done.stderr)
+
     def test_what_if_refuses_what_it_cannot_run(self):
         for arguments, why in ((("--op", "mix"), "'mix'"), (("--size", "0"), "from 1 to 16M"),
                                (("--size", "x"), "'x'"), (("--threads", "2000"), "from 1 to 1024"),
                                (("--channels", "17"), "from 1 to 16"),
                                (("--window", "3K"), "from 64K to 1G"),
                                (("--size", "8M", "--region", "4M"), "more than --region 4M"),
+                               (("--op", "read", "--trace", "etc"), "a trace says what"),
                                (("--profile", "connectx-99"), "no profile 'connectx-99'")):
             done = lab("what-if", *arguments)
             self.assertEqual(done.returncode, 2, arguments)

@@ -23,6 +23,10 @@ RUNS = [
     "driver=weir threads=8 depth=16 batch=8 size=4096 qps=4 window=262144 poll=adaptive",
     "driver=weir threads=6 poller=1 poll=hybrid clients=2 both=1 size=512 depth=4 mr=pre",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
+    "driver=weir threads=8 servers=4 cqs=2 poller=1 poll=event depth=4 pattern=random",
+    "driver=mux op=send threads=4 conns=40 depth=10 size=9000 segment=4096 poll=adaptive "
+    "bg_driver=mux bg_op=send bg_threads=1 bg_conns=3 bg_depth=6 bg_size=65536 bg_class=1",
+    "driver=mux op=send threads=3 conns=7 depth=8 size=200 policy=turns poll=busy handle_ns=100",
     "driver=trip size=16 pattern=zipf mrs=256 region_bytes=4096 threads=2 unload=measured hot=16 "
     "learn=1000",
 ]
@@ -37,9 +41,23 @@ REFUSED = [
     ("profile=connectx-1", "connectx-1: No such file"),
     ("op=cas", "an atomic is of 8 bytes: say size=8"),
     ("driver=weir qps=17", "at most 16 channels"),
+    ("driver=mux", "a mux sends messages: say op=send"),
+    ("driver=mux op=send threads=4 conns=3", "each thread has a connection at least"),
     ("driver=trip depth=2", "a round trip is one write"),
     ("driver=trip unload=sometimes", "one of off always hints frequency measured"),
     ("both=1", "both=1 wants clients=2 at least"),
+    ("driver=weir pattern=trace", "pattern=trace wants trace=FILE"),
+    ("trace=/nowhere", "/nowhere: No such file"),
+]
+
+# A trace, and what is wrong in one.
+TRACE = "# two\nweir-trace 1 100 1\nR 8 1 0 0 0\nW 9 3 0 1 7\n"
+BAD_TRACES = [
+    ("", "expected \"weir-trace 1 PAGES THREADS\""),
+    ("weir-trace 1 100 1\n", "there is no request in it"),
+    ("weir-trace 1 100 1\nX 1 1 0 0 0\n", ":2: expected \"OP PAGE COUNT ...\""),
+    ("weir-trace 1 100 1\nR 99 2 0 0 0\n", ":2: PAGE and COUNT lie outside"),
+    ("weir-trace 1 100 1\nR 1 0 0 0 0\n", ":2: PAGE and COUNT lie outside"),
 ]
 
 # What is wrong in a profile, after a good one.
@@ -78,6 +96,33 @@ class Run(unittest.TestCase):
 
     def test_another_seed_is_another_run(self):
         self.assertNotEqual(run(RUNS[0] + " seed=1"), run(RUNS[0] + " seed=2"))
+
+    def test_a_mux_is_fair_and_lets_the_first_class_go_first(self):
+        base = "driver=mux op=send poll=adaptive threads=1 conns=1 depth=4 size=16384 segment=16384 " \
+               "bg_driver=mux bg_op=send bg_poll=adaptive bg_threads=1 bg_conns=1 bg_depth=4 " \
+               "bg_size=1048576"
+        load, background = (json.loads(run(base))[name]["gbps"] for name in ("load", "background"))
+        self.assertLess(abs(load - background), 0.3 * load)
+        first = json.loads(run(base + " bg_class=1"))
+        self.assertLess(first["background"]["gbps"], 0.5 * first["load"]["gbps"])
+
+    def test_a_trace_is_repeated_as_it_stands(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".trace") as file:
+            file.write(TRACE)
+            file.flush()
+            out = json.loads(run(f"driver=weir pattern=trace trace={file.name} merge=0 qps=2"))
+        load = out["load"]
+        # One read of a page, and one write of three, by turns.
+        self.assertAlmostEqual(load["gbps"] / load["mops"], 2 * 4096 * 8 / 1000, delta=1)
+
+    def test_what_is_wrong_in_a_trace_is_named(self):
+        for text, why in BAD_TRACES:
+            with self.subTest(text), tempfile.NamedTemporaryFile("w") as file:
+                file.write(text)
+                file.flush()
+                done = call("driver=weir", "pattern=trace", f"trace={file.name}")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(why, done.stderr)
 
     def test_each_way_unloads_what_it_says(self):
         trip = "driver=trip size=16 pattern=zipf mrs=64 region_bytes=4096 hot=16 unload="

@@ -132,10 +132,10 @@ static void work(void *arg)
 		for (burst = 1 + (int)sim_rng_below(&w->rng, 10); burst && w->submitted < REQUESTS;
 		     burst--)
 			submit(w, &w->jobs[w->submitted++]);
-		sim_weir_await(&w->thread, &w->run->session, few_are_left, w);
+		sim_weir_await(&w->thread, &w->run->weir, w->run->session.poller, few_are_left, w);
 		sim_thread_run(&w->thread, sim_rng_below(&w->rng, 3000) * SIM_PS_PER_NS);
 	}
-	sim_weir_await(&w->thread, &w->run->session, all_are_done, w);
+	sim_weir_await(&w->thread, &w->run->weir, w->run->session.poller, all_are_done, w);
 	w->is_over = true;
 }
 
@@ -151,9 +151,8 @@ static void begin(struct run *run, uint64_t seed, int nr_args, const char *const
 	run->settings.seed = seed;
 	run->settings.profile.pcie_write_mbps = 10000000;
 	assert_int_equal(sim_world_init(&run->world, &run->settings), 0);
-	assert_int_equal(sim_weir_init(&run->weir, &run->world.nodes[0], &run->settings.load), 0);
-	assert_int_equal(sim_session_init(&run->session, &run->weir, &run->world,
-					  &run->world.nodes[0].host.cores[0]), 0);
+	assert_int_equal(sim_weir_init(&run->weir, &run->world.nodes[0], &run->settings.load, 1), 0);
+	assert_int_equal(sim_session_init(&run->session, &run->weir, &run->world), 0);
 	for (i = 0; i < (int)run->settings.load.qps; i++) {
 		run->session.channels[i].qp->peer->execute = execute;
 		run->session.channels[i].qp->peer->arg = run;
@@ -195,6 +194,7 @@ static void end(struct run *run)
 		free(run->workers[i].jobs);
 	}
 	sim_session_fini(&run->session);
+	sim_weir_fini(&run->weir);
 	sim_world_fini(&run->world);
 }
 

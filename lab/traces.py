@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Page traces, in the form of weir-perf(1): those that come with weir, and a user's own."""
+
+import atexit
+import lzma
+import pathlib
+import shutil
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SHIPPED = {"etc": HERE / "etc.xz", "sys": HERE / "sys.xz"}
+_unpacked = {}
+
+
+class Failure(Exception):
+    """It cannot be read."""
+
+
+def _folder():
+    folder = tempfile.mkdtemp(prefix="weir-lab-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return pathlib.Path(folder)
+
+
+def plain(name):
+    """Of one that is shipped, by its name, or of any by its path: a file that the simulator reads."""
+    path = pathlib.Path(SHIPPED.get(name, name))
+    if path.suffix != ".xz":
+        return str(path)
+    if path not in _unpacked:
+        try:
+            text = lzma.decompress(path.read_bytes())
+        except (OSError, lzma.LZMAError) as error:
+            raise Failure(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        _unpacked[path] = _folder() / path.stem
+        _unpacked[path].write_bytes(text)
+    return str(_unpacked[path])
+
+
+def facts(name):
+    """How many requests, reads of them, and pages; how many at a time at most; the page after the last."""
+    requests = reads = pages = deepest = last = 0
+    try:
+        with open(plain(name), encoding="ascii", errors="replace") as lines:
+            for line in lines:
+                if not line.startswith(("R ", "W ")):
+                    continue
+                fields = line.split()
+                deepest = max(deepest, requests + 1 - int(fields[4]))
+                requests += 1
+                reads += line[0] == "R"
+                pages += int(fields[2])
+                last = max(last, int(fields[1]) + int(fields[2]))
+    except (OSError, ValueError, IndexError) as error:
+        raise Failure(f"{name}: {getattr(error, 'strerror', None) or 'not a trace: weir-perf(1)'}") from error
+    if not requests:
+        raise Failure(f"{name}: there is no request in it")
+    return {"requests": requests, "reads": reads, "pages": pages, "deepest": deepest, "last": last}
