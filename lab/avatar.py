@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Foreground and background of Avatar's Figs. 6 to 9: over the mux, and over plain verbs."""
+
+KIB = 1024
+BACKGROUND = [16 * KIB, 64 * KIB, 128 * KIB]
+SEGMENT = 16 * KIB  # the least that is sent there; the paper does not say how it cuts
+UNDER_WAY = 2  # of each flow in the background; nor this
+GUESSED = ("The paper says neither how long its segments are (here 16 KB), nor how much its background has under "
+           "way (here two messages a flow): guesses, and not chosen to meet it.")
+
+
+def mux(size, background, first, policy="fair", flows=1, depth=1):
+    """first: the foreground is of a class that goes first."""
+    one = {"driver": "mux", "op": "send", "poll": "adaptive", "threads": flows, "conns": flows}
+    back = {f"bg_{name}": value for name, value in one.items()}
+    return {**one, **back, "depth": depth, "size": size, "bg_size": background, "bg_depth": UNDER_WAY,
+            "segment": SEGMENT, "policy": policy, "bg_class": int(first), "run_us": 8000}
+
+
+def native(size, background, first, flows=1):
+    """A QP for each flow, polled busily."""
+    return {"op": "send", "threads": flows, "size": size, "bg_op": "send", "bg_threads": flows,
+            "bg_size": background, "bg_depth": UNDER_WAY, "bg_class": int(first), "run_us": 8000}
+
+
+def latency(one, part="p50"):
+    return one["load"]["latency_us"][part]
