@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Page traces, in the form of weir-perf(1): those that come with weir, and a user's own."""
+"""Files for the simulator: page traces in the form of weir-perf(1), shipped or a user's, and others."""
 
 import atexit
+import functools
 import lzma
 import pathlib
 import shutil
@@ -10,16 +11,27 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SHIPPED = {"etc": HERE / "etc.xz", "sys": HERE / "sys.xz"}
 _unpacked = {}
+_written = {}
 
 
 class Failure(Exception):
     """It cannot be read."""
 
 
+@functools.cache
 def _folder():
+    """Goes when the program ends."""
     folder = tempfile.mkdtemp(prefix="weir-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return pathlib.Path(folder)
+
+
+def scratch(name, text):
+    """A file of that name with this text in it, for as long as the program runs."""
+    if name not in _written:
+        _written[name] = _folder() / name
+        _written[name].write_text(text, encoding="ascii")
+    return str(_written[name])
 
 
 def plain(name):

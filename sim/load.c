@@ -12,6 +12,7 @@ int sim_loads_start(struct sim_world *world, const struct sim_load_settings *loa
 		[SIM_DRIVER_WEIR] = &sim_weir_load,
 		[SIM_DRIVER_TRIP] = &sim_trip_load,
 		[SIM_DRIVER_MUX] = &sim_mux_load,
+		[SIM_DRIVER_EXCHANGE] = &sim_exchange_load,
 	};
 
 	return kinds[load->driver]->start(world, load, out);
@@ -30,7 +31,8 @@ const struct sim_tally *sim_loads_tally(struct sim_loads *loads)
 	struct sim_tally *tally = &loads->tally;
 
 	tally->empty_polls = tally->arms = tally->sleeps = tally->takes = tally->contended = 0;
-	tally->window_waits = tally->unloaded = 0;
+	tally->window_waits = tally->unloaded = tally->looks = 0;
+	tally->send_work_ps = tally->take_work_ps = 0;
 	loads->kind->collect(loads);
 	return tally;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What the threads of clients do: each keeps so many requests under way, over plain verbs
- * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken. Or what it does
- * is round trips, by one path or another (tripload.c), or messages on connections that share queue
- * pairs (muxload.c).
+ * (verbsload.c) or over weir's core (weirload.c), and each request's time is taken. Or what it
+ * does is round trips, by one path or another (tripload.c), messages on connections that share
+ * queue pairs (muxload.c), or messages through slots that both ends know (exchangeload.c).
  */
 #ifndef WEIR_SIM_LOAD_H
 #define WEIR_SIM_LOAD_H
@@ -21,6 +21,8 @@
  * @contended, @takes: of locks that threads share
  * @window_waits: weir: how often the window was full
  * @unloaded: trip: how many were
+ * @looks: exchange: at the other end's bits
+ * @send_work_ps, @take_work_ps: exchange: what the threads of senders, and of receivers, worked
  */
 struct sim_tally {
 	uint64_t ops, bytes;
@@ -29,6 +31,8 @@ struct sim_tally {
 	uint64_t contended, takes;
 	uint64_t window_waits;
 	uint64_t unloaded;
+	uint64_t looks;
+	uint64_t send_work_ps, take_work_ps;
 };
 
 struct sim_loads;
@@ -68,6 +72,7 @@ extern const struct sim_load_kind sim_verbs_load;
 extern const struct sim_load_kind sim_weir_load;
 extern const struct sim_load_kind sim_trip_load;
 extern const struct sim_load_kind sim_mux_load;
+extern const struct sim_load_kind sim_exchange_load;
 
 /**
  * sim_loads_start() - begin one load on all clients

@@ -3,10 +3,11 @@
  * The mux on simulated threads: connections that share few queue pairs, as lib/mux and Avatar have
  * them, with the scheduler that ships.
  *
- * A mux leads from one machine to another. It has a QP for each traffic class, and a worker, who alone
- * posts, so that neither the QPs nor the scheduler need a lock. Applications leave a connection with
- * news in the worker's inbox; what it has to send goes as the scheduler says, a segment a turn. The
- * worker sleeps when there has been nothing to do for a while; who leaves news then wakes it.
+ * A mux leads from one machine to another. It has a QP for each traffic class, and a worker, who
+ * alone posts, so that neither the QPs nor the scheduler need a lock. Applications leave a
+ * connection with news in the worker's inbox; what it has to send goes as the scheduler says, a
+ * segment a turn. The worker sleeps when there has been nothing to do for a while; who leaves
+ * news then wakes it.
  *
  * At the other end messages take receives of one queue, which that machine's receiver gives back.
  */

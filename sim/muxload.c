@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Threads that send messages over a mux: each has connections of its own, and sends on them in turn.
- * A load in the background uses the mux of the first, as other applications of the machine would.
+ * Threads that send messages over a mux: each has connections of its own, and sends on them in
+ * turn. A load in the background uses the mux of the first, as other applications of the machine
+ * would.
  */
 #include <errno.h>
 #include <stdlib.h>

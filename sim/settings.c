@@ -10,6 +10,8 @@
 #include "sim/nic.h"
 #include "sim/settings.h"
 
+#define EXCHANGE_BATCH_MAX 32
+
 #define NAMES_MAX 6
 
 /* One setting: a number between two bounds, or one of some names. */
@@ -33,7 +35,8 @@ static const struct setting run_settings[] = {
 };
 
 static const struct setting load_settings[] = {
-	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS, { "verbs", "weir", "trip", "mux" } },
+	{ "driver", LOAD(driver), 1, 0, 0, SIM_DRIVER_VERBS,
+	  { "verbs", "weir", "trip", "mux", "exchange" } },
 	{ "threads", LOAD(threads), 1, 0, 1024, 1 },
 	{ "depth", LOAD(depth), 1, 1, 4096, 1 },
 	{ "batch", LOAD(batch), 1, 1, 4096, 1 },
@@ -73,6 +76,11 @@ static const struct setting load_settings[] = {
 	{ "policy", LOAD(policy), 1, 0, 0, WEIR_SCHED_FAIR, { "fair", "turns" } },
 	{ "flow_wrs", LOAD(flow_wrs), 1, 1, 64, 4 },
 	{ "low_bytes", LOAD(low_bytes), 1, 0, 1ull << 40, 64 << 10 },
+	{ "slots", LOAD(slots), 1, 1, 2048, 256 },
+	{ "slot_bytes", LOAD(slot_bytes), 1, 1, 1 << 24, 64 << 10 },
+	{ "imm", LOAD(imm), 1, 0, 1, 0 },
+	{ "gives", LOAD(gives), 1, 1, 2048, 1 },
+	{ "percent", LOAD(percent), 1, 1, 99, 40 },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -175,6 +183,10 @@ static int parse_one(struct sim_settings *settings, const char *arg,
 	s = strncmp(name, "bg_", 3) ? NULL : find(load_settings, COUNT(load_settings), name + 3);
 	if (s)
 		return set(&settings->background, s, value, why);
+	if (!strcmp(name, "sizes")) {
+		sim_sizes_fini(&settings->sizes);
+		return sim_sizes_load(&settings->sizes, value, why, SIM_SETTINGS_WHY_BYTES);
+	}
 	return set_of_profile(settings, name, value, why);
 }
 
@@ -203,7 +215,7 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 
 	if (load->size > load->region_bytes)
 		wrong = "size is larger than region_bytes";
-	else if (load->batch > load->depth)
+	else if (load->batch > load->depth && load->driver != SIM_DRIVER_EXCHANGE)
 		wrong = "batch is larger than depth: it would never be full";
 	else if (load->op > SIM_OP_WRITE_IMM && load->size != 8)
 		wrong = "an atomic is of 8 bytes: say size=8";
@@ -218,6 +230,12 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 	else if (load->driver == SIM_DRIVER_TRIP &&
 		 (load->op != SIM_OP_WRITE || load->depth > 1 || load->qps > 1 || load->share))
 		wrong = "a round trip is one write: op=write depth=1 qps=1 share=0";
+	else if (load->driver == SIM_DRIVER_EXCHANGE && load->size > load->slot_bytes)
+		wrong = "size is larger than slot_bytes";
+	else if (load->driver == SIM_DRIVER_EXCHANGE && load->batch > EXCHANGE_BATCH_MAX)
+		wrong = "an exchange sends up to 32 messages at a time: say a lower batch";
+	else if (load->driver == SIM_DRIVER_EXCHANGE && load->gives > load->slots)
+		wrong = "gives is more than slots: none would be given back";
 	else if (load->driver == SIM_DRIVER_MUX && load->op != SIM_OP_SEND)
 		wrong = "a mux sends messages: say op=send";
 	else if (load->driver == SIM_DRIVER_MUX && load->conns < load->threads)
@@ -262,6 +280,11 @@ static int parse(struct sim_settings *settings, const char *profiles, int argc,
 		snprintf(why, SIM_SETTINGS_WHY_BYTES, "pattern=trace wants trace=FILE");
 		return -EINVAL;
 	}
+	if (settings->load.driver == SIM_DRIVER_EXCHANGE &&
+	    settings->sizes.most > settings->load.slot_bytes) {
+		snprintf(why, SIM_SETTINGS_WHY_BYTES, "a length in sizes is larger than slot_bytes");
+		return -EINVAL;
+	}
 	rc = check_load(&settings->load, why);
 	return rc ? rc : check_load(&settings->background, why);
 }
@@ -279,4 +302,5 @@ int sim_settings_parse(struct sim_settings *settings, const char *profiles, int 
 void sim_settings_fini(struct sim_settings *settings)
 {
 	sim_trace_fini(&settings->trace);
+	sim_sizes_fini(&settings->sizes);
 }

@@ -8,9 +8,11 @@
 #define WEIR_SIM_SETTINGS_H
 
 #include "sim/profile.h"
+#include "sim/sizes.h"
 #include "sim/trace.h"
 
-enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP, SIM_DRIVER_MUX };
+enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP, SIM_DRIVER_MUX,
+		  SIM_DRIVER_EXCHANGE };
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
@@ -45,6 +47,9 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @conns: mux: connections of each client
  * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, of all classes
  * @low_bytes: mux: what all but the first class have in flight
+ * @slots, @slot_bytes: exchange: the pool
+ * @imm, @gives: exchange: an immediate for each message, and a message for so many slots given back
+ * @percent: exchange: with fewer slots free than this the sender looks for free ones
  * @window, @window_wrs: weir: what may be in flight, of all sessions of a client
  */
 struct sim_load_settings {
@@ -54,6 +59,7 @@ struct sim_load_settings {
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
 	uint64_t unload, hot, learn;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
+	uint64_t slots, slot_bytes, imm, gives, percent;
 };
 
 /**
@@ -61,6 +67,7 @@ struct sim_load_settings {
  * @profile: with what was changed of it
  * @profile_path: where it came from
  * @trace: of loads whose pattern says so
+ * @sizes: lengths of an exchange's messages, in turn; none: all are as long as the load says
  * @seed: any
  * @clients, @servers: hosts; each client's QPs go round the servers
  * @both: clients are servers too: @servers is 0 and each has the others for peers
@@ -71,6 +78,7 @@ struct sim_settings {
 	struct sim_profile profile;
 	char profile_path[256];
 	struct sim_trace trace;
+	struct sim_sizes sizes;
 	uint64_t seed, clients, servers, both;
 	uint64_t warmup_ps, run_ps;
 	struct sim_load_settings load, background;

@@ -26,6 +26,8 @@ RUNS = [
     "driver=weir threads=8 servers=4 cqs=2 poller=1 poll=event depth=4 pattern=random",
     "driver=mux op=send threads=4 conns=40 depth=10 size=9000 segment=4096 poll=adaptive "
     "bg_driver=mux bg_op=send bg_threads=1 bg_conns=3 bg_depth=6 bg_size=65536 bg_class=1",
+    "driver=exchange size=700 clients=2 servers=3 slots=70 batch=4 handle_ns=50",
+    "driver=exchange size=3000 clients=3 imm=1 gives=5 slots=64 mr=pre",
     "driver=mux op=send threads=3 conns=7 depth=8 size=200 policy=turns poll=busy handle_ns=100",
     "driver=trip size=16 pattern=zipf mrs=256 region_bytes=4096 threads=2 unload=measured hot=16 "
     "learn=1000",
@@ -41,6 +43,10 @@ REFUSED = [
     ("profile=connectx-1", "connectx-1: No such file"),
     ("op=cas", "an atomic is of 8 bytes: say size=8"),
     ("driver=weir qps=17", "at most 16 channels"),
+    ("driver=exchange batch=33", "up to 32 messages at a time"),
+    ("driver=exchange size=70000", "size is larger than slot_bytes"),
+    ("driver=exchange slots=4 gives=5", "gives is more than slots"),
+    ("sizes=/nowhere", "/nowhere: No such file"),
     ("driver=mux", "a mux sends messages: say op=send"),
     ("driver=mux op=send threads=4 conns=3", "each thread has a connection at least"),
     ("driver=trip depth=2", "a round trip is one write"),
@@ -105,6 +111,27 @@ class Run(unittest.TestCase):
         self.assertLess(abs(load - background), 0.3 * load)
         first = json.loads(run(base + " bg_class=1"))
         self.assertLess(first["background"]["gbps"], 0.5 * first["load"]["gbps"])
+
+    def test_one_look_tells_of_many_messages(self):
+        base = "driver=exchange size=512 slots=256 "
+        looked, told = (json.loads(run(base + more)) for more in ("", "imm=1"))
+        self.assertLess(looked["load"]["looks"], looked["load"]["ops"] / 8)
+        self.assertEqual(told["load"]["looks"], 0)
+        self.assertLess(looked["servers"]["cqes"], told["servers"]["cqes"] / 8)
+
+    def test_messages_have_the_lengths_that_a_file_says(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# three\n100\n200\n600\n")
+            file.flush()
+            load = json.loads(run(f"driver=exchange sizes={file.name}"))["load"]
+            self.assertAlmostEqual(load["gbps"] / load["mops"], 300 * 8 / 1000, delta=0.1)
+            done = call("driver=exchange", f"sizes={file.name}", "slot_bytes=500", "size=1")
+            self.assertIn("larger than slot_bytes", done.stderr)
+            file.write("many\n")
+            file.flush()
+            done = call("driver=exchange", f"sizes={file.name}")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(":5: expected a number of bytes", done.stderr)
 
     def test_a_trace_is_repeated_as_it_stands(self):
         with tempfile.NamedTemporaryFile("w", suffix=".trace") as file:
