@@ -58,6 +58,7 @@ struct weir_exchange_arrival {
  *
  * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
  * @rung: what the peer was asked to wake this end for, and has not; @rings so far
+ * @is_to_ring: the next look is to ask for that
  * @acked, @signalled, @marked: immediate mode: slots whose writes are known to be done; of them all,
  *	those before the last that will tell; those before the last mark
  * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
@@ -108,7 +109,7 @@ struct weir_exchange {
 	uint64_t next;
 	uint32_t nr_taken, nr_released;
 
-	bool is_looking, is_armed;
+	bool is_looking, is_armed, is_to_ring;
 	unsigned int rung;
 	uint64_t rings;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */

@@ -15,6 +15,7 @@
 #define REST_MS_MAX 1000 /* asleep, a peer that vanished without a word is looked for so often */
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
 #define RING_BITS 2 /* of the bell's word, for what is waited for */
+#define WAITS_FOR_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM) /* who waits in an event loop */
 
 static bool is_low(const struct weir_exchange *x)
 {
@@ -28,13 +29,41 @@ bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
 		(is_low(x) && weir_pace_is_due(&x->room, now_ns)));
 }
 
-int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+/*
+ * The peer was asked to say when there are news, the look behind that has found none, and it has not
+ * said so since. A look would be in vain; and its completion would wake who sleeps on this queue.
+ */
+static bool is_quiet(const struct weir_exchange *x, unsigned int want)
+{
+	return want == WEIR_EXCHANGE_NEWS && x->rung & want && !x->is_looking;
+}
+
+static bool is_to_look(const struct weir_exchange *x, unsigned int want, uint64_t now_ns)
 {
 	const struct weir_pace *pace = want == WEIR_EXCHANGE_NEWS ? &x->news : &x->room;
 
-	if (x->is_looking || (!weir_exchange_unconfirmed(x) && !weir_pace_is_due(pace, now_ns)))
+	if (x->is_looking)
+		return false;
+	if (weir_exchange_unconfirmed(x))
+		return true;
+	return !is_quiet(x, want) && weir_pace_is_due(pace, now_ns);
+}
+
+/* Rings, unless that has been done and not been answered, and looks. */
+static int ring(struct weir_exchange *x, unsigned int want)
+{
+	x->is_to_ring = false;
+	if (x->rung == want)
+		return weir_exchange_queue_look(x, 0);
+	x->rung = want;
+	return weir_exchange_queue_look(x, ++x->rings << RING_BITS | want);
+}
+
+int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+{
+	if (!is_to_look(x, want, now_ns))
 		return x->status;
-	return weir_exchange_queue_look(x, 0);
+	return x->is_to_ring ? ring(x, WAITS_FOR_ALL) : weir_exchange_queue_look(x, 0);
 }
 
 /* A sleeper that waits for room is woken for some, or if there will be no more. */
@@ -125,15 +154,6 @@ static int arm(struct weir_exchange *x)
 	return ibv_req_notify_cq(x->cq, 0) ? weir_exchange_fail(x, -ECONNRESET) : 0;
 }
 
-/* Rings, unless that has been done and not been answered, and looks. */
-static int ring(struct weir_exchange *x, unsigned int want)
-{
-	if (x->rung == want)
-		return weir_exchange_queue_look(x, 0);
-	x->rung = want;
-	return weir_exchange_queue_look(x, ++x->rings << RING_BITS | want);
-}
-
 /**
  * struct attempt - one wait
  * @must_ring: it is to be armed, and has to ring for that; @has_rung: and that look is under way
@@ -174,7 +194,9 @@ static bool look_round(struct attempt *a, uint64_t now_ns)
 	}
 	was_looking = x->is_looking;
 	weir_exchange_queue_poll(x);
-	if (!was_looking || x->is_looking || a->must_ring)
+	if (!was_looking)
+		return is_quiet(x, a->want);
+	if (x->is_looking || a->must_ring)
 		return false;
 	if (!a->has_rung)
 		return true;
@@ -293,12 +315,6 @@ static int verdict_of(const struct weir_exchange *x)
 	return x->was_refused && weir_exchange_progress(x) != x->progress;
 }
 
-/* A wake for an earlier ring has come: no other will. */
-static bool is_to_ring(const struct weir_exchange *x, unsigned int want)
-{
-	return !weir_exchange_is_imm(x) && !x->is_looking && x->rung != want;
-}
-
 static void process_round(struct weir_exchange *x)
 {
 	if (weir_exchange_is_imm(x))
@@ -307,23 +323,30 @@ static void process_round(struct weir_exchange *x)
 		weir_exchange_queue_poll(x);
 }
 
+/* While a look is under way the next one is to ring, whoever posts it. */
+static void ask(struct weir_exchange *x)
+{
+	x->is_to_ring = x->rung != WAITS_FOR_ALL;
+	if (!x->is_looking && (x->is_to_ring || weir_exchange_unconfirmed(x)))
+		ring(x, WAITS_FOR_ALL);
+}
+
 /* Return: as weir_exchange_process(). */
 static int process(struct weir_exchange *x)
 {
-	const unsigned int both = WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM;
-
 	hear(x, 0);
 	process_round(x);
 	if (verdict_of(x))
 		return verdict_of(x);
 	do {
-		if (!weir_exchange_is_imm(x) && !x->is_looking &&
-		    (weir_exchange_unconfirmed(x) || x->rung != both))
-			ring(x, both);
+		if (!weir_exchange_is_imm(x))
+			ask(x);
 		if (!x->status)
 			arm(x); /* a look that is still under way raises an event, too */
 		process_round(x);
-	} while (!verdict_of(x) && is_to_ring(x, both));
+		/* A wake for an earlier ring has come: no other will. */
+	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->is_looking &&
+		 x->rung != WAITS_FOR_ALL);
 	return verdict_of(x);
 }
 

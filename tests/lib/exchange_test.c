@@ -393,6 +393,33 @@ static void asking_without_waiting_costs_nothing(void **state)
 	pair_close(&pair);
 }
 
+/* Who has asked to be woken need not look, however often it is asked. */
+static void who_will_be_woken_looks_no_more(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	struct pollfd fd = { .fd = weir_exchange_fd(pair.b), .events = POLLIN };
+	struct weir_exchange_info before, after;
+	struct weir_exchange_slot slot;
+	int i;
+
+	(void)state;
+	assert_int_equal(weir_exchange_take(pair.b, &slot, 1, 0), -EAGAIN);
+	do {
+		assert_int_equal(weir_exchange_process(pair.b), 0);
+	} while (poll(&fd, 1, 100));
+	weir_exchange_info(pair.b, &before);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(weir_exchange_take(pair.b, &slot, 1, 0), -EAGAIN);
+	weir_exchange_info(pair.b, &after);
+	assert_in_range(after.looks - before.looks, 0, 2); /* on a slow wire one was under way */
+	put_all(pair.a, "hello", 5);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	expect(pair.b, "hello", 5);
+	pair_close(&pair);
+}
+
 /* One end of two that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has done so */
 struct end {
 	struct weir_exchange *x;
@@ -652,6 +679,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),
+		cmocka_unit_test(who_will_be_woken_looks_no_more),
 		cmocka_unit_test(descriptors_are_all_that_two_ends_need),
 		cmocka_unit_test(what_was_found_outlives_its_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
