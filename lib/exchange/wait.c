@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps
- * confirm nothing comes by itself, so who goes to sleep rings at the peer: he writes to a word of the
- * peer's what he waits for, and looks once more. The peer flips bits first and reads the word
- * then. So either that last look sees the flip, or the peer sees the word, and sends one immediate.
+ * confirm nothing comes by itself, so who has looked a few times rings at the peer: he writes to a word
+ * of the peer's what he waits for, and looks once more. The peer flips bits first and reads the word
+ * then. So either that last look sees the flip, or the peer sees the word, and sends one immediate:
+ * awake or asleep, there is nothing to be looked at until it comes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +15,9 @@
 
 #define REST_MS_MAX 1000 /* asleep, a peer that vanished without a word is looked for so often */
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
+#define LOOKS 4u /* of who waits, before it asks to be woken */
+#define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
+#define CONFIRM_NS 256000ull /* nor is one for longer than that, while others are put */
 #define RING_BITS 2 /* of the bell's word, for what is waited for */
 #define WAITS_FOR_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM) /* who waits in an event loop */
 
@@ -22,20 +26,40 @@ static bool is_low(const struct weir_exchange *x)
 	return (uint64_t)x->out.free * 100 < (uint64_t)x->out.slots * x->options.percent_min;
 }
 
+static bool is_rung(const struct weir_exchange *x, unsigned int what)
+{
+	uint64_t rung = weir_load_acquire(x->bell);
+
+	return rung != x->answered && rung & what;
+}
+
+/*
+ * A peer that still had slots to give back when it was last looked at is busy with those. Once it is
+ * through and finds no more it rings, and the next put hears of that.
+ */
+static bool is_to_confirm(const struct weir_exchange *x, uint64_t now_ns)
+{
+	if (!weir_pace_is_due(&x->confirm, now_ns))
+		return false;
+	return x->out.arrived == x->out.freed || is_rung(x, WEIR_EXCHANGE_NEWS) ||
+	       weir_exchange_unconfirmed(x) >= CONFIRM_MANY ||
+	       now_ns - x->confirm.looked_ns >= CONFIRM_NS;
+}
+
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return !weir_exchange_is_imm(x) && !x->is_looking &&
-	       (weir_pace_is_due(&x->confirm, now_ns) ||
+	       (is_to_confirm(x, now_ns) ||
 		(is_low(x) && weir_pace_is_due(&x->room, now_ns)));
 }
 
 /*
- * The peer was asked to say when there are news, the look behind that has found none, and it has not
+ * The peer was asked to say when there is some, the look behind that has found none, and it has not
  * said so since. A look would be in vain; and its completion would wake who sleeps on this queue.
  */
-static bool is_quiet(const struct weir_exchange *x, unsigned int want)
+static bool has_asked(const struct weir_exchange *x, unsigned int want)
 {
-	return want == WEIR_EXCHANGE_NEWS && x->rung & want && !x->is_looking;
+	return x->rung & want && !x->is_looking && !weir_exchange_unconfirmed(x);
 }
 
 static bool is_to_look(const struct weir_exchange *x, unsigned int want, uint64_t now_ns)
@@ -46,7 +70,10 @@ static bool is_to_look(const struct weir_exchange *x, unsigned int want, uint64_
 		return false;
 	if (weir_exchange_unconfirmed(x))
 		return true;
-	return !is_quiet(x, want) && weir_pace_is_due(pace, now_ns);
+	/* Of room there may be some that is not worth waking a sleeper for. */
+	if (want == WEIR_EXCHANGE_NEWS && has_asked(x, want))
+		return false;
+	return weir_pace_is_due(pace, now_ns);
 }
 
 /* Rings, unless that has been done and not been answered, and looks. */
@@ -74,15 +101,12 @@ static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 
 int weir_exchange_answer(struct weir_exchange *x, unsigned int what)
 {
-	uint64_t rung;
-
 	if (weir_exchange_is_imm(x) || !is_worth_waking(x, what))
 		return x->status;
 	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
-	rung = weir_load_acquire(x->bell);
-	if (rung == x->answered || !(rung & what))
+	if (!is_rung(x, what))
 		return x->status;
-	x->answered = rung;
+	x->answered = weir_load_acquire(x->bell);
 	x->nr_released = 0;
 	return weir_exchange_queue_wake(x);
 }
@@ -156,14 +180,14 @@ static int arm(struct weir_exchange *x)
 
 /**
  * struct attempt - one wait
- * @must_ring: it is to be armed, and has to ring for that; @has_rung: and that look is under way
+ * @looks: that it makes before it rings: what comes soon comes soonest so
  */
 struct attempt {
 	struct weir_exchange *x;
 	unsigned int want;
 	uint64_t deadline_ns;
 	struct weir_poll poll;
-	bool must_ring, has_rung;
+	unsigned int looks;
 };
 
 /* Immediate mode: who waits for room may wait for his own writes to be done, too. */
@@ -175,50 +199,43 @@ static void imm_round(struct weir_exchange *x, unsigned int want)
 		weir_exchange_queue_mark(x);
 }
 
-/* One round awake. Return: whether it has shown that there is nothing. */
+static void look_on(struct attempt *a, uint64_t now_ns)
+{
+	struct weir_exchange *x = a->x;
+
+	if (x->is_looking || has_asked(x, a->want))
+		return;
+	if (!a->looks && !weir_exchange_unconfirmed(x)) {
+		ring(x, a->want);
+		return;
+	}
+	weir_exchange_look(x, a->want, now_ns);
+	a->looks -= x->is_looking && a->looks && !x->options.busy;
+}
+
+/* One round awake. Return: whether what is waited for will be heard of, but for the arming. */
 static bool look_round(struct attempt *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
-	bool was_looking;
 
 	if (weir_exchange_is_imm(x)) {
 		imm_round(x, a->want);
 		return true;
 	}
-	if (a->must_ring && !x->is_looking) {
-		a->must_ring = false;
-		a->has_rung = true;
-		ring(x, a->want);
-	} else if (!a->must_ring) {
-		weir_exchange_look(x, a->want, now_ns);
-	}
-	was_looking = x->is_looking;
+	look_on(a, now_ns);
 	weir_exchange_queue_poll(x);
-	if (!was_looking)
-		return is_quiet(x, a->want);
-	if (x->is_looking || a->must_ring)
-		return false;
-	if (!a->has_rung)
-		return true;
-	a->has_rung = false;
-	arm(x); /* what came before raises no event */
-	weir_exchange_queue_poll(x);
-	a->must_ring = x->rung != a->want; /* a wake for an earlier ring has come: no other will */
-	return !a->must_ring;
+	return has_asked(x, a->want);
 }
 
+/* It is armed before the last poll: what came before raises no event. */
 static void obey(struct attempt *a, enum weir_poll_verdict verdict)
 {
 	if (verdict == WEIR_POLL_SLEEP) {
 		rest(a->x, a->deadline_ns);
 		verdict = weir_poll_woken(&a->poll, weir_now_ns());
 	}
-	if (verdict != WEIR_POLL_ARM)
-		return;
-	if (weir_exchange_is_imm(a->x))
+	if (verdict == WEIR_POLL_ARM)
 		arm(a->x);
-	else
-		a->must_ring = true;
 }
 
 static uint64_t breathe(struct weir_exchange *x, struct weir_poll *poll)
@@ -257,6 +274,17 @@ static int attempt(struct attempt *a, weir_exchange_ready_fn *is_ready)
 	}
 }
 
+/* For who does not wait. */
+static void ask_round(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
+{
+	if (weir_exchange_is_imm(x)) {
+		imm_round(x, want);
+		return;
+	}
+	weir_exchange_look(x, want, now_ns);
+	weir_exchange_queue_poll(x);
+}
+
 static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
 		    uint64_t timeout_ns)
 {
@@ -268,12 +296,13 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	uint64_t now_ns = weir_now_ns();
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
+		.looks = LOOKS,
 	};
 
 	if (is_ready(x))
 		return 0;
 	if (!timeout_ns) {
-		look_round(&a, now_ns);
+		ask_round(x, want, now_ns);
 		if (!x->status && now_ns - x->checked_ns >= CHECK_NS) {
 			x->checked_ns = now_ns;
 			hear(x, now_ns);
