@@ -21,8 +21,10 @@
 
 static const char help[] =
 	"Usage: weir perf [OPTION...] DONOR...\n"
+	"       weir perf exchange [OPTION...]\n"
 	"Measures reads and writes of donors' memory: rates, latencies, and what they cost in work\n"
-	"requests, doorbells, completions, events, context switches and CPU time.\n\n"
+	"requests, doorbells, completions, events, context switches and CPU time. 'weir perf exchange'\n"
+	"measures messages between processes: see its --help.\n\n"
 	"  -o, --op OP            read, write or mix (half of each); default write\n"
 	"  -t, --threads N        that submit, default one a donor; they take turns over the donors\n"
 	"  -n, --depth N          requests in flight of each thread, default 1; trace: as recorded\n"

@@ -6,6 +6,7 @@
 #include "apps/cmd.h"
 #include "apps/device.h"
 #include "apps/perf/options.h"
+#include "apps/perf/perf.h"
 #include "apps/perf/report.h"
 #include "apps/perf/run.h"
 #include "apps/perf/target.h"
@@ -13,6 +14,7 @@
 #include "apps/stop.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TRACE_DEPTH_MAX 4096u
 
@@ -72,7 +74,7 @@ static int follow_trace(struct perf_options *o, struct trace *trace)
 	return perf_options_check_buffers(o, trace->count_max * (uint64_t)TRACE_PAGE);
 }
 
-int cmd_perf(int argc, char **argv)
+static int perf_donors(int argc, char **argv)
 {
 	struct trace trace = { 0 };
 	struct perf_options o;
@@ -88,4 +90,14 @@ int cmd_perf(int argc, char **argv)
 		status = visit(&o, o.pattern == PATTERN_TRACE ? &trace : NULL);
 	trace_free(&trace);
 	return status;
+}
+
+int cmd_perf(int argc, char **argv)
+{
+	static char exchange[] = "weir perf exchange";
+
+	if (argc < 2 || strcmp(argv[1], "exchange"))
+		return perf_donors(argc, argv);
+	argv[1] = exchange;
+	return perf_exchange(argc - 1, argv + 1);
 }

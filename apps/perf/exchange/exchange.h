@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir perf exchange: what messages cost, confirmed by bitmaps, by immediates, and by TCP. One
+ * process is the center, each peer is another; what they count they leave in memory that all share.
+ */
+#ifndef WEIR_APPS_PERF_EXCHANGE_H
+#define WEIR_APPS_PERF_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/exchange.h>
+
+#define PEERS_MAX 64u
+
+enum carrier { CARRIER_BITMAP, CARRIER_IMM, CARRIER_TCP, CARRIERS };
+enum flow { FLOW_ONE, FLOW_BROADCAST, FLOW_GATHER };
+
+/**
+ * struct exchange_options - the command line
+ * @carriers: a bit for each enum carrier
+ * @peers: beside the center
+ * @size: bytes of a message
+ * @messages: that each sender sends to each receiver; 0: for @seconds
+ * @address: where the members meet
+ */
+struct exchange_options {
+	const char *cmd, *device, *key_path, *address;
+	const struct weir_key *key;
+	unsigned int carriers, peers, slots;
+	enum flow flow;
+	uint64_t size, messages;
+	double seconds;
+	bool json;
+};
+
+/* What one end has seen: work requests but for receives, and the rest of weir_exchange_info. */
+struct tally {
+	uint64_t messages; /* sent, or received */
+	uint64_t wrs, doorbells, recvs, completions, events;
+	uint64_t confirms; /* work requests without data, receives included */
+	uint64_t cpu_ns, wall_ns;
+};
+
+/* Whether the center sends, or its peers do. */
+static inline bool center_sends(const struct exchange_options *o)
+{
+	return o->flow != FLOW_GATHER;
+}
+
+/* Return: 0, or an exit status; it has explained itself then. */
+int exchange_options_parse(int argc, char **argv, struct exchange_options *o, bool *go_on);
+
+extern const char *const carrier_names[];
+extern const char *const flow_names[];
+
+/**
+ * struct outcome - of one carrier
+ * @sent, @received: of all senders, of all receivers; the time is the longest
+ */
+struct outcome {
+	enum carrier carrier;
+	char device[64];
+	struct tally sent, received;
+};
+
+/* Return: 0, or an exit status; it has explained itself then. */
+int exchange_run(const struct exchange_options *o, struct outcome *outcomes, unsigned int *count);
+
+void exchange_report_text(const struct exchange_options *o, const struct outcome *outcomes,
+			  unsigned int count);
+void exchange_report_json(const struct exchange_options *o, const struct outcome *outcomes,
+			  unsigned int count);
+
+#endif

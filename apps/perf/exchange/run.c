@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The peers are forked before anything of verbs is opened, all of them at once. Those of one carrier
+ * wait at a pipe until the center listens.
+ */
+#include "apps/cmd.h"
+#include "apps/perf/exchange/line.h"
+#include "apps/stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What all processes see of one carrier's run. */
+struct shared {
+	char address[128];
+	struct tally peers[PEERS_MAX];
+};
+
+struct stage {
+	int pipe[2];
+	struct shared *shared;
+	pid_t pids[PEERS_MAX];
+};
+
+static uint64_t ns_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int trouble(const struct exchange_options *o, enum carrier carrier, int status,
+		   const struct weir_error *error)
+{
+	return failure(o->cmd, "%s: %s", carrier_names[carrier],
+		       error && error->text[0] ? error->text : weir_strerror(status));
+}
+
+static int send_all(const struct exchange_options *o, struct line *lines, unsigned int count,
+		    struct tally *tally)
+{
+	uint64_t end_ns = ns_of(CLOCK_MONOTONIC) + (uint64_t)(o->seconds * 1e9), sent = 0;
+	char *message = calloc(1, o->size);
+	unsigned int i;
+	int rc = message ? 0 : -ENOMEM;
+
+	while (!rc && !stop_requested() &&
+	       (o->messages ? sent < o->messages : ns_of(CLOCK_MONOTONIC) < end_ns)) {
+		for (i = 0; !rc && i < count; i++)
+			rc = line_put(&lines[i], message);
+		sent++;
+	}
+	for (i = 0; !rc && i < count; i++)
+		rc = line_finish(&lines[i]);
+	free(message);
+	tally->messages = sent * count;
+	return rc;
+}
+
+static int receive_one(struct line *line, struct tally *tally)
+{
+	int rc = 0;
+
+	while (!rc && !line->is_over)
+		rc = line_take(line, true, &tally->messages);
+	return rc;
+}
+
+/* What is there of each in turn; sleeps when there is nothing of any. */
+static int receive_round(struct line *lines, unsigned int count, struct tally *tally, bool *is_over)
+{
+	struct pollfd fds[PEERS_MAX];
+	bool moved = false;
+	unsigned int i, n = 0;
+	int rc;
+
+	*is_over = true;
+	for (i = 0; i < count; i++) {
+		if (lines[i].is_over)
+			continue;
+		*is_over = false;
+		rc = line_take(&lines[i], false, &tally->messages);
+		if (rc && rc != -EAGAIN)
+			return rc;
+		moved |= !rc;
+	}
+	for (i = 0; !moved && i < count; i++)
+		if (!lines[i].is_over)
+			moved = line_is_due(&lines[i], &fds[n++]);
+	if (!moved && !*is_over)
+		poll(fds, n, -1);
+	return 0;
+}
+
+static int receive_all(struct line *lines, unsigned int count, struct tally *tally)
+{
+	bool is_over = false;
+	int rc = 0;
+
+	if (count == 1)
+		return receive_one(&lines[0], tally);
+	while (!rc && !is_over)
+		rc = receive_round(lines, count, tally, &is_over);
+	return rc;
+}
+
+/* What meeting has cost is not counted. */
+static int work(const struct exchange_options *o, bool sends, struct line *lines, unsigned int count,
+		struct tally *tally)
+{
+	uint64_t wall_ns = ns_of(CLOCK_MONOTONIC), cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID);
+	struct tally before = { 0 };
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < count; i++)
+		line_count(&lines[i], &before);
+	rc = sends ? send_all(o, lines, count, tally) : receive_all(lines, count, tally);
+	tally->wall_ns = ns_of(CLOCK_MONOTONIC) - wall_ns;
+	tally->cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	for (i = 0; i < count; i++)
+		line_count(&lines[i], tally);
+	tally->wrs -= before.wrs;
+	tally->doorbells -= before.doorbells;
+	tally->recvs -= before.recvs;
+	tally->completions -= before.completions;
+	tally->events -= before.events;
+	tally->confirms -= before.confirms;
+	return rc;
+}
+
+static int peer_main(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
+		     unsigned int number)
+{
+	struct weir_error error = { "" };
+	struct line line;
+	char go;
+	int rc;
+
+	if (read(stage->pipe[0], &go, 1) != 1)
+		return EXIT_FAILED; /* the center has said why */
+	rc = line_connect(&line, carrier, o, stage->shared->address, &error);
+	if (!rc)
+		rc = work(o, !center_sends(o), &line, 1, &stage->shared->peers[number]);
+	line_close(&line);
+	return rc ? trouble(o, carrier, rc, &error) : EXIT_OK;
+}
+
+/* In a peer this does not return. */
+static int stage_fork(const struct exchange_options *o, enum carrier carrier, struct stage *stages)
+{
+	struct stage *stage = &stages[carrier];
+	unsigned int i, other;
+
+	for (i = 0; i < o->peers; i++) {
+		stage->pids[i] = fork();
+		if (stage->pids[i] < 0)
+			return failure(o->cmd, "cannot start a process: %s", strerror(errno));
+		if (stage->pids[i])
+			continue;
+		for (other = 0; other < CARRIERS; other++)
+			close(stages[other].pipe[1]);
+		_exit(peer_main(o, carrier, stage, i));
+	}
+	return 0;
+}
+
+/* Return: 0; an exit status if a peer has ended, and said why. */
+static int peers_are_there(const struct exchange_options *o, struct stage *stage)
+{
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < o->peers; i++) {
+		if (stage->pids[i] <= 0 || waitpid(stage->pids[i], &status, WNOHANG) <= 0)
+			continue;
+		stage->pids[i] = 0;
+		return EXIT_FAILED;
+	}
+	return stop_requested() ? EXIT_FAILED : 0;
+}
+
+static int meet(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
+		struct line *lines, unsigned int *count)
+{
+	struct weir_error error = { "" };
+	struct door door;
+	int rc = door_open(&door, carrier, o, &error), status = 0;
+	unsigned int i;
+
+	if (!rc) {
+		memcpy(stage->shared->address, door.address, sizeof(door.address));
+		for (i = 0; i < o->peers; i++)
+			rc |= write(stage->pipe[1], "", 1) != 1 ? -EIO : 0;
+	}
+	while (!rc && !status && *count < o->peers) {
+		rc = line_accept(&lines[*count], &door, o->size, &error);
+		if (!rc)
+			(*count)++;
+		else if (rc == -ETIMEDOUT || rc == -EAGAIN)
+			rc = 0, status = peers_are_there(o, stage);
+	}
+	door_close(&door);
+	return rc ? trouble(o, carrier, rc, &error) : status;
+}
+
+static void add(struct tally *sum, const struct tally *one)
+{
+	sum->messages += one->messages;
+	sum->wrs += one->wrs;
+	sum->doorbells += one->doorbells;
+	sum->recvs += one->recvs;
+	sum->completions += one->completions;
+	sum->events += one->events;
+	sum->confirms += one->confirms;
+	sum->cpu_ns += one->cpu_ns;
+	if (one->wall_ns > sum->wall_ns)
+		sum->wall_ns = one->wall_ns;
+}
+
+static int wait_for_peers(const struct exchange_options *o, struct stage *stage)
+{
+	int status, failed = 0;
+	unsigned int i;
+
+	for (i = 0; i < o->peers; i++) {
+		if (stage->pids[i] <= 0)
+			continue;
+		while (waitpid(stage->pids[i], &status, 0) < 0 && errno == EINTR)
+			;
+		stage->pids[i] = 0;
+		failed |= status;
+	}
+	return failed ? EXIT_FAILED : 0;
+}
+
+static int run_carrier(const struct exchange_options *o, enum carrier carrier, struct stage *stage,
+		       struct outcome *outcome)
+{
+	struct line lines[PEERS_MAX];
+	struct weir_exchange_info info;
+	struct tally center = { 0 };
+	unsigned int count = 0, i;
+	int status = meet(o, carrier, stage, lines, &count), rc = 0;
+
+	*outcome = (struct outcome){ .carrier = carrier };
+	if (!status && lines[0].x) {
+		weir_exchange_info(lines[0].x, &info);
+		memcpy(outcome->device, info.device, sizeof(outcome->device));
+	}
+	if (!status)
+		rc = work(o, center_sends(o), lines, count, &center);
+	for (i = 0; i < count; i++)
+		line_close(&lines[i]);
+	if (!status)
+		status = wait_for_peers(o, stage);
+	if (rc && !status)
+		status = trouble(o, carrier, rc, NULL);
+	add(center_sends(o) ? &outcome->sent : &outcome->received, &center);
+	for (i = 0; i < o->peers; i++)
+		add(center_sends(o) ? &outcome->received : &outcome->sent, &stage->shared->peers[i]);
+	return status;
+}
+
+/* Those that still wait at their pipe end with it. */
+static void stage_end(const struct exchange_options *o, struct stage *stage)
+{
+	unsigned int i;
+
+	close(stage->pipe[0]);
+	close(stage->pipe[1]);
+	for (i = 0; i < o->peers; i++)
+		if (stage->pids[i] > 0)
+			kill(stage->pids[i], SIGTERM);
+	wait_for_peers(o, stage);
+	if (stage->shared)
+		munmap(stage->shared, sizeof(*stage->shared));
+}
+
+static int stage_begin(const struct exchange_options *o, struct stage *stage)
+{
+	void *memory = mmap(NULL, sizeof(*stage->shared), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	*stage = (struct stage){ .shared = memory == MAP_FAILED ? NULL : memory };
+	if (pipe(stage->pipe)) {
+		stage->pipe[0] = stage->pipe[1] = -1;
+		return failure(o->cmd, "no pipe: %s", strerror(errno));
+	}
+	return stage->shared ? 0 : failure(o->cmd, "out of memory");
+}
+
+int exchange_run(const struct exchange_options *o, struct outcome *outcomes, unsigned int *count)
+{
+	struct stage stages[CARRIERS];
+	enum carrier carrier;
+	int status = 0;
+
+	stop_on_signals();
+	for (carrier = 0; carrier < CARRIERS; carrier++)
+		status |= stage_begin(o, &stages[carrier]);
+	for (carrier = 0; !status && carrier < CARRIERS; carrier++)
+		if (o->carriers & 1u << carrier)
+			status = stage_fork(o, carrier, stages);
+	*count = 0;
+	for (carrier = 0; !status && carrier < CARRIERS && !stop_requested(); carrier++) {
+		if (!(o->carriers & 1u << carrier))
+			continue;
+		if (isatty(STDERR_FILENO))
+			fprintf(stderr, "%s...\n", carrier_names[carrier]);
+		status = run_carrier(o, carrier, &stages[carrier], &outcomes[*count]);
+		*count += !status;
+	}
+	for (carrier = 0; carrier < CARRIERS; carrier++)
+		stage_end(o, &stages[carrier]);
+	return status;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#ifndef WEIR_APPS_PERF_PERF_H
+#define WEIR_APPS_PERF_PERF_H
+
+/* weir perf exchange: a command of its own, as in apps/cmd.h. */
+int perf_exchange(int argc, char **argv);
+
+#endif

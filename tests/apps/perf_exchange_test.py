@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""weir perf exchange: what it counts in each mode and pattern, and bad input.
+
+perf_exchange_test.py WEIR: the command. The device, the address and the key are in the environment,
+as tests/lib/fixture.h has it.
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+WEIR = sys.argv.pop(1)
+DEVICE = os.environ.get("WEIR_DEVICE") or "softnic"
+ADDRESS = os.environ.get("WEIR_TEST_ADDRESS") or "127.0.0.1"
+KEY = os.environ.get("WEIR_TEST_KEY")
+HAS_MORE_TIME = 300
+MESSAGES = 400
+
+
+def perf(*options):
+    key = ["--key", KEY] if KEY else []
+    kept = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return subprocess.run([WEIR, "perf", "exchange", "--address", ADDRESS, *key, *options],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=HAS_MORE_TIME, env=dict(kept, WEIR_DEVICE=DEVICE))
+
+
+class PerfExchange(unittest.TestCase):
+    def measured(self, *options):
+        done = perf("--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["modes"]
+
+    def check_counts(self, modes, messages):
+        for mode in modes.values():
+            self.assertEqual(mode["messages"], messages)
+        bitmap, imm = modes["bitmap"], modes["imm"]
+        for mode in (bitmap, imm):
+            self.assertGreaterEqual(mode["sender"]["work_requests"], messages)
+        # What the first receives were posted for is not counted, so some of the last are owed.
+        self.assertGreaterEqual(imm["receiver"]["completions"], messages)
+        self.assertGreater(imm["receiver"]["receives"], messages / 2)
+        self.assertLess(bitmap["receiver"]["receives"], messages / 2)
+        self.assertNotIn("receives", modes["tcp"]["receiver"])
+
+    def test_one_to_one(self):
+        modes = self.measured("--messages", str(MESSAGES))
+        self.assertEqual(list(modes), ["bitmap", "imm", "tcp"])
+        self.check_counts(modes, MESSAGES)
+
+    def test_broadcast_and_gather(self):
+        for pattern in ("broadcast", "gather"):
+            modes = self.measured("--pattern", pattern, "--members", "3", "--size", "20000", "--messages",
+                                  str(MESSAGES))
+            self.check_counts(modes, 3 * MESSAGES)
+
+    def test_a_table_for_people(self):
+        done = perf("--mode", "imm,bitmap", "--size", "1M", "--slots", "2", "--seconds", "0.1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("messages of 1.0 MiB, 2 slots", done.stdout)
+        self.assertRegex(done.stdout, r"of each message +bitmap +imm\n")
+        self.assertRegex(done.stdout, r"receiver's CPU, us +[0-9.]+ +[0-9.]+\n")
+
+    def test_bad_input_is_explained(self):
+        for options, said in (
+                (("--mode", "imm,magic"), "--mode imm,magic: bitmap, imm or tcp"),
+                (("--pattern", "all"), "one, broadcast or gather"),
+                (("--members", "2"), "--members 2: pattern one has one"),
+                (("--members", "65"), "--members 65: 1 to 64"),
+                (("--size", "0"), "--size 0: 1 B to 64.0 MiB"),
+                (("--slots", "4097"), "1 to 4096"), (("--seconds", "0"), "more than 0"),
+                (("--messages", "-1"), "--messages -1: 1 to"),
+                (("here",), "here: one more word")):
+            done = perf(*options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+            self.assertIn(said, done.stderr)
+
+    def test_what_cannot_be_had_is_named(self):
+        for options, said in (
+                (("--address", "192.0.2.1"), "192.0.2.1"),
+                (("--mode", "tcp", "--address", "here"), "here is none"),
+                (("--key", "/nowhere"), "/nowhere")):
+            done = perf(*options)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), options)
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
