@@ -26,11 +26,12 @@ static bool is_low(const struct weir_exchange *x)
 	return (uint64_t)x->out.free * 100 < (uint64_t)x->out.slots * x->options.percent_min;
 }
 
-static bool is_rung(const struct weir_exchange *x, unsigned int what)
+/* What the bell says, if it asks for @what and was not answered; or 0. */
+static uint64_t rung_for(const struct weir_exchange *x, unsigned int what)
 {
 	uint64_t rung = weir_load_acquire(x->bell);
 
-	return rung != x->answered && rung & what;
+	return rung != x->answered && rung & what ? rung : 0;
 }
 
 /*
@@ -41,7 +42,7 @@ static bool is_to_confirm(const struct weir_exchange *x, uint64_t now_ns)
 {
 	if (!weir_pace_is_due(&x->confirm, now_ns))
 		return false;
-	return x->out.arrived == x->out.freed || is_rung(x, WEIR_EXCHANGE_NEWS) ||
+	return x->out.arrived == x->out.freed || rung_for(x, WEIR_EXCHANGE_NEWS) ||
 	       weir_exchange_unconfirmed(x) >= CONFIRM_MANY ||
 	       now_ns - x->confirm.looked_ns >= CONFIRM_NS;
 }
@@ -101,12 +102,15 @@ static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 
 int weir_exchange_answer(struct weir_exchange *x, unsigned int what)
 {
+	uint64_t rung;
+
 	if (weir_exchange_is_imm(x) || !is_worth_waking(x, what))
 		return x->status;
 	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
-	if (!is_rung(x, what))
+	rung = rung_for(x, what);
+	if (!rung)
 		return x->status;
-	x->answered = weir_load_acquire(x->bell);
+	x->answered = rung;
 	x->nr_released = 0;
 	return weir_exchange_queue_wake(x);
 }

@@ -8,7 +8,7 @@
  *  - each request was taken once, those of one thread in order;
  *  - each has been posted: nobody's request was left lying when all had returned.
  *
- * inbox.py runs it, also with each of these planted, which it must find:
+ * pml.py runs it, also with each of these planted, which it must find:
  *   -DLOOKS_BEFORE_UNLOCK   the look at the inbox comes before the lock is given back
  *   -DTAKES_IN_TWO_STEPS    reads the list, then empties it
  *   -DPUSHES_IN_TWO_STEPS   reads the head, then replaces whatever is there

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The protocol of core/confirm.h, and how lib/exchange/wait.c waits by it, in every interleaving of two
+ * ends and the two directions of their connection. A direction carries out what its end has posted,
+ * in order; a look reads one bit at a time. Messages are as many as make each slot go round.
+ *
+ * What must hold at the end of every run, and no run may hang:
+ *  - each message was taken once, out of a slot that had all of it;
+ *  - nothing was written to a slot whose message had not been taken.
+ * An end that sleeps has rung, and has looked since: it goes on when it is woken and only then.
+ *
+ * pml.py runs it, also with each of these planted, which it must find:
+ *   -DFLIPS_WHEN_POSTED     a bit is flipped before it is known that the data is there
+ *   -DCOVERS_WHAT_FOLLOWS   a look that is back tells of writes that were posted behind it
+ *   -DLOOKS_PASS_WRITES     the connection carries out a look before the write that it follows
+ *   -DRELEASES_FIRST        a slot is given back, and then read
+ *   -DRINGS_ONLY            who goes to sleep rings, and does not look again
+ *   -DLOOKS_THEN_RINGS      the look does not follow the ring
+ *   -DANSWERS_FIRST         the bell is read, and then the bits are flipped
+ *   -DSLEEPER_STAYS_RUNG    who is woken takes it that its peer knows of it still
+ */
+#define SLOTS 2
+#define MESSAGES 4
+#define DEPTH 3 /* posted and not carried out */
+
+mtype = { WRITE, LOOK, BELL, WAKE };
+
+/* What an end has posted: a slot and a message of a WRITE. */
+chan sends = [DEPTH] of { mtype, byte, byte };
+chan asks = [DEPTH] of { mtype };
+
+/* Memory of the end that sends: its bits, its copy of the peer's, what its look has seen. */
+bit out_bits[SLOTS], out_seen[SLOTS], out_fresh[SLOTS];
+bool going[SLOTS], covered[SLOTS], out_bell, out_back, out_looking;
+byte out_wakes;
+
+/* Memory of the end that receives: the mirror holds a message's number, or 0. */
+bit in_bits[SLOTS], in_seen[SLOTS], in_fresh[SLOTS];
+byte mirror[SLOTS];
+bool in_bell, in_back, in_looking;
+byte in_wakes;
+
+bool taken[MESSAGES + 1];
+
+active proctype direction_out()
+{
+	byte slot, message;
+
+end:	do
+#ifdef LOOKS_PASS_WRITES
+	:: sends??LOOK, slot, message ->
+#else
+	:: sends?LOOK, slot, message ->
+#endif
+		out_fresh[0] = in_bits[0];
+		out_fresh[1] = in_bits[1];
+		out_back = true
+	:: sends?WRITE, slot, message ->
+		atomic { assert(!mirror[slot]); mirror[slot] = message }
+	:: sends?BELL, slot, message -> in_bell = true
+	:: sends?WAKE, slot, message -> in_wakes++
+	od
+}
+
+active proctype direction_in()
+{
+end:	do
+	:: asks?LOOK ->
+		in_fresh[0] = out_bits[0];
+		in_fresh[1] = out_bits[1];
+		in_back = true
+	:: asks?BELL -> out_bell = true
+	:: asks?WAKE -> out_wakes++
+	od
+}
+
+#define is_free(s) (!going[s] && out_bits[s] == out_seen[s])
+#define is_any_free (is_free(0) || is_free(1))
+#define is_any_going (going[0] || going[1])
+
+inline put(s)
+{
+	sends!WRITE, s, next;
+	d_step { going[s] = true; next++ }
+#ifdef FLIPS_WHEN_POSTED
+	out_bits[s] = 1 - out_bits[s];
+#endif
+}
+
+inline out_look()
+{
+	d_step {
+		covered[0] = going[0]; covered[1] = going[1];
+		out_looking = true
+	}
+	sends!LOOK, 0, 0
+}
+
+inline wake_the_receiver()
+{
+	if
+	:: out_bell -> out_bell = false; sends!WAKE, 0, 0
+	:: else
+	fi
+}
+
+/* A peer may flip only what it has. */
+inline free_one(s)
+{
+	assert(out_fresh[s] == out_seen[s] || out_seen[s] != out_bits[s]);
+	out_seen[s] = out_fresh[s]
+}
+
+inline arrive_one(s)
+{
+#ifdef COVERS_WHAT_FOLLOWS
+	covered[s] = going[s];
+#endif
+	if
+	:: covered[s] ->
+		covered[s] = false;
+#ifndef FLIPS_WHEN_POSTED
+		out_bits[s] = 1 - out_bits[s];
+#endif
+		going[s] = false;
+		news = true
+	:: else
+	fi
+}
+
+inline out_looked()
+{
+	d_step {
+		out_back = false; out_looking = false; news = false;
+		free_one(0); free_one(1)
+	}
+#ifdef ANSWERS_FIRST
+	if
+	:: covered[0] || covered[1] -> wake_the_receiver()
+	:: else
+	fi;
+#endif
+	arrive_one(0);
+	arrive_one(1);
+#ifndef ANSWERS_FIRST
+	if
+	:: news -> wake_the_receiver()
+	:: else
+	fi
+#endif
+}
+
+active proctype sender()
+{
+	byte next = 1;
+	bool news, rung;
+
+	do
+	:: next <= MESSAGES && is_free(0) -> put(0)
+	:: next <= MESSAGES && is_free(1) -> put(1)
+	:: is_any_going && !out_looking -> out_look()
+	:: out_back -> out_looked()
+	:: out_wakes -> atomic { out_wakes--; rung = false }
+	/* Out of room: rings, and looks; when that is in vain, it sleeps. */
+	:: next <= MESSAGES && !is_any_free && !is_any_going && !out_looking && !rung ->
+		rung = true;
+		sends!BELL, 0, 0;
+		out_look()
+	:: next > MESSAGES && !is_any_going && !out_looking -> break
+	od
+}
+
+inline in_look()
+{
+	in_looking = true;
+	asks!LOOK
+}
+
+inline take(s)
+{
+	atomic {
+		assert(mirror[s] && !taken[mirror[s]]);
+		taken[mirror[s]] = true;
+		mirror[s] = 0
+	}
+}
+
+/* Found, read where it lies, given back. */
+inline find(s)
+{
+	if
+	:: in_fresh[s] != in_seen[s] ->
+		assert(in_seen[s] == in_bits[s]);
+		in_seen[s] = in_fresh[s];
+#ifdef RELEASES_FIRST
+		in_bits[s] = 1 - in_bits[s];
+		take(s);
+#else
+		take(s);
+		in_bits[s] = 1 - in_bits[s];
+#endif
+		count++;
+		if
+		:: in_bell -> in_bell = false; asks!WAKE
+		:: else
+		fi
+	:: else
+	fi
+}
+
+active proctype receiver()
+{
+	byte count;
+	bool rung;
+
+	do
+	:: in_back ->
+		in_back = false;
+		find(0);
+		find(1);
+		in_looking = false
+	:: in_wakes ->
+		atomic {
+			in_wakes--;
+#ifdef SLEEPER_STAYS_RUNG
+			skip
+#else
+			rung = false
+#endif
+		}
+	:: count < MESSAGES && !in_looking && !rung -> in_look()
+	:: count < MESSAGES && !in_looking && !rung ->
+		rung = true;
+#ifdef LOOKS_THEN_RINGS
+		in_look();
+		asks!BELL
+#else
+		asks!BELL;
+#ifndef RINGS_ONLY
+		in_look()
+#endif
+#endif
+	:: count == MESSAGES && !in_looking -> break
+	od
+}
