@@ -195,14 +195,39 @@ BUGS = [
     ("a trial is repeated as often as ever", "core/route.c", "t->rest_next *= 2;", ";"),
     ("a verdict falls on nothing", "core/route.c",
      "if (t->taken[0] >= TAKEN_MIN && t->taken[1] >= TAKEN_MIN)", "if (true)"),
+    ("a look tells of what was committed after it", "core/confirm.c",
+     "for (; o->arrived < o->covered; o->arrived++) {", "for (; o->arrived < o->committed; o->arrived++) {"),
+    ("what is under way can be acquired", "core/confirm.c", "| o->held[word] | o->going[word]) &",
+     "| o->held[word]) &"),
+    ("what was committed is not waited for", "core/confirm.c",
+     "o->going[slot / 64] |= mask_of(slot);", "flip(&o->bits[slot / 64], mask_of(slot));"),
+    ("of two words only one is flipped", "core/confirm.c",
+     "if (mask && slot / 64 != word) {", "if (false) {"),
+    ("slots beyond the last are free", "core/confirm.c",
+     "return left >= 64 ? ~0ull : (1ull << left) - 1;", "return ~0ull;"),
+    ("a peer may free what it has not", "core/confirm.c",
+     "if (changed & ~(o->bits[word] ^ o->seen[word]))", "if (false)"),
+    ("a peer may fill what is full", "core/confirm.c",
+     "if (changed & ((in->bits[word] ^ in->seen[word]) | ~valid(in->slots, word)))", "if (false)"),
+    ("what was found is found again", "core/confirm.c",
+     "(in->bits[in->word] ^ in->seen[in->word]) & ~in->held[in->word]))",
+     "(in->bits[in->word] ^ in->seen[in->word])))"),
+    ("what was freed is not counted", "core/confirm.c", "o->free += freed;", ";"),
+    ("a look that is late undoes the one before", "core/confirm.c",
+     "in->seen[word] ^= changed;\n\t\tfound", "found"),
+    ("who finds one looks for no more", "core/pace.c",
+     "if (p->interval_ns * p->batch <= WEIR_PACE_NS_MAX)", "if (false)"),
+    ("who is patient looks as often as ever", "core/pace.c",
+     "return p->gap_ns < PATIENCE_NS_MAX / 2 ? 2 * p->gap_ns : PATIENCE_NS_MAX;", "return p->gap_ns;"),
     ("a trial ends before its writes do", "core/route.c",
      "if (!--r->trial.out && !r->trial.to_send)", "if (r->trial.out-- && !r->trial.to_send)"),
 ]
 
 # Files of which a unit test knows more than the hunt and the property test, or all that there is to know.
 UNITS = {"core/lone.h": "tests/core/lone_test.c", "core/route.c": "tests/core/route_test.c",
-         "core/sched.c": "tests/core/sched_test.c"}
-ONLY_BY_UNIT = ("core/route.c", "core/sched.c")
+         "core/sched.c": "tests/core/sched_test.c", "core/confirm.c": "tests/core/confirm_test.c",
+         "core/pace.c": "tests/core/pace_test.c"}
+ONLY_BY_UNIT = ("core/route.c", "core/sched.c", "core/confirm.c", "core/pace.c")
 
 
 def is_broken(run):
