@@ -210,13 +210,12 @@ static void window_begin(struct hunt *h)
 /* The last of several queue pairs may be one that unloads. */
 static void unload_begin(struct hunt *h, struct hunt_session *s)
 {
-	struct weir_route_config config = {
-		.policy = (enum weir_route_policy)sim_rng_below(&h->paths, WEIR_ROUTE_MEASURED + 1),
-		.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8)),
-		.hot_pages = 1 + (uint32_t)sim_rng_below(&h->paths, 6),
-		.nr_counters = HUNT_COUNTERS,
-	};
+	struct weir_route_config config = { .nr_counters = HUNT_COUNTERS };
 
+	/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+	config.policy = (enum weir_route_policy)sim_rng_below(&h->paths, WEIR_ROUTE_MEASURED + 1);
+	config.bytes_max = HUNT_CELL_BYTES * (1 + (uint32_t)sim_rng_below(&h->paths, 8));
+	config.hot_pages = 1 + (uint32_t)sim_rng_below(&h->paths, 6);
 	s->unload = -1;
 	if (s->nr_qps == 1 || !hunt_dice(&h->paths, 300))
 		return;
@@ -249,13 +248,11 @@ void hunt_host_begin(struct hunt *h)
 
 	h->nr_sessions = 1 + (int)sim_rng_below(&h->host, HUNT_SESSIONS);
 	h->depth = 1 + (uint32_t)sim_rng_below(&h->host, 12);
-	h->config = (struct weir_engine_config){
-		.fragment_bytes = WEIR_FRAGMENT_BYTES_MIN << sim_rng_below(&h->host, 2),
-		.chain_max = 1 + (uint16_t)sim_rng_below(&h->host, WEIR_BATCH_MAX),
-		.sge_max = (uint8_t)(WEIR_SGE_MAX + sim_rng_below(&h->host, 25)),
-		.merge = hunt_dice(&h->host, 700),
-		.seed = sim_rng_next(&h->host),
-	};
+	h->config.fragment_bytes = WEIR_FRAGMENT_BYTES_MIN << sim_rng_below(&h->host, 2);
+	h->config.chain_max = 1 + (uint16_t)sim_rng_below(&h->host, WEIR_BATCH_MAX);
+	h->config.sge_max = (uint8_t)(WEIR_SGE_MAX + sim_rng_below(&h->host, 25));
+	h->config.merge = hunt_dice(&h->host, 700);
+	h->config.seed = sim_rng_next(&h->host);
 	window_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)
 		session_begin(h, i);

@@ -49,6 +49,10 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 	hunt_expect(h, !h->clock.count, "it never comes to an end");
 	if (!*h->why)
 		hunt_watch_over(h);
+	if (!*h->why)
+		hunt_turns(h, seed);
+	if (!*h->why)
+		hunt_slots(h, seed);
 	sim_clock_fini(&h->clock);
 	return !*h->why;
 }

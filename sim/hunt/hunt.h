@@ -7,6 +7,9 @@
  * Who does what: load.c makes requests, host.c drives the engines as libweir does, qp.c is a queue
  * pair and the memory behind it, promise.c watches from outside what the four promise each other.
  *
+ * The scheduler and the confirmation are not parts of an engine: turns.c and slots.c hunt them by
+ * themselves, from the same seed.
+ *
  * Context of all: one thread a hunt; hunts share nothing.
  */
 #ifndef WEIR_SIM_HUNT_H
@@ -189,6 +192,10 @@ void hunt_watch_end(struct hunt_request *r);
 void hunt_watch_counts(struct hunt *h);
 /* Nothing happens any more: nothing may be left, and all that was seen must have been so. */
 void hunt_watch_over(struct hunt *h);
+
+/* turns.c, slots.c: the scheduler, and confirmation by bitmaps. */
+void hunt_turns(struct hunt *h, uint64_t seed);
+void hunt_slots(struct hunt *h, uint64_t seed);
 
 /* Notes, in the digest and the trace, that something happened. */
 void hunt_note(struct hunt *h, const char *what, int64_t a, int64_t b, int64_t c);

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The hunt: it comes to an end, says the same twice, and finds what was planted.
 
-  hunt_test.py HUNT PLANTED WEIR
+  hunt_test.py HUNT WEIR PLANTED...
 """
 
 import subprocess
 import sys
 import unittest
 
-HUNT, PLANTED, WEIR = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+HUNT, WEIR, *PLANTED = sys.argv[1:]
+del sys.argv[1:]
 
 
 def run(*command):
@@ -29,11 +30,12 @@ class Hunt(unittest.TestCase):
         self.assertNotEqual(first.stdout, run(HUNT, "8", "8", "trace").stdout)
 
     def test_a_planted_bug_falls_within_a_thousand(self):
-        done = run(PLANTED, "1", "1000")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        seed = done.stdout.splitlines()[-1].split()[1]
-        again = run(PLANTED, seed, seed)
-        self.assertEqual(again.stdout.splitlines()[-1], done.stdout.splitlines()[-1])
+        for planted in PLANTED:
+            done = run(planted, "1", "1000")
+            self.assertEqual(done.returncode, 1, f"{planted}: {done.stdout}")
+            seed = done.stdout.splitlines()[-1].split()[1]
+            again = run(planted, seed, seed)
+            self.assertEqual(again.stdout.splitlines()[-1], done.stdout.splitlines()[-1])
 
     def test_bad_arguments_are_refused(self):
         for arguments in ((), ("1",), ("2", "1"), ("x", "2"), ("1", "2", "3"), ("-1", "2")):
