@@ -13,15 +13,21 @@ void weir_inbox_init(struct weir_inbox *inbox)
 
 void weir_inbox_push(struct weir_inbox *inbox, struct weir_inbox_node *node)
 {
-	struct weir_inbox_node *newest = weir_atomic_load(&inbox->newest);
+	weir_inbox_push_all(inbox, node, node);
+}
+
+void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newest,
+			 struct weir_inbox_node *oldest)
+{
+	struct weir_inbox_node *before = weir_atomic_load(&inbox->newest);
 
 	/*
-	 * Releases what the pusher wrote to @node to the swap in weir_inbox_take(). Acquires
+	 * Releases what the pusher wrote to the nodes to the swap in weir_inbox_take(). Acquires
 	 * the unlock before the replacement in weir_inbox_is_empty(), if that came first.
 	 */
 	do {
-		node->next = newest;
-	} while (!weir_atomic_replace(&inbox->newest, &newest, node));
+		oldest->next = before;
+	} while (!weir_atomic_replace(&inbox->newest, &before, newest));
 }
 
 struct weir_inbox_node *weir_inbox_take(struct weir_inbox *inbox)

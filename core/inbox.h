@@ -68,6 +68,17 @@ void weir_inbox_init(struct weir_inbox *inbox);
 void weir_inbox_push(struct weir_inbox *inbox, struct weir_inbox_node *node);
 
 /**
+ * weir_inbox_push_all() - several come, with one step: who takes one of them takes all
+ * @inbox: the inbox
+ * @newest: the last of them, linked by @next down to the first
+ * @oldest: the first
+ *
+ * Otherwise as weir_inbox_push().
+ */
+void weir_inbox_push_all(struct weir_inbox *inbox, struct weir_inbox_node *newest,
+			 struct weir_inbox_node *oldest);
+
+/**
  * weir_inbox_may_hold() - whether there is something to take for who holds the lock
  * @inbox: the inbox
  *

@@ -31,6 +31,16 @@ struct weir_request {
 	struct weir_stage stage;
 };
 
+/* Whether a thread waits for it; others are called, or find it in their queue. */
+static inline bool weir_request_has_waiter(const struct weir_request *request)
+{
+	return !request->completion.done && !request->completion.queue;
+}
+
+/* One to be filled in, the caller's until it is submitted or put back; NULL: no memory. */
+struct weir_request *weir_request_get(struct weir_session *session);
+void weir_request_put(struct weir_request *request);
+
 /* Hands @request to its engine, the long way. With nic->lock held. */
 void weir_request_admit(struct weir_request *request);
 

@@ -102,10 +102,10 @@ void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
 	serve(nic, session);
 }
 
-void weir_serve_leave(struct weir_nic *nic, struct weir_request *request,
-		      struct weir_session *session)
+void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,
+		      struct weir_inbox_node *oldest, struct weir_session *session)
 {
-	weir_inbox_push(&nic->inbox, &request->node);
+	weir_inbox_push_all(&nic->inbox, newest, oldest);
 	if (weir_deliver_nic != nic && weir_serve_try(nic))
 		serve(nic, session);
 }

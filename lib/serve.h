@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "core/inbox.h"
 #include "lib/deliver.h"
 #include "lib/nic.h"
 
@@ -57,15 +58,16 @@ static inline bool weir_serve_begin(struct weir_nic *nic)
  * weir_serve_posted(), weir_serve_admit(), weir_serve_leave() - serve
  * @nic: its lock is given back
  * @request: filled in; gone, once this returns
+ * @newest, @oldest: as weir_inbox_push_all()
  * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
  *
- * The first when a request of @session is posted already; the second hands it to its engine; the
- * third leaves it for who has the lock, after a weir_serve_begin() that failed.
+ * The first when a request of @session is posted already; the second hands it to its engine, both
+ * after a weir_serve_begin(). The third leaves some, without the lock, for who has it.
  */
 void weir_serve_posted(struct weir_nic *nic, struct weir_session *session);
 void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
 		      struct weir_session *session);
-void weir_serve_leave(struct weir_nic *nic, struct weir_request *request,
-		      struct weir_session *session);
+void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,
+		      struct weir_inbox_node *oldest, struct weir_session *session);
 
 #endif

@@ -33,9 +33,10 @@ static int check_trace(struct perf_options *o)
 		return usage_error(o->cmd, "--pattern trace and --trace FILE go together");
 	if (!has_trace)
 		return 0;
-	if (o->has_region || o->ops || o->threads)
+	if (o->has_region || o->ops || o->threads || o->batch)
 		return usage_error(o->cmd, "--%s: the trace says it",
-				   o->ops ? "ops" : o->threads ? "threads" : "region");
+				   o->ops ? "ops" : o->threads ? "threads" :
+				   o->batch ? "batch" : "region");
 	o->size = TRACE_PAGE;
 	if (!o->has_seconds)
 		o->seconds = 0;
@@ -94,6 +95,10 @@ static int check_walk(struct perf_options *o)
 {
 	o->threads = o->threads ? o->threads : o->nr_donors;
 	o->depth = o->depth ? o->depth : 1;
+	if (!o->batch)
+		o->batch = o->depth;
+	if (o->batch > o->depth)
+		return usage_error(o->cmd, "--batch %u: at most --depth, %u", o->batch, o->depth);
 	if (!o->stride)
 		o->stride = 2 * o->size;
 	if (o->stride % o->size)

@@ -28,6 +28,7 @@ static const char help[] =
 	"  -o, --op OP            read, write or mix (half of each); default write\n"
 	"  -t, --threads N        that submit, default one a donor; they take turns over the donors\n"
 	"  -n, --depth N          requests in flight of each thread, default 1; trace: as recorded\n"
+	"      --batch N          submit so many of them with one call, if they are due; default --depth\n"
 	"  -s, --size BYTES       of a request, default 4K\n"
 	"  -r, --region BYTES     of the donor's memory that are walked, default 64M\n"
 	"  -S, --seconds S        how long, default 5; 0: no limit\n"
@@ -75,7 +76,7 @@ const char *const perf_unload_names[] = { "",	    "off",	 "always",
 #define MR_USER (WEIR_MR_DYN + 1)
 
 /* What getopt_long() gives for options without a letter. */
-enum { OPT_STRIDE = 256, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT,
+enum { OPT_BATCH = 256, OPT_STRIDE, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT,
        OPT_UNLOAD, OPT_HOT_PAGES,
        OPT_VERIFY, OPT_PLOT };
 
@@ -83,6 +84,7 @@ static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },
 	{ "threads", required_argument, NULL, 't' },
 	{ "depth", required_argument, NULL, 'n' },
+	{ "batch", required_argument, NULL, OPT_BATCH },
 	{ "size", required_argument, NULL, 's' },
 	{ "region", required_argument, NULL, 'r' },
 	{ "seconds", required_argument, NULL, 'S' },
@@ -277,6 +279,8 @@ static int parse_load(struct perf_options *o, int opt)
 		return count(o, opt, THREADS_MAX, &o->threads);
 	case 'n':
 		return count(o, opt, DEPTH_MAX, &o->depth);
+	case OPT_BATCH:
+		return count(o, opt, DEPTH_MAX, &o->batch);
 	case 's':
 		return bytes(o, opt, 1, SIZE_MAX_BYTES, &o->size);
 	case 'r':

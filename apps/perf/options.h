@@ -22,6 +22,7 @@ enum perf_op { PERF_READ, PERF_WRITE, PERF_MIX };
  * @stride: in blocks
  * @cluster: requests of a burst; @gap_us: between one that is done and the next
  * @depth: 0 with a trace: as deep as that was
+ * @batch: requests submitted together, at most @depth
  * @donors: @nr_donors of them, each with a session and a region of its own
  * @has_seconds, @has_region, @has_gap: they were asked for
  */
@@ -34,7 +35,7 @@ struct perf_options {
 	bool user_mr, json, verify, has_seconds, has_region, has_gap;
 	enum perf_op op;
 	enum pattern pattern;
-	unsigned int threads, depth, cluster, gap_us;
+	unsigned int threads, depth, batch, cluster, gap_us;
 	uint64_t size, region_bytes, stride, ops, seed;
 	double seconds;
 };

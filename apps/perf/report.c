@@ -122,6 +122,7 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 		json_string(json, "trace", o->trace_path);
 	json_uint(json, "threads", o->threads);
 	json_uint(json, "depth", o->depth);
+	json_uint(json, "batch", o->trace_path ? 1 : o->batch);
 	json_uint(json, "size_bytes", o->size);
 	json_uint(json, "region_bytes", o->region_bytes);
 	json_double(json, "seconds", o->seconds);

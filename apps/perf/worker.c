@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
-#include <weir/request.h>
 
 #define NAP_US 50000u /* in a long gap, who is to stop is not waited for longer */
 
@@ -173,27 +172,69 @@ static bool want_next(struct worker *w, struct want *want)
 	return true;
 }
 
-static void submit(struct worker *w, const struct want *want)
+static void fill(struct worker *w, const struct want *want)
 {
 	struct load *load = w->load;
 	struct slot *slot = w->free;
-	const struct weir_completion completion = { .done = request_done, .arg = slot };
-	const struct weir_iov iov = { slot->buffer, want->length, w->target->memory };
-	int err;
 
 	w->free = slot->next;
-	w->in_flight++;
 	slot->want = *want;
 	if (load->verify && want->is_write)
 		verify_fill(load->verify, slot->buffer, want->offset, want->length);
-	__atomic_store_n(&slot->in_flight, true, __ATOMIC_RELAXED);
-	slot->begin_ns = now_ns();
-	if (want->is_write)
-		err = weir_write_async(w->target->region, want->offset, &iov, 1, &completion, NULL);
-	else
-		err = weir_read_async(w->target->region, want->offset, &iov, 1, &completion, NULL);
-	if (err)
-		request_done(slot, err);
+	slot->iov = (struct weir_iov){ slot->buffer, want->length, w->target->memory };
+	w->batch[w->nr_batch++] = (struct weir_transfer){
+		.direction = want->is_write ? WEIR_WRITE : WEIR_READ,
+		.region = w->target->region,
+		.offset = want->offset,
+		.iov = &slot->iov,
+		.iovcnt = 1,
+		.completion = { .done = request_done, .arg = slot },
+	};
+}
+
+/* Those that were refused have returned by this. */
+static void submit(struct worker *w)
+{
+	unsigned int i, submitted;
+	uint64_t begin_ns = now_ns();
+	int err;
+
+	for (i = 0; i < w->nr_batch; i++) {
+		struct slot *slot = w->batch[i].completion.arg;
+
+		__atomic_store_n(&slot->in_flight, true, __ATOMIC_RELAXED);
+		slot->begin_ns = begin_ns;
+	}
+	w->in_flight += w->nr_batch;
+	err = weir_transfer_async(w->batch, w->nr_batch, &submitted);
+	for (i = submitted; i < w->nr_batch; i++)
+		request_done(w->batch[i].completion.arg, err);
+	w->nr_batch = 0;
+}
+
+/* How many go together now: what was recorded went one by one; a burst ends before a gap. */
+static unsigned int batch_max(const struct worker *w, uint64_t submitted)
+{
+	const struct perf_options *o = w->load->options;
+	unsigned int left;
+
+	if (w->load->trace)
+		return 1;
+	if (o->pattern != PATTERN_CLUSTERS)
+		return o->batch;
+	left = (unsigned int)(o->cluster - submitted % o->cluster);
+	return left < o->batch ? left : o->batch;
+}
+
+/* Return: how many there are to be submitted; 0 at the end. */
+static unsigned int gather(struct worker *w, uint64_t submitted)
+{
+	unsigned int max = batch_max(w, submitted);
+	struct want want;
+
+	while (w->free && w->nr_batch < max && want_next(w, &want))
+		fill(w, &want);
+	return w->nr_batch;
 }
 
 /* A burst is done before there is a gap, and the gap before the next burst. */
@@ -213,15 +254,16 @@ static void pause_between_bursts(struct worker *w, uint64_t submitted)
 
 static void work(struct worker *w)
 {
+	unsigned int batch;
 	uint64_t submitted = 0;
-	struct want want;
 
 	w->begin_ns = w->end_ns = now_ns();
-	while (want_next(w, &want)) {
+	while ((batch = gather(w, submitted))) {
+		submit(w);
+		submitted += batch;
+		pause_between_bursts(w, submitted);
 		if (!w->free)
 			wait_for_some(w);
-		submit(w, &want);
-		pause_between_bursts(w, ++submitted);
 	}
 	wait_for_all(w);
 }
@@ -255,8 +297,13 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 		.load = load, .target = &load->targets[index % o->nr_donors], .index = index,
 	};
 	w->slots = calloc(o->depth, sizeof(*w->slots));
-	if (!w->slots)
+	w->batch = calloc(o->depth, sizeof(*w->batch));
+	if (!w->slots || !w->batch) {
+		free(w->slots);
+		free(w->batch);
+		w->slots = NULL;
 		return -ENOMEM;
+	}
 	for (unsigned int i = o->depth; i-- > 0;) {
 		w->slots[i] = (struct slot){
 			.worker = w, .next = w->free, .buffer = buffers + i * slot_bytes,
@@ -278,4 +325,5 @@ void worker_fini(struct worker *w)
 		return;
 	latch_fini(&w->back);
 	free(w->slots);
+	free(w->batch);
 }

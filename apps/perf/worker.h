@@ -10,6 +10,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <weir/request.h>
 
 #include "apps/perf/latch.h"
 #include "apps/perf/histogram.h"
@@ -38,6 +39,7 @@ struct slot {
 	uint64_t begin_ns, end_ns;
 	int status;
 	unsigned char *buffer;
+	struct weir_iov iov;
 };
 
 /**
@@ -68,6 +70,7 @@ struct load {
  * struct worker - one thread; the thread's own unless noted
  * @target: the one that it uses: workers take turns
  * @free: slots to be used; @in_flight: those that are not here
+ * @batch: those filled and not submitted yet, @nr_batch of them
  * @returned: slots that came back; atomic, pushed by any thread
  * @back: where it waits for them
  * @at: with a trace, the next record to look at
@@ -83,6 +86,8 @@ struct worker {
 	pthread_t thread;
 	struct slot *slots, *free, *returned;
 	unsigned int in_flight;
+	struct weir_transfer *batch;
+	unsigned int nr_batch;
 	struct latch back;
 	struct walk walk;
 	size_t at;

@@ -73,6 +73,38 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 		     unsigned int iovcnt, const struct weir_completion *completion,
 		     struct weir_request **request);
 
+enum weir_direction {
+	WEIR_READ,
+	WEIR_WRITE,
+};
+
+/* One of several: what weir_read_async() or weir_write_async() would be given. */
+struct weir_transfer {
+	enum weir_direction direction;
+	struct weir_region *region;
+	uint64_t offset;
+	const struct weir_iov *iov;
+	unsigned int iovcnt;
+	struct weir_completion completion;
+	struct weir_request **request;
+};
+
+/**
+ * weir_transfer_async() - read and write many pieces at once
+ * @transfers: @count of them, of regions of one session; copied
+ * @submitted: receives how many were submitted, from the first; may be NULL
+ *
+ * As that many weir_read_async() and weir_write_async() in turn; but they meet before the first is
+ * posted, so neighbours among them become one work request, and the others a chain. Who has several
+ * to submit should submit them so. Each completes for itself.
+ *
+ * Context: any thread; does not block. Completions may be delivered before this returns.
+ * Return: 0, when all were; otherwise why the next one after *@submitted was not: as
+ * weir_read_async(), and -EINVAL also for a region of another session. Those after it were not, either.
+ */
+int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
+			unsigned int *submitted);
+
 /* Atomics on 8 aligned bytes, atomic against other RDMA atomics; the old value lands at @old,
  * 8 bytes within @memory, or anywhere if that is NULL, in host order. */
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,

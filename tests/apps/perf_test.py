@@ -287,6 +287,7 @@ class BadInput(WithDonor):
                 (("--gap", "100"), "--gap goes with --pattern clusters"),
                 (("--cluster", "1", "-p", "random"), "--cluster goes with --pattern clusters"),
                 (("--pattern", "clusters", "--cluster", "2"), "at most --depth, 1"),
+                (("--depth", "4", "--batch", "5"), "at most --depth, 4"),
                 (("--region", "8K", "--threads", "3"), "at least --size for each thread"),
                 (("--size", "64M", "--depth", "65"), "4.0 GiB"),
                 (("--pattern", "trace"), "--trace FILE go together"),

@@ -44,6 +44,27 @@ static void comes_out_as_it_went_in(void **state)
 	assert_true(weir_inbox_is_empty(&inbox));
 }
 
+static void what_comes_with_one_step_stays_together(void **state)
+{
+	struct letter letters[5] = { { .number = 0 }, { .number = 1 }, { .number = 2 },
+				     { .number = 3 }, { .number = 4 } };
+	struct weir_inbox_node *node;
+	struct weir_inbox inbox;
+	int i;
+
+	(void)state;
+	weir_inbox_init(&inbox);
+	weir_inbox_push(&inbox, &letters[0].node);
+	letters[3].node.next = &letters[2].node;
+	letters[2].node.next = &letters[1].node;
+	weir_inbox_push_all(&inbox, &letters[3].node, &letters[1].node);
+	weir_inbox_push(&inbox, &letters[4].node);
+	node = weir_inbox_take(&inbox);
+	for (i = 0; i < 5; i++, node = node->next)
+		assert_int_equal(letter_of(node)->number, i);
+	assert_null(node);
+}
+
 /* A NIC: what is below the lock is guarded by it. */
 struct nic {
 	struct weir_inbox inbox;
@@ -131,6 +152,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SAYS("what was pushed first is taken first", comes_out_as_it_went_in),
+		SAYS("what is pushed with one step stays together, in its order",
+		     what_comes_with_one_step_stays_together),
 		SAYS("when all have returned, all has been taken once, in order, and posted",
 		     nobody_is_forgotten),
 	};

@@ -88,6 +88,119 @@ static void all_ways_carry_the_same_bytes(void **in)
 	}
 }
 
+struct row {
+	struct weir_session *session;
+	struct weir_region *region;
+	struct weir_memory *memory;
+	struct tally tally;
+	char pages[NEIGHBOURS * PAGE];
+	struct weir_iov iov[NEIGHBOURS];
+	struct weir_transfer transfers[NEIGHBOURS];
+};
+
+/* A row of pages to be moved together, the last first. */
+static void row_open(struct row *row, const struct weir_session_options *options,
+		     enum weir_direction direction)
+{
+	int i;
+
+	row->tally = (struct tally){ 0 };
+	row->session = session_to(&donor, options);
+	row->region = region_of(row->session, NEIGHBOURS * PAGE);
+	assert_int_equal(weir_memory_register(row->session, row->pages, sizeof(row->pages),
+					      &row->memory, NULL), 0);
+	for (i = 0; i < NEIGHBOURS; i++) {
+		size_t at = (size_t)(NEIGHBOURS - 1 - i) * PAGE;
+
+		row->iov[i] = (struct weir_iov){ row->pages + at, PAGE, row->memory };
+		row->transfers[i] = (struct weir_transfer){
+			.direction = direction,
+			.region = row->region,
+			.offset = at,
+			.iov = &row->iov[i],
+			.iovcnt = 1,
+			.completion = { .done = tally_done, .arg = &row->tally },
+		};
+	}
+}
+
+static uint64_t work_requests_of(struct weir_session *session)
+{
+	struct weir_session_info info;
+
+	weir_session_info(session, &info);
+	return info.work_requests;
+}
+
+static void what_is_submitted_together_meets(void **in)
+{
+	static struct row row;
+	static char seen[sizeof(row.pages)];
+	unsigned int submitted = 0;
+	uint64_t before;
+	int i;
+
+	(void)in;
+	row_open(&row, NULL, WEIR_WRITE);
+	for (i = 0; i < NEIGHBOURS; i++)
+		memset(row.pages + i * PAGE, i + 1, PAGE);
+	before = work_requests_of(row.session);
+	assert_int_equal(weir_transfer_async(row.transfers, NEIGHBOURS, &submitted), 0);
+	assert_int_equal(submitted, NEIGHBOURS);
+	tally_wait(&row.tally, NEIGHBOURS);
+	assert_int_equal(row.tally.status, 0);
+	assert_int_equal(work_requests_of(row.session) - before, 1);
+	assert_int_equal(weir_read(row.region, 0, seen, sizeof(seen)), 0);
+	assert_memory_equal(seen, row.pages, sizeof(seen));
+	weir_session_close(row.session);
+}
+
+static void what_is_read_together_with_writes_keeps_its_order(void **in)
+{
+	static struct row row;
+	struct weir_transfer both[2];
+
+	(void)in;
+	row_open(&row, NULL, WEIR_WRITE);
+	both[0] = row.transfers[0]; /* the last page is written, and read into the first */
+	both[1] = row.transfers[NEIGHBOURS - 1];
+	both[1].direction = WEIR_READ;
+	both[1].offset = both[0].offset;
+	memset(row.pages, 1, PAGE);
+	memset(row.pages + sizeof(row.pages) - PAGE, 2, PAGE);
+	assert_int_equal(weir_transfer_async(both, 2, NULL), 0);
+	tally_wait(&row.tally, 2);
+	assert_int_equal(row.tally.status, 0);
+	assert_memory_equal(row.pages, row.pages + sizeof(row.pages) - PAGE, PAGE);
+	weir_session_close(row.session);
+}
+
+static void what_comes_after_one_that_is_refused_is_not_submitted(void **in)
+{
+	static struct row row, other;
+	unsigned int submitted = NEIGHBOURS;
+
+	(void)in;
+	row_open(&row, NULL, WEIR_WRITE);
+	row_open(&other, NULL, WEIR_WRITE);
+	row.transfers[3].offset = NEIGHBOURS * PAGE;
+	assert_int_equal(weir_transfer_async(row.transfers, NEIGHBOURS, &submitted), -EINVAL);
+	assert_int_equal(submitted, 3);
+	row.transfers[1].region = other.region;
+	assert_int_equal(weir_transfer_async(row.transfers, NEIGHBOURS, &submitted), -EINVAL);
+	assert_int_equal(submitted, 1);
+	row.transfers[0].completion.done = NULL;
+	assert_int_equal(weir_transfer_async(row.transfers, NEIGHBOURS, &submitted), -EINVAL);
+	assert_int_equal(submitted, 0);
+	assert_int_equal(weir_transfer_async(row.transfers, 0, NULL), 0);
+	assert_int_equal(weir_flush(row.session), 0);
+	tally_wait(&row.tally, 4);
+	assert_int_equal(row.tally.status, 0);
+	weir_session_close(row.session); /* the callbacks have returned */
+	assert_int_equal(row.tally.done, 4);
+	weir_session_close(other.session);
+}
+
 static void refused(struct weir_session_options options, const char *word)
 {
 	struct weir_error error = { "" };
@@ -129,6 +242,9 @@ int main(void)
 		cmocka_unit_test(single_posts_each_by_itself),
 		cmocka_unit_test(doorbell_merges_nothing),
 		cmocka_unit_test(all_ways_carry_the_same_bytes),
+		cmocka_unit_test(what_is_submitted_together_meets),
+		cmocka_unit_test(what_is_read_together_with_writes_keeps_its_order),
+		cmocka_unit_test(what_comes_after_one_that_is_refused_is_not_submitted),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 
