@@ -23,48 +23,47 @@ void weir_cut_begin(struct weir_wr *wr, struct weir_req *req)
 	wr->nr_sge = 0;
 }
 
-/* Puts at @to what [@offset, @offset + @length) of the request's local memory consists of. */
-static uint8_t slice(struct weir_sge *to, const struct weir_req *req, uint64_t offset,
-		     uint32_t length)
+/*
+ * Adds a piece. Where it goes on where the one before it ended it needs no entry, and there may be
+ * none.
+ */
+static void append(struct weir_wr *wr, const struct weir_sge *piece)
+{
+	struct weir_sge *end = wr->sge + wr->nr_sge;
+
+	if (wr->nr_sge && weir_cut_joins(end - 1, piece)) {
+		end[-1].length += piece->length;
+		return;
+	}
+	*end = *piece;
+	wr->nr_sge++;
+}
+
+/* Adds what [@offset, @offset + @length) of the request's local memory consists of. */
+static void slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offset, uint32_t length)
 {
 	const struct weir_sge *from = req->sge;
-	uint8_t count = 0;
 
 	for (; length && from < req->sge + req->nr_sge; from++) {
-		uint32_t left;
+		struct weir_sge piece = *from;
 
 		if (offset >= from->length) {
 			offset -= from->length;
 			continue;
 		}
-		left = from->length - (uint32_t)offset;
-		to[count] = *from;
-		to[count].addr += offset;
-		to[count].length = left < length ? left : length;
-		length -= to[count++].length;
+		piece.addr += offset;
+		piece.length -= (uint32_t)offset;
+		if (piece.length > length)
+			piece.length = length;
+		append(wr, &piece);
+		length -= piece.length;
 		offset = 0;
 	}
-	return count;
-}
-
-/* Makes one of the entries @at - 1 and @at, of @count from @at on, if they join. */
-static uint8_t join(struct weir_sge *at, uint8_t count)
-{
-	if (!weir_cut_joins(at - 1, at))
-		return count;
-	at[-1].length += at->length;
-	memmove(at, at + 1, --count * sizeof(*at));
-	return count;
 }
 
 void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length)
 {
-	struct weir_sge *end = wr->sge + wr->nr_sge;
-	uint8_t count = slice(end, req, req->posted, length);
-
-	if (wr->nr_sge && count)
-		count = join(end, count);
-	wr->nr_sge += count;
+	slice(wr, req, req->posted, length);
 	wr->length += length;
 	wr->nr_reqs++;
 	req->posted += length;

@@ -128,7 +128,7 @@ BUGS = [
     ("what can be cancelled goes beyond what is not posted", "core/engine.c",
      "if (req->wrs || req->sent ||", "if ("),
     ("a cut loses its place in the local memory", "core/cut.c",
-     "to[count].addr += offset;", ""),
+     "piece.addr += offset;", ""),
     ("what waits for no channel waits for ever", "core/engine.c",
      "any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);", ";"),
     ("who has spent his quantum goes on", "core/sched.c", "if (flow->left <= 0) {",

@@ -85,6 +85,34 @@ static void local_neighbours_share_an_entry(void **state)
 	bench_free(b);
 }
 
+/* With all entries taken, one that joins the last still goes along, and writes no further. */
+static void who_joins_the_last_entry_needs_none(void **state)
+{
+	struct weir_engine_config config = hybrid;
+	struct bench *b;
+	struct weir_req req[WEIR_WR_SGE_MAX + 1];
+	unsigned int i;
+
+	(void)state;
+	config.fragment_bytes = 1024 * KIB;
+	b = bench_new_with(&config, 4096 * KIB, 1);
+	for (i = 0; i <= WEIR_WR_SGE_MAX; i++) {
+		req[i] = page(WEIR_OP_WRITE, i);
+		if (i == WEIR_WR_SGE_MAX)
+			req[i].sge[0].addr = req[i - 1].sge[0].addr + PAGE;
+		gather(b, &req[i]);
+	}
+	bench_pull(b);
+	assert_int_equal(b->nr_posted, 1);
+	assert_posted(b, 0, &req[0], WEIR_WR_SGE_MAX + 1);
+	assert_int_equal(b->posted[0]->nr_sge, WEIR_WR_SGE_MAX);
+	assert_int_equal(b->posted[0]->sge[WEIR_WR_SGE_MAX - 1].length, 2 * PAGE);
+	assert_ptr_equal(b->wrs[1].next, &b->wrs[2]);
+	assert_null(b->wrs[1].req);
+	bench_finish(b, 0);
+	bench_free(b);
+}
+
 /* Each pair lies side by side, and is two WRs all the same. */
 static void what_differs_stays_apart(void **state)
 {
@@ -355,6 +383,8 @@ int main(void)
 		SAYS("neighbours are merged whatever order they came in",
 		     neighbours_meet_in_any_order),
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
+		SAYS("who joins the last of all entries needs none",
+		     who_joins_the_last_entry_needs_none),
 		SAYS("only like with like is merged, of one region, without a gap",
 		     what_differs_stays_apart),
 		SAYS("messages are not merged", messages_stay_apart),
