@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A batch takes whatever is ready at this moment and never waits for more: alone, a
- * request is a batch of one. The first that is ready brings its neighbours along, merged,
+ * A batch takes whatever is ready at this moment: alone, a request is a batch of one. Only what
+ * comes beside a stream that keeps the NIC busy stays, until it can go along with what follows it
+ * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one). The first that is ready brings its neighbours along, merged,
  * and the next one begins the next WR of the chain. That ends at its limit, or once it
  * holds a fragment's worth of bytes: chaining saves doorbells for small requests, while
  * large ones would only queue up behind each other on one channel with others idle.
@@ -57,6 +58,14 @@ static void count_full(struct weir_engine *e, const struct weir_req *req, uint8_
 	e->unload_full += path == WEIR_PATH_OFFLOAD && req->path == WEIR_PATH_UNLOAD;
 }
 
+/* Whether it is better off with what comes beside it next: see engine.h. */
+static bool gathers(const struct weir_engine *e, const struct weir_req *req)
+{
+	return e->merge && e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
+	       req->order.streams && !req->posted && !req->alone &&
+	       req->length < e->fragment_bytes;
+}
+
 /* Carries out a plan: makes it a WR, which must be free, on @channel. */
 static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
 			       uint8_t path)
@@ -68,6 +77,8 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 	wr->channel = channel;
 	wr->path = path;
 	wr->posted_ns = e->window->now_ns;
+	wr->streams = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.streams);
+	e->streaming += wr->streams;
 	e->channels.channel[channel].in_flight++;
 	weir_cut_begin(wr, m->first);
 	count_full(e, m->first, path);
@@ -146,6 +157,7 @@ static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready)
 {
 	struct weir_merge m;
+	struct weir_req *req;
 	uint8_t path;
 	int rc = 0;
 
@@ -153,7 +165,10 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 		return -EAGAIN;
 	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
-		plan(e, &m, weir_backlog_first(ready));
+		req = weir_backlog_first(ready);
+		if (gathers(e, req))
+			break;
+		plan(e, &m, req);
 		path = may_unload(e, &m) ? path_of_small(e, m.first) : WEIR_PATH_UNDECIDED;
 		if (!b->count && b->channel == WEIR_CHANNEL_NONE)
 			b->channel = channel_of(e, path);

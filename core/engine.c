@@ -43,6 +43,7 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	e->route = NULL;
 	e->unload = WEIR_CHANNEL_NONE;
 	e->unload_full = 0;
+	e->streaming = 0;
 	e->waits = 0;
 	e->trace = NULL;
 	return 0;
@@ -257,6 +258,7 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 	if (wr->path & WEIR_PATH_PROBE)
 		wr_probed(e, wr, wc->status);
 	e->channels.channel[wr->channel].in_flight--;
+	e->streaming -= wr->streams;
 	weir_window_give(e->window, wr->length);
 	if (e->lone && !wc->status)
 		weir_lone_succeeded(e);

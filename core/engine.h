@@ -13,7 +13,9 @@
  * submitted.
  *
  * Batching (promise 5): what is ready when the host pulls is merged where it lies side by
- * side, see merge.h, and chained; nothing waits for more to come.
+ * side, see merge.h, and chained; nothing waits for more to come, but for a stream: what came
+ * beside one that was not done, while WEIR_STREAM_WRS of its kind are in flight, gathers until one
+ * of those completes. That is soon, and until then the NIC has enough to do.
  *
  * Unloading (see route.h): small writes, merged or not, may take a channel of their own, on which
  * the target's CPU copies them, and which completes them when it has. To all that is said here that
@@ -48,6 +50,7 @@
 
 #define WEIR_BATCH_MAX 32 /* WRs posted with one doorbell, at most */
 #define WEIR_FRAGMENT_BYTES_MIN 4096
+#define WEIR_STREAM_WRS 16 /* in flight, of neighbours: they keep a NIC busy while more gather */
 #define WEIR_UNLOAD_SGE_MAX 3 /* pieces of local memory that an unloaded WR has at most */
 
 struct weir_engine;
@@ -111,6 +114,7 @@ struct weir_engine_config {
  * @backlog: its requests, but for @lone
  * @route: by which path small writes go, or NULL; @unload: the channel where they are unloaded
  * @unload_full: writes that were to be unloaded, and found no room there
+ * @streaming: WRs in flight that carry neighbours, or came beside one
  * @waits: times that the window was full
  * @trace: where it notes what it decides, or NULL
  */
@@ -130,6 +134,7 @@ struct weir_engine {
 	struct weir_route *route;
 	uint16_t unload;
 	uint64_t unload_full;
+	uint32_t streaming;
 	uint64_t waits;
 	struct weir_trace *trace;
 };

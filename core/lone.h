@@ -37,6 +37,7 @@ static inline struct weir_wr *weir_lone_wr(struct weir_engine *e, struct weir_re
 	wr->nr_reqs = 1;
 	wr->nr_sge = 1;
 	wr->path = WEIR_PATH_UNDECIDED;
+	wr->streams = false;
 	wr->sge[0] = req->sge[0];
 	return wr;
 }

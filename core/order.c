@@ -120,7 +120,15 @@ static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t
 	}
 }
 
-/* Counts its blockers, and puts it among the others. */
+static bool are_alike_and_beside(const struct weir_order_node *a, const struct weir_order_node *b)
+{
+	return a->modifies == b->modifies && (a->last + 1 == b->first || b->last + 1 == a->first);
+}
+
+/*
+ * Counts its blockers, and puts it among the others. Those that begin right before and right after
+ * it are on its way down.
+ */
 static void insert(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *other, **place = &o->root;
@@ -132,6 +140,7 @@ static void insert(struct weir_order *o, struct weir_order_node *n)
 		n->parent = *place;
 		if (n->parent->reach < n->last)
 			n->parent->reach = n->last;
+		n->streams |= are_alike_and_beside(n, n->parent);
 		place = n->first < n->parent->first ? &n->parent->left : &n->parent->right;
 	}
 	*place = n;
@@ -148,6 +157,7 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 	node->weight = next_weight(o);
 	node->modifies = modifies;
 	node->blockers = 0;
+	node->streams = false;
 	node->reach = node->last;
 	node->parent = node->left = node->right = NULL;
 	if (o->root)

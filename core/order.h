@@ -25,6 +25,8 @@
  * @weight: random; no node weighs more than its parent, which keeps the tree flat
  * @blockers: earlier ones still there that it must wait for
  * @modifies: it changes the remote memory
+ * @streams: when it came, one that does the same lay right beside it; may be missed where others
+ *	overlap that one
  */
 struct weir_order_node {
 	struct weir_order_node *parent;
@@ -38,6 +40,7 @@ struct weir_order_node {
 	uint32_t weight;
 	uint32_t blockers;
 	bool modifies;
+	bool streams;
 };
 
 /**

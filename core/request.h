@@ -124,6 +124,7 @@ struct weir_req {
  * @nr_reqs: requests that it carries, at least 1
  * @nr_sge: entries used in @sge
  * @path: how it was to go: an enum weir_path
+ * @streams: it carries neighbours, or came beside one that was not done
  * @sge: the local memory of what it carries
  *
  * Its address is the wr_id that the host posts and finds in the completion.
@@ -138,6 +139,7 @@ struct weir_wr {
 	uint16_t nr_reqs;
 	uint8_t nr_sge;
 	uint8_t path;
+	bool streams;
 	struct weir_sge sge[WEIR_WR_SGE_MAX];
 };
 

@@ -113,6 +113,78 @@ static void who_joins_the_last_entry_needs_none(void **state)
 	bench_free(b);
 }
 
+/* One request at a time, each posted before the next comes: nothing is ready that could be merged. */
+static struct bench *stream(struct weir_req *req, unsigned int count,
+			    const struct weir_engine_config *config)
+{
+	struct bench *b = bench_new_with(config, 1024 * KIB, 2);
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		req[i] = page(WEIR_OP_WRITE, i);
+		gather(b, &req[i]);
+		bench_pull(b);
+	}
+	return b;
+}
+
+/* The first of a stream is not known to be one, so one more than WEIR_STREAM_WRS are posted. */
+static void what_follows_a_stream_gathers(void **state)
+{
+	struct weir_req req[WEIR_STREAM_WRS + 9];
+	struct bench *b = stream(req, WEIR_STREAM_WRS + 9, &hybrid);
+
+	(void)state;
+	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 1);
+	bench_complete(b, 0, 0); /* the first, which says nothing of a stream */
+	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 1);
+	bench_complete(b, 1, 0);
+	assert_int_equal(b->nr_posted, WEIR_STREAM_WRS + 2);
+	assert_posted(b, WEIR_STREAM_WRS + 1, &req[WEIR_STREAM_WRS + 1], 8);
+	bench_finish(b, 2);
+	assert_int_equal(b->nr_done, WEIR_STREAM_WRS + 9);
+	bench_free(b);
+}
+
+static void what_gathers_ends_with_the_stream_that_fails(void **state)
+{
+	struct weir_req req[WEIR_STREAM_WRS + 3];
+	struct bench *b = stream(req, WEIR_STREAM_WRS + 3, &hybrid);
+	uint16_t channel = b->posted[1]->channel;
+
+	(void)state;
+	assert_int_equal(weir_engine_cancel(&b->engine, &req[WEIR_STREAM_WRS + 2]), 0);
+	bench_pull(b);
+	assert_int_equal(b->nr_done, 1);
+	bench_complete(b, 0, 0);
+	bench_complete(b, 1, -EIO);
+	assert_posted(b, WEIR_STREAM_WRS + 1, &req[WEIR_STREAM_WRS + 1], 1);
+	bench_finish(b, 2);
+	bench_give_up(b, channel); /* what failed may have been under way still */
+	assert_int_equal(b->nr_done, WEIR_STREAM_WRS + 3);
+	bench_free(b);
+}
+
+static void what_is_no_stream_does_not_wait(void **state)
+{
+	struct weir_engine_config config = hybrid;
+	struct weir_req req[2 * WEIR_STREAM_WRS], other = page(WEIR_OP_WRITE, 99);
+	struct bench *b = stream(req, WEIR_STREAM_WRS + 1, &config);
+
+	(void)state;
+	gather(b, &other);
+	bench_pull(b);
+	assert_posted(b, WEIR_STREAM_WRS + 1, &other, 1);
+	bench_finish(b, 0);
+	bench_free(b);
+
+	config.merge = false;
+	b = stream(req, 2 * WEIR_STREAM_WRS, &config);
+	assert_int_equal(b->nr_posted, 2 * WEIR_STREAM_WRS);
+	bench_finish(b, 0);
+	bench_free(b);
+}
+
 /* Each pair lies side by side, and is two WRs all the same. */
 static void what_differs_stays_apart(void **state)
 {
@@ -385,6 +457,12 @@ int main(void)
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
 		SAYS("who joins the last of all entries needs none",
 		     who_joins_the_last_entry_needs_none),
+		SAYS("what comes beside a stream gathers until one of it is done",
+		     what_follows_a_stream_gathers),
+		SAYS("what gathers is given up, or goes on when one of the stream fails",
+		     what_gathers_ends_with_the_stream_that_fails),
+		SAYS("what lies apart, or is not to be merged, does not wait for a stream",
+		     what_is_no_stream_does_not_wait),
 		SAYS("only like with like is merged, of one region, without a gap",
 		     what_differs_stays_apart),
 		SAYS("messages are not merged", messages_stay_apart),

@@ -46,6 +46,27 @@ static void add(struct weir_order *o, struct weir_order_node *n, const struct ra
 	weir_order_add(o, n, r->first, r->length, r->modifies);
 }
 
+static void who_comes_beside_its_like_streams(void **state)
+{
+	static const struct {
+		struct range range;
+		bool streams;
+	} comes[] = {
+		{ { 16, 8, W }, false }, { { 24, 8, W }, true },  { { 8, 8, W }, true },
+		{ { 40, 8, W }, false }, { { 32, 8, R }, false }, { { 32, 8, W }, true },
+	};
+	struct weir_order_node nodes[6];
+	struct weir_order o;
+	unsigned int i;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	for (i = 0; i < 6; i++) {
+		add(&o, &nodes[i], &comes[i].range);
+		assert_int_equal(nodes[i].streams, comes[i].streams);
+	}
+}
+
 static void play(void **state)
 {
 	const struct pair *pair = *state;
@@ -198,8 +219,10 @@ static void stays_flat(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[NR_PAIRS + 5] = {
+	struct CMUnitTest tests[NR_PAIRS + 6] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
+		{ "who comes right beside one that does the same streams, and who does not, not",
+		  who_comes_beside_its_like_streams },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
 		  giving_up_the_middle },
@@ -210,7 +233,7 @@ int main(void)
 	size_t i;
 
 	for (i = 0; i < NR_PAIRS; i++)
-		tests[i + 5] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
+		tests[i + 6] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
 						    (void *)&pairs[i] };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
