@@ -332,7 +332,7 @@ static void test_nothing_stays_behind(void **state)
 	(void)state;
 	end_open(&pair.e, ALL_ACCESS);		/* the device, which stays open */
 	end_close(&pair.e);
-	before = num_fds();
+	before = num_fds();			/* with some, perhaps, of who has just died */
 	for (i = 0; i < 20; i++) {
 		start(&pair);
 		if (i % 2)
@@ -344,7 +344,7 @@ static void test_nothing_stays_behind(void **state)
 	}
 	while (num_fds() > before && now_ms() < deadline)
 		usleep(1000);
-	assert_int_equal(num_fds(), before);
+	assert_true(num_fds() <= before);
 	assert_int_equal(softnic_stat(all, 1024, &n), 0);
 	for (i = 0; i < n; i++)
 		assert_int_not_equal(all[i].pid, pair.p.pid);
