@@ -10,6 +10,7 @@
 #include "recv.h"
 #include "req.h"
 #include "serve.h"
+#include "sq.h"
 
 enum {
 	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT,
@@ -182,7 +183,7 @@ static int reset(struct qp *qp)
 	qp_segment_use(qp, &fresh);
 	qp->guest = NULL;
 	qp->attr = (struct ibv_qp_attr){ 0 };
-	req_reset(qp);
+	sq_reset(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
 	cq_add(to_cq(qp->ibv.send_cq), &qp->sends);
@@ -216,7 +217,7 @@ static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		serve_ready(qp);
 		qp_link(qp);
 	}
-	if (drains && !req_has_begun(qp))
+	if (drains && !sq_has_begun(qp))
 		qp_drained(qp);
 	if (goes_on)
 		softnic_work_kick(&qp->work);

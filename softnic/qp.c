@@ -16,6 +16,7 @@
 #include "qp_ex.h"
 #include "recv.h"
 #include "req.h"
+#include "sq.h"
 #include "srq.h"
 
 static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
@@ -106,7 +107,7 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->sq.max_sge = init->cap.max_send_sge;
 	qp->sq.max_inline = init->cap.max_inline_data;
 	qp->rq = init->srq ? &to_srq(init->srq)->rq : &qp->own_rq;
-	qp->sends = (struct cq_source){ req_poll, req_waiting, qp, NULL };
+	qp->sends = (struct cq_source){ sq_poll, sq_waiting, qp, NULL };
 	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp, NULL };
 	qp->ibv.context = pd->context;
 	qp->ibv.qp_context = init->qp_context;
@@ -131,7 +132,7 @@ static void free_qp(struct qp *qp)
 {
 	qp_ex_fini(qp);
 	recv_queue_fini(&qp->own_rq);
-	req_fini(qp);
+	sq_fini(qp);
 	free(qp->remotes);
 	pthread_mutex_destroy(&qp->lock);
 	pthread_mutex_destroy(&qp->post_lock);
@@ -159,7 +160,7 @@ static int allocate(struct qp *qp)
 
 	err = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
 	if (!err)
-		err = req_init(qp);
+		err = sq_init(qp);
 	if (!err && qp_is_datagram(qp)) {
 		qp->remotes = calloc(REMOTE_HASHES, sizeof(*qp->remotes));
 		err = qp->remotes ? 0 : -ENOMEM;
@@ -273,7 +274,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	pthread_mutex_lock(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
-	attr->sq_draining = qp->state == IBV_QPS_SQD && req_has_begun(qp);
+	attr->sq_draining = qp->state == IBV_QPS_SQD && sq_has_begun(qp);
 	attr->cap = qp->init.cap;
 	*init = qp->init;
 	pthread_mutex_unlock(&qp->lock);

@@ -13,6 +13,7 @@
 #include "qp.h"
 #include "recv.h"
 #include "req.h"
+#include "sq.h"
 
 #define NOT_OUT UINT32_MAX
 
@@ -334,7 +335,7 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 	}
 	/* What went wrong comes before what was flushed for it. */
 	if (flushing && qp->ibv.send_cq == qp->ibv.recv_cq)
-		n = req_poll(qp, wc, room);
+		n = sq_poll(qp, wc, room);
 	pthread_mutex_lock(&qp->rq->lock);
 	while (n < room && !(flushing && a->polled == a->end) &&
 	       arrivals_next(&a->ring, a->polled, &index)) {
