@@ -37,7 +37,7 @@ int lossy_status(struct qp *qp, int status)
 		break;
 	}
 	resp_give_back(qp);
-	return IBV_WC_SUCCESS;
+	return status == IBV_WC_WR_FLUSH_ERR ? status : IBV_WC_SUCCESS;
 }
 
 void lossy_error(struct qp *qp)

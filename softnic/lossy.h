@@ -13,7 +13,8 @@
  * @qp: UC or UD, lock held
  * @status: as resp_step() returned it
  *
- * Return: the same for what is still going on and for local errors; else IBV_WC_SUCCESS.
+ * Return: the same for what is still going on, for local errors, and for what is flushed as the
+ * device has gone; else IBV_WC_SUCCESS.
  */
 int lossy_status(struct qp *qp, int status);
 

@@ -340,6 +340,45 @@ static void test_what_is_sent_to_a_port_that_is_down_is_lost(void **state)
 	two_down(&t);
 }
 
+/* It goes for good, so each time in a process of its own. */
+static int play_device_that_goes(enum ibv_qp_type type)
+{
+	struct ibv_wc wc;
+	struct two t;
+	struct wr w;
+
+	two_up(&t, type);
+	give_receives(&t, 2);
+	cause("device_gone_after=1");
+	send_number(&t, 1);
+	do_wr(&t.a, numbered(&w, &t, 2), IBV_WC_WR_FLUSH_ERR);
+	expect_number(&t, 1);
+	wc = wait_wc(&t.b);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	two_down(&t);
+	return 0;
+}
+
+static void test_what_is_sent_when_the_device_has_gone_is_flushed(void **state)
+{
+	int type, status;
+	char text[16];
+	pid_t pid;
+
+	(void)state;
+	for (type = 0; type < TYPES; type++) {
+		snprintf(text, sizeof(text), "%d", types[type]);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			execl("/proc/self/exe", "sender", "--device-goes", text, (char *)NULL);
+			_exit(127);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -350,6 +389,7 @@ static int tests(void)
 		cmocka_unit_test(test_delays_add_up_lose_nothing_and_keep_the_order),
 		cmocka_unit_test(test_what_is_sent_while_the_port_is_down_is_lost),
 		cmocka_unit_test(test_what_is_sent_to_a_port_that_is_down_is_lost),
+		cmocka_unit_test(test_what_is_sent_when_the_device_has_gone_is_flushed),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
@@ -359,5 +399,7 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "--receiver"))
 		return play_receiver(atoi(argv[2]));
+	if (argc == 3 && !strcmp(argv[1], "--device-goes"))
+		return play_device_that_goes(atoi(argv[2]));
 	return test_main(argc, argv, tests);
 }
