@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A volume: a linear space of extents, each kept at several donors, and who may be believed.
+ *
+ *	NONE ---- granted ----> FILLING ---- all is copied ----> VALID
+ *	  ^  (an extent that holds nothing: VALID at once)        |
+ *	  +---- released <--- STALE <-- missed a write, or its donor is gone
+ *
+ * What is read comes from a VALID replica, which has every write that was ever said to be done.
+ * A write goes to all that are VALID or FILLING. It is done when one that is VALID has it; those
+ * that have missed it are STALE before anybody hears that it is done, and are never read again.
+ * When none that is VALID has it, it failed, and nobody knows what of it is there: one replica stays
+ * VALID and alone decides, so that two reads never differ. An extent that holds something and has no
+ * VALID replica is lost, and stays so: what comes anew would be zeroes, and not what was written.
+ *
+ * How a replica is filled while all goes on. It is copied chunk by chunk. A window opens over a chunk
+ * before it is read, and closes when it has been written. A write that begins in the window has
+ * overtaken the copy, which leaves its pages out. The chunk is read only when the writes from before
+ * the window have ended: the source is VALID in spite of them. And the last that overtook end before
+ * the replica is called VALID: it has what they wrote.
+ *
+ * The host owns memory, requests and time, and asks donors for what weir_volume_place() wants.
+ *
+ * Context of all: any; never sleeps; externally serialised.
+ */
+#ifndef WEIR_CORE_VOLUME_H
+#define WEIR_CORE_VOLUME_H
+
+#include "core/platform.h"
+
+#define WEIR_VOLUME_DONORS_MAX 8u
+#define WEIR_VOLUME_REPLICAS_MAX 4u
+#define WEIR_VOLUME_CHUNK_PAGES 64u /* that a copy moves at a time */
+
+enum weir_replica_state {
+	WEIR_REPLICA_NONE, /* no memory */
+	WEIR_REPLICA_FILLING, /* has what was written since it is there, and not all from before */
+	WEIR_REPLICA_VALID, /* has all */
+	WEIR_REPLICA_STALE, /* its memory is to be given back once nobody uses it */
+};
+
+enum weir_volume_donor_state {
+	WEIR_VOLUME_DONOR_AWAY, /* gives no memory, and has none of ours */
+	WEIR_VOLUME_DONOR_SLOW, /* may come back with what it has; others are asked first */
+	WEIR_VOLUME_DONOR_UP,
+};
+
+/**
+ * struct weir_replica - one copy of an extent
+ * @donor: where, unless it is NONE
+ * @state: an enum weir_replica_state
+ * @users: reads, writes and copies under way there
+ */
+struct weir_replica {
+	uint8_t donor;
+	uint8_t state;
+	uint32_t users;
+};
+
+/**
+ * struct weir_extent - a piece of the volume
+ * @replica: the first volume->replicas
+ * @holds: something was written to it, whether it came about or not
+ * @phase: 0 or 1; flips when a window of a copy opens
+ * @writes: under way, by the phase in which they began
+ */
+struct weir_extent {
+	struct weir_replica replica[WEIR_VOLUME_REPLICAS_MAX];
+	bool holds;
+	uint8_t phase;
+	uint32_t writes[2];
+};
+
+/**
+ * struct weir_volume_donor - what the volume knows of a donor
+ * @state: an enum weir_volume_donor_state
+ * @free: extents that it may have room for; the host says
+ */
+struct weir_volume_donor {
+	uint8_t state;
+	uint64_t free;
+};
+
+enum weir_copy_state {
+	WEIR_COPY_IDLE,
+	WEIR_COPY_SETTLING, /* the window is open; waits for writes of the other phase */
+	WEIR_COPY_READING,
+	WEIR_COPY_WRITING,
+};
+
+/**
+ * struct weir_copy - the one copy that is under way
+ * @state: an enum weir_copy_state
+ * @source, @target: replicas of @extent
+ * @page: of the extent, where the chunk begins
+ * @pages: in the chunk
+ * @taken: pages of the chunk that have been written, or left out
+ * @overtaken: a bit for each page of the chunk
+ */
+struct weir_copy {
+	uint8_t state;
+	uint8_t source, target;
+	uint32_t extent;
+	uint32_t page, pages, taken;
+	uint64_t overtaken;
+};
+
+/**
+ * struct weir_volume - the volume
+ * @extent: @nr_extents of them, of @pages pages each
+ * @replicas: that each extent should have
+ * @copied: pages that were copied so far
+ */
+struct weir_volume {
+	struct weir_volume_donor donor[WEIR_VOLUME_DONORS_MAX];
+	struct weir_extent *extent;
+	uint32_t nr_extents;
+	uint32_t pages;
+	uint8_t nr_donors;
+	uint8_t replicas;
+	struct weir_copy copy;
+	uint64_t copied;
+};
+
+/**
+ * weir_volume_init() - a volume without memory, whose donors are away
+ * @extents: *kept*; zeroed
+ * @nr_extents: at least 1
+ * @pages: of an extent, at least 1
+ * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
+ * @replicas: 1 to WEIR_VOLUME_REPLICAS_MAX, and at most @nr_donors
+ *
+ * Return: 0; -EINVAL one of them is out of its range.
+ */
+int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
+		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
+
+/* A donor is there, and has room for @free extents more. */
+void weir_volume_donor_up(struct weir_volume *v, uint8_t donor, uint64_t free);
+
+/* It may be up again soon, with what it has. */
+void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
+
+/* It is gone, and what it had: its replicas are STALE. */
+void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor);
+
+/* It lends no more, for now. */
+void weir_volume_donor_full(struct weir_volume *v, uint8_t donor);
+
+/* Return: whether no replica is there, whatever its state. */
+bool weir_volume_donor_is_idle(const struct weir_volume *v, uint8_t donor);
+
+/* One replica of one extent, at a donor. */
+struct weir_volume_place {
+	uint32_t extent;
+	uint8_t slot;
+	uint8_t donor;
+};
+
+/**
+ * weir_volume_place() - which memory is missing, and who should give it
+ *
+ * Of the donors that are up and have none of the extent, the one with the most room. Whoever gives it
+ * owes a weir_volume_granted(), or a weir_volume_donor_full() if it did not come about.
+ *
+ * Return: 0; -ENOENT nothing is missing but what is lost; -ENOSPC no donor can give it.
+ */
+int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place);
+
+/* The memory is there, and full of zeroes. */
+void weir_volume_granted(struct weir_volume *v, const struct weir_volume_place *place);
+
+/* Memory that is there, with what it holds: the one replica of its extent. */
+void weir_volume_found(struct weir_volume *v, const struct weir_volume_place *place);
+
+/**
+ * weir_volume_stale() - which memory nobody needs any more
+ *
+ * Return: true: @place says; then owes a weir_volume_released(), when it has been given back.
+ */
+bool weir_volume_stale(const struct weir_volume *v, struct weir_volume_place *place);
+void weir_volume_released(struct weir_volume *v, const struct weir_volume_place *place);
+
+/**
+ * weir_volume_read() - where to read
+ * @extent: of it
+ * @tried: a bit for each replica that was tried
+ * @slot: receives which one; then owes a weir_volume_read_end()
+ *
+ * Return: 0; -EIO no other has it.
+ */
+int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *slot);
+void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
+
+/**
+ * struct weir_volume_write - a write under way
+ * @extent: where
+ * @phase: of the extent, when it began
+ * @slots: a bit for each replica that it goes to
+ */
+struct weir_volume_write {
+	uint32_t extent;
+	uint8_t phase;
+	uint8_t slots;
+};
+
+/**
+ * weir_volume_write() - where to write
+ * @w: receives it
+ * @extent: of it; @page, @pages: of that, within it
+ *
+ * The host pushes the write to all of @w->slots before it gives its lock back, and owes a
+ * weir_volume_write_end() when all of them have ended.
+ *
+ * Return: 0; -EIO the extent has no VALID replica.
+ */
+int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
+		      uint32_t page, uint32_t pages);
+
+/**
+ * weir_volume_write_end() - it has ended at all its replicas
+ * @failed: a bit for each of which it is not certain that it has it
+ *
+ * Return: 0; -EIO it failed: old and new may both be there, but all reads agree.
+ */
+int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed);
+
+enum weir_copy_do {
+	WEIR_COPY_NOTHING, /* no replica is to be filled */
+	WEIR_COPY_WAIT, /* until a write of this volume has ended: then ask again */
+	WEIR_COPY_READ, /* from @slot */
+	WEIR_COPY_WRITE, /* to @slot, pushed before the host gives its lock back */
+};
+
+/**
+ * struct weir_copy_step - what to do next
+ * @what: an enum weir_copy_do
+ * @extent, @slot: where
+ * @page, @pages: of the extent
+ * @offset: of these pages in what was read, pages
+ */
+struct weir_copy_step {
+	uint8_t what;
+	uint8_t slot;
+	uint32_t extent;
+	uint32_t page, pages, offset;
+};
+
+/* Reads and writes owe a weir_volume_copy_did(), before the next is asked for. */
+void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step);
+void weir_volume_copy_did(struct weir_volume *v, bool succeeded);
+
+/* Whether an extent has lost what it held. */
+bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
+
+/**
+ * struct weir_volume_census - how the extents are
+ * @whole: those that have all their replicas; @lean: fewer, but one; @bare: none
+ * @lost: of the @bare ones, those that held something
+ */
+struct weir_volume_census {
+	uint32_t whole, lean, bare, lost;
+};
+
+struct weir_volume_census weir_volume_census(const struct weir_volume *v);
+
+#endif
