@@ -5,8 +5,8 @@
 int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas)
 {
-	if (!nr_extents || !pages || !nr_donors || nr_donors > WEIR_VOLUME_DONORS_MAX || !replicas ||
-	    replicas > WEIR_VOLUME_REPLICAS_MAX || replicas > nr_donors)
+	if (!nr_extents || !pages || !replicas || replicas > WEIR_VOLUME_REPLICAS_MAX ||
+	    replicas > nr_donors || nr_donors > WEIR_VOLUME_DONORS_MAX)
 		return -EINVAL;
 	memset(v, 0, sizeof(*v));
 	v->extent = extents;
@@ -17,20 +17,19 @@ int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_
 	return 0;
 }
 
-void weir_volume_donor_up(struct weir_volume *v, uint8_t donor, uint64_t free)
+void weir_volume_donor_up(struct weir_volume *v, uint8_t donor)
 {
 	v->donor[donor].state = WEIR_VOLUME_DONOR_UP;
-	v->donor[donor].free = free;
+}
+
+void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents)
+{
+	v->donor[donor].free = extents;
 }
 
 void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor)
 {
 	v->donor[donor].state = WEIR_VOLUME_DONOR_SLOW;
-}
-
-void weir_volume_donor_full(struct weir_volume *v, uint8_t donor)
-{
-	v->donor[donor].free = 0;
 }
 
 static bool is_live(const struct weir_replica *replica)
@@ -61,13 +60,13 @@ static bool has_donor(const struct weir_volume *v, const struct weir_extent *ext
 	return false;
 }
 
-bool weir_volume_donor_is_idle(const struct weir_volume *v, uint8_t donor)
+uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
 {
-	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		if (has_donor(v, &v->extent[i], donor))
-			return false;
-	}
-	return true;
+	uint32_t extents = 0;
+
+	for (uint32_t i = 0; i < v->nr_extents; i++)
+		extents += has_donor(v, &v->extent[i], donor);
+	return extents;
 }
 
 static uint8_t count_valid(const struct weir_volume *v, const struct weir_extent *extent)
@@ -206,21 +205,28 @@ static uint64_t chunk_bits(const struct weir_copy *copy, uint32_t page, uint32_t
 	return (UINT64_MAX << first) & (UINT64_MAX >> (64 - end));
 }
 
+uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_extent *e = &v->extent[extent];
+	uint8_t slots = 0;
+
+	for (uint8_t slot = 0; slot < v->replicas; slot++)
+		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
+	return count_valid(v, e) ? slots : 0;
+}
+
 int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
 		      uint32_t page, uint32_t pages)
 {
 	struct weir_extent *e = &v->extent[extent];
 	struct weir_copy *copy = &v->copy;
+	uint8_t slots = weir_volume_writable(v, extent);
 
-	if (!count_valid(v, e))
+	if (!slots)
 		return -EIO;
-	*w = (struct weir_volume_write){ .extent = extent, .phase = e->phase };
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
-		if (!is_live(&e->replica[slot]))
-			continue;
-		w->slots |= (uint8_t)(1u << slot);
-		e->replica[slot].users++;
-	}
+	*w = (struct weir_volume_write){ .extent = extent, .phase = e->phase, .slots = slots };
+	for (uint8_t slot = 0; slot < v->replicas; slot++)
+		e->replica[slot].users += slots >> slot & 1;
 	e->holds = true;
 	e->writes[e->phase]++;
 	if (copy->state != WEIR_COPY_IDLE && copy->extent == extent)
@@ -229,7 +235,8 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 }
 
 /* Of the replicas @slots the one that stays when none of them is certain to have a write. */
-static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_extent *e, uint8_t slots)
+static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_extent *e,
+			       uint8_t slots)
 {
 	uint8_t best = v->replicas;
 

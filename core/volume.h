@@ -135,8 +135,11 @@ struct weir_volume {
 int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
 
-/* A donor is there, and has room for @free extents more. */
-void weir_volume_donor_up(struct weir_volume *v, uint8_t donor, uint64_t free);
+/* A donor is there. */
+void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
+
+/* It has room for so many extents more, as far as is known; 0: it lends no more, for now. */
+void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents);
 
 /* It may be up again soon, with what it has. */
 void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
@@ -144,11 +147,8 @@ void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
 /* It is gone, and what it had: its replicas are STALE. */
 void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor);
 
-/* It lends no more, for now. */
-void weir_volume_donor_full(struct weir_volume *v, uint8_t donor);
-
-/* Return: whether no replica is there, whatever its state. */
-bool weir_volume_donor_is_idle(const struct weir_volume *v, uint8_t donor);
+/* Return: how many extents have a replica there, whatever its state. */
+uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor);
 
 /* One replica of one extent, at a donor. */
 struct weir_volume_place {
@@ -161,7 +161,7 @@ struct weir_volume_place {
  * weir_volume_place() - which memory is missing, and who should give it
  *
  * Of the donors that are up and have none of the extent, the one with the most room. Whoever gives it
- * owes a weir_volume_granted(), or a weir_volume_donor_full() if it did not come about.
+ * owes a weir_volume_granted(), or says that it has no room.
  *
  * Return: 0; -ENOENT nothing is missing but what is lost; -ENOSPC no donor can give it.
  */
@@ -192,11 +192,14 @@ void weir_volume_released(struct weir_volume *v, const struct weir_volume_place 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *slot);
 void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
+/* A bit for each replica that a write would go to; 0: the extent has none that is VALID. */
+uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
+
 /**
  * struct weir_volume_write - a write under way
  * @extent: where
  * @phase: of the extent, when it began
- * @slots: a bit for each replica that it goes to
+ * @slots: a bit for each replica that it goes to, as weir_volume_writable() said
  */
 struct weir_volume_write {
 	uint32_t extent;

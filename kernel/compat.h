@@ -30,7 +30,8 @@ static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 	blk_queue_max_hw_sectors(disk->queue, limits->max_hw_sectors);
 	blk_queue_max_segments(disk->queue, limits->max_segments);
 	blk_queue_max_segment_size(disk->queue, limits->max_segment_size);
-	blk_queue_max_write_zeroes_sectors(disk->queue, limits->max_write_zeroes_sectors);
+	if (limits->chunk_sectors)
+		blk_queue_chunk_sectors(disk->queue, limits->chunk_sectors);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
 	return disk;
 #else

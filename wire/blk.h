@@ -3,17 +3,35 @@
  * What 'weir blk' and weir_blk.ko say to each other, over generic netlink: a family that both find
  * by its name, commands of one message each, and an answer that says in words what went wrong.
  *
- *	ATTACH  DONOR, BYTES or NAME or both, and what else there is -> STATUS, NUMBER or TEXT
+ *	ATTACH  DONORS, BYTES or NAME or both, and what else there is -> STATUS, NUMBER or TEXT
  *	DETACH  NUMBER -> STATUS, perhaps TEXT
  *	LIST    (dump) -> one message a device: all that has no other mark
  */
 #ifndef WEIR_WIRE_BLK_H
 #define WEIR_WIRE_BLK_H
 
+#include "wire/platform.h"
+
 #define WEIR_BLK_FAMILY "weir_blk"
 #define WEIR_BLK_VERSION 1
 #define WEIR_BLK_KEY "weir:blk" /* of type logon, in a keyring of who attaches */
 #define WEIR_BLK_NUMBER_MAX 255
+#define WEIR_BLK_DONORS_MAX 8
+#define WEIR_BLK_REPLICAS_MAX 4
+#define WEIR_BLK_ADDRESS 28
+
+/**
+ * struct weir_blk_donor - one donor of a device
+ * @address: a struct sockaddr_in or sockaddr_in6
+ * @state: an enum weir_blk_state: UP, MENDING or LOST; LIST
+ * @bytes: that it has of the device, of all replicas; LIST
+ */
+struct weir_blk_donor {
+	uint8_t address[WEIR_BLK_ADDRESS];
+	uint32_t state;
+	uint64_t bytes;
+};
+static_assert(sizeof(struct weir_blk_donor) == 40, "weir_blk_donor");
 
 enum weir_blk_command {
 	WEIR_BLK_ATTACH = 1,
@@ -26,7 +44,7 @@ enum weir_blk_attribute {
 	WEIR_BLK_STATUS, /* s32: 0 or a negative errno; answers */
 	WEIR_BLK_TEXT, /* string: a sentence for people; answers */
 	WEIR_BLK_NUMBER, /* u32: N of /dev/weirN */
-	WEIR_BLK_DONOR, /* a struct sockaddr_in or sockaddr_in6 */
+	WEIR_BLK_DONORS, /* struct weir_blk_donor[], 1 to WEIR_BLK_DONORS_MAX */
 	WEIR_BLK_NAME, /* string: of the region at the donor; none: it ends with the device */
 	WEIR_BLK_BYTES, /* u64 */
 	WEIR_BLK_HAS_KEY, /* flag: prove WEIR_BLK_KEY; ATTACH */
@@ -38,18 +56,20 @@ enum weir_blk_attribute {
 	WEIR_BLK_STATE, /* u32: enum weir_blk_state */
 	WEIR_BLK_OPENERS, /* u32 */
 	WEIR_BLK_COUNTERS, /* u64[]: in the order of WEIR_BLK_COUNTER_LIST; new ones come last */
-	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_COUNTERS,
+	WEIR_BLK_REPLICAS, /* u32: of each piece of the device */
+	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_REPLICAS,
 };
 
 enum weir_blk_state {
 	WEIR_BLK_UP,
 	WEIR_BLK_MENDING, /* some connections are being made anew */
-	WEIR_BLK_LOST, /* all it does ends with an error */
+	WEIR_BLK_LOST, /* pieces of it, or all, are at no donor: there all ends with an error */
+	WEIR_BLK_DEGRADED, /* pieces of it have fewer replicas than they should */
 };
 
 /* X(name, what it counts) */
 #define WEIR_BLK_COUNTER_LIST(X)                                                \
-	X(ios, "reads and writes of the block layer")                           \
+	X(ios, "reads and writes of donors' memory")                            \
 	X(requests, "requests that these became, of 8 pieces of memory at most") \
 	X(work_requests, "work requests posted")                                \
 	X(doorbells, "posts")                                                   \
@@ -62,7 +82,12 @@ enum weir_blk_state {
 	X(reconnects, "connections made anew")                                  \
 	X(errors, "work requests that failed")                                  \
 	X(bytes_read, "bytes read")                                             \
-	X(bytes_written, "bytes written")
+	X(bytes_written, "bytes written")                                       \
+	X(failovers, "reads that another replica was asked for")                \
+	X(pieces, "pieces that the device has")                                 \
+	X(degraded, "of them, those that have too few replicas, and one at least") \
+	X(lost, "of them, those that have none")                                \
+	X(bytes_copied, "bytes copied to new replicas")
 
 enum weir_blk_counter {
 #define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,

@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: weir blk attach [OPTION...] DONOR [SIZE]\n"
-	"Makes /dev/weirN, a block device of SIZE bytes of a donor's memory.\n\n"
-	"  -n, --name NAME        of a region at the donor, which stays when the device is\n"
+	"Usage: weir blk attach [OPTION...] DONOR[,DONOR...] [SIZE]\n"
+	"Makes /dev/weirN, a block device of SIZE bytes of the memory of up to 8 donors.\n\n"
+	"  -r, --replicas N       copies of each piece, at different donors, 1 to 4, default 1;\n"
+	"                         what a donor had that dies is copied to another one\n"
+	"  -n, --name NAME        of a region at the one donor, which stays when the device is\n"
 	"                         detached, and is made if it is not there; without SIZE it\n"
 	"                         must be. Default: none, and it ends with the device\n"
 	"  -k, --key FILE         the key that the donor was given\n"
@@ -42,9 +44,11 @@ static const struct {
 };
 
 struct attach {
-	const char *cmd, *donor, *name, *key;
+	const char *cmd, *donors, *name, *key;
 	uint64_t bytes, window_bytes;
-	uint32_t channels, timeout_ms, polling;
+	uint32_t channels, timeout_ms, polling, replicas;
+	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
+	size_t nr_donors;
 };
 
 static int parse_polling(struct attach *a, const char *text)
@@ -69,14 +73,15 @@ static int parse_timeout(struct attach *a, const char *text)
 	return 0;
 }
 
-static int parse_channels(struct attach *a, const char *text)
+static int parse_count(struct attach *a, const char *option, const char *text, unsigned long max,
+		       uint32_t *count)
 {
 	char *end;
-	unsigned long channels = strtoul(text, &end, 10);
+	unsigned long value = strtoul(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || !channels || channels > 16)
-		return usage_error(a->cmd, "--channels %s: 1 to 16", text);
-	a->channels = (uint32_t)channels;
+	if (*text < '0' || *text > '9' || *end || !value || value > max)
+		return usage_error(a->cmd, "--%s %s: 1 to %lu", option, text, max);
+	*count = (uint32_t)value;
 	return 0;
 }
 
@@ -92,7 +97,9 @@ static int parse_option(struct attach *a, int opt)
 		a->key = optarg;
 		return 0;
 	case 'c':
-		return parse_channels(a, optarg);
+		return parse_count(a, "channels", optarg, 16, &a->channels);
+	case 'r':
+		return parse_count(a, "replicas", optarg, WEIR_BLK_REPLICAS_MAX, &a->replicas);
 	case 't':
 		return parse_timeout(a, optarg);
 	case 'w':
@@ -124,13 +131,10 @@ static int give_key(const struct attach *a)
 	return id < 0 ? failure(a->cmd, "the kernel takes no key: %s", strerror(errno)) : 0;
 }
 
-static void write_attach(struct nlmsghdr *message, const struct attach *a,
-			 const struct sockaddr *donor)
+static void write_attach(struct nlmsghdr *message, const struct attach *a)
 {
-	size_t length = donor->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-						       sizeof(struct sockaddr_in);
-
-	mnl_attr_put(message, WEIR_BLK_DONOR, length, donor);
+	mnl_attr_put(message, WEIR_BLK_DONORS, a->nr_donors * sizeof(a->donor[0]), a->donor);
+	mnl_attr_put_u32(message, WEIR_BLK_REPLICAS, a->replicas);
 	mnl_attr_put_u64(message, WEIR_BLK_BYTES, a->bytes);
 	if (a->name)
 		mnl_attr_put_strz(message, WEIR_BLK_NAME, a->name);
@@ -142,7 +146,7 @@ static void write_attach(struct nlmsghdr *message, const struct attach *a,
 	mnl_attr_put_u32(message, WEIR_BLK_POLLING, a->polling);
 }
 
-static int attach(const struct attach *a, const struct sockaddr *donor)
+static int attach(const struct attach *a)
 {
 	struct talk talk = { 0 };
 	struct nlmsghdr *message;
@@ -154,7 +158,7 @@ static int attach(const struct attach *a, const struct sockaddr *donor)
 		status = give_key(a);
 	if (!status) {
 		message = talk_write(&talk, WEIR_BLK_ATTACH, 0);
-		write_attach(message, a, donor);
+		write_attach(message, a);
 		status = talk_do(&talk, a->cmd, message, &number);
 	}
 	if (!status)
@@ -163,24 +167,45 @@ static int attach(const struct attach *a, const struct sockaddr *donor)
 	return status;
 }
 
-static int resolve_and_attach(const struct attach *a)
+static int resolve(struct attach *a, const char *donor)
 {
 	struct weir_error error;
 	struct addrinfo *list;
-	int status;
+	size_t length;
 
-	if (weir_address_resolve(a->donor, NULL, &list, &error))
+	if (a->nr_donors == WEIR_BLK_DONORS_MAX)
+		return usage_error(a->cmd, "%s: at most %d donors", a->donors, WEIR_BLK_DONORS_MAX);
+	if (weir_address_resolve(donor, NULL, &list, &error))
 		return failure(a->cmd, "%s", error.text);
-	status = attach(a, list->ai_addr);
+	length = list->ai_addrlen < WEIR_BLK_ADDRESS ? list->ai_addrlen : WEIR_BLK_ADDRESS;
+	memcpy(a->donor[a->nr_donors++].address, list->ai_addr, length);
 	freeaddrinfo(list);
-	return status;
+	return 0;
+}
+
+static int resolve_and_attach(struct attach *a)
+{
+	char *donors = strdup(a->donors), *rest = donors, *donor;
+	int status = 0;
+
+	if (!donors)
+		return failure(a->cmd, "out of memory");
+	while (!status && (donor = strsep(&rest, ",")))
+		status = resolve(a, donor);
+	free(donors);
+	if (!status && a->replicas > a->nr_donors)
+		return usage_error(a->cmd, "--replicas %u wants as many donors: %s", a->replicas,
+				   a->donors);
+	if (!status && a->name && a->nr_donors > 1)
+		return usage_error(a->cmd, "--name %s: a region with a name is at one donor", a->name);
+	return status ? status : attach(a);
 }
 
 static int parse_arguments(struct attach *a, int argc, char **argv)
 {
 	if (argc < 1 || argc > 2)
-		return usage_error(a->cmd, "expected: DONOR [SIZE]");
-	a->donor = argv[0];
+		return usage_error(a->cmd, "expected: DONOR[,DONOR...] [SIZE]");
+	a->donors = argv[0];
 	if (argc == 2 && (size_parse(argv[1], &a->bytes) || !a->bytes || a->bytes % 4096))
 		return usage_error(a->cmd, "%s: a size, and a multiple of 4096 bytes", argv[1]);
 	if (argc == 1 && !a->name)
@@ -191,6 +216,7 @@ static int parse_arguments(struct attach *a, int argc, char **argv)
 int blk_attach(const char *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "replicas", required_argument, NULL, 'r' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "key", required_argument, NULL, 'k' },
 		{ "channels", required_argument, NULL, 'c' },
@@ -200,10 +226,10 @@ int blk_attach(const char *cmd, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct attach a = { .cmd = cmd };
+	struct attach a = { .cmd = cmd, .replicas = 1 };
 	int opt, status = 0;
 
-	while (!status && (opt = getopt_long(argc, argv, "n:k:c:t:w:p:h", options, NULL)) != -1) {
+	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:p:h", options, NULL)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return EXIT_OK;

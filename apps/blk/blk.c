@@ -10,12 +10,13 @@
 static const char help[] =
 	"Usage: weir blk COMMAND [OPTION...]\n"
 	"Block devices of donors' memory, for swap and for file systems. Needs the module weir_blk.\n\n"
-	"  attach DONOR SIZE  make /dev/weirN\n"
-	"  detach DEVICE      end it, unless it is in use\n"
-	"  list               show those that there are\n"
-	"  stat DEVICE        show what one has done\n\n"
+	"  attach DONOR[,DONOR...] SIZE  make /dev/weirN\n"
+	"  detach DEVICE                 end it, unless it is in use\n"
+	"  list                          show those that there are\n"
+	"  stat DEVICE                   show what one has done\n\n"
 	"  -h, --help         this help; 'weir blk COMMAND --help' tells more\n\n"
-	"What is there ends with the donor: the device then answers all with I/O errors.\n";
+	"What is there ends with the last donor that has it: there the device then answers with\n"
+	"I/O errors.\n";
 
 static const char detach_help[] = "Usage: weir blk detach DEVICE\n"
 				  "Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"

@@ -27,6 +27,7 @@ static const char *const states[] = {
 	[WEIR_BLK_UP] = "up",
 	[WEIR_BLK_MENDING] = "mending",
 	[WEIR_BLK_LOST] = "lost",
+	[WEIR_BLK_DEGRADED] = "degraded",
 };
 
 static const struct {
@@ -39,10 +40,11 @@ static const struct {
 
 /* A device, as the module tells of it. */
 struct device {
-	uint32_t number, openers;
+	uint32_t number, openers, replicas;
 	uint64_t bytes;
 	const char *name, *state;
-	char donor[WEIR_ADDRESS_MAX];
+	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
+	size_t nr_donors;
 	uint64_t counters[WEIR_BLK_COUNTERS_NR];
 };
 
@@ -56,23 +58,38 @@ static size_t lesser(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+static const char *state_of(uint32_t state)
+{
+	return state <= WEIR_BLK_DEGRADED ? states[state] : "unknown";
+}
+
+static const char *address_of(const struct weir_blk_donor *donor, char text[WEIR_ADDRESS_MAX])
+{
+	struct sockaddr_storage address = { 0 };
+
+	memcpy(&address, donor->address, sizeof(donor->address));
+	weir_address_print((const struct sockaddr *)&address, text);
+	return text;
+}
+
 static struct device device_of(const struct nlattr *const *attrs)
 {
-	const struct nlattr *donor = attrs[WEIR_BLK_DONOR], *counted = attrs[WEIR_BLK_COUNTERS];
-	uint32_t state = u32_of(attrs[WEIR_BLK_STATE]);
-	struct sockaddr_storage address = { .ss_family = AF_INET };
+	const struct nlattr *donors = attrs[WEIR_BLK_DONORS], *counted = attrs[WEIR_BLK_COUNTERS];
 	struct device device = {
 		.number = u32_of(attrs[WEIR_BLK_NUMBER]),
 		.openers = u32_of(attrs[WEIR_BLK_OPENERS]),
 		.bytes = attrs[WEIR_BLK_BYTES] ? mnl_attr_get_u64(attrs[WEIR_BLK_BYTES]) : 0,
 		.name = attrs[WEIR_BLK_NAME] ? mnl_attr_get_str(attrs[WEIR_BLK_NAME]) : "",
-		.state = state <= WEIR_BLK_LOST ? states[state] : "unknown",
+		.replicas = u32_of(attrs[WEIR_BLK_REPLICAS]),
+		.state = state_of(u32_of(attrs[WEIR_BLK_STATE])),
 	};
 
-	if (donor)
-		memcpy(&address, mnl_attr_get_payload(donor),
-		       lesser(mnl_attr_get_payload_len(donor), sizeof(address)));
-	weir_address_print((const struct sockaddr *)&address, device.donor);
+	if (donors) {
+		size_t length = lesser(mnl_attr_get_payload_len(donors), sizeof(device.donor));
+
+		memcpy(device.donor, mnl_attr_get_payload(donors), length);
+		device.nr_donors = length / sizeof(device.donor[0]);
+	}
 	if (counted)
 		memcpy(device.counters, mnl_attr_get_payload(counted),
 		       lesser(mnl_attr_get_payload_len(counted), sizeof(device.counters)));
@@ -81,24 +98,39 @@ static struct device device_of(const struct nlattr *const *attrs)
 
 static void print_json(struct json *json, const struct device *device)
 {
-	char name[16];
+	char text[WEIR_ADDRESS_MAX];
 
-	snprintf(name, sizeof(name), "weir%u", device->number);
-	json_string(json, "device", name);
-	json_string(json, "donor", device->donor);
+	snprintf(text, sizeof(text), "weir%u", device->number);
+	json_string(json, "device", text);
 	json_string(json, "region", device->name);
 	json_uint(json, "bytes", device->bytes);
 	json_string(json, "state", device->state);
 	json_uint(json, "openers", device->openers);
+	json_uint(json, "replicas", device->replicas);
+	json_open_array(json, "donors");
+	for (size_t i = 0; i < device->nr_donors; i++) {
+		json_open_object(json, NULL);
+		json_string(json, "address", address_of(&device->donor[i], text));
+		json_string(json, "state", state_of(device->donor[i].state));
+		json_uint(json, "bytes", device->donor[i].bytes);
+		json_close_object(json);
+	}
+	json_close_array(json);
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
 		json_uint(json, counters[i].name, device->counters[i]);
 }
 
 static void print_text(const struct device *device)
 {
-	printf("/dev/weir%u: %s of %s%s%s, %s, opened %u times\n", device->number,
-	       size_format(device->bytes).text, device->donor, *device->name ? ", region " : "",
-	       device->name, device->state, device->openers);
+	char text[WEIR_ADDRESS_MAX];
+
+	printf("/dev/weir%u: %s%s%s, %u replicas, %s, opened %u times\n", device->number,
+	       size_format(device->bytes).text, *device->name ? ", region " : "", device->name,
+	       device->replicas, device->state, device->openers);
+	for (size_t i = 0; i < device->nr_donors; i++)
+		printf("%14s %12s  at donor %s, which is %s\n", "",
+		       size_format(device->donor[i].bytes).text,
+		       address_of(&device->donor[i], text), state_of(device->donor[i].state));
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
 		printf("%14s %12" PRIu64 "  %s\n", counters[i].name, device->counters[i],
 		       counters[i].help);
@@ -114,6 +146,19 @@ struct view {
 	bool found;
 };
 
+/* The first, and how many more. */
+static void print_donors(struct table *table, const struct device *device)
+{
+	char text[WEIR_ADDRESS_MAX] = "-";
+
+	if (device->nr_donors)
+		address_of(&device->donor[0], text);
+	if (device->nr_donors > 1)
+		table_add(table, "%s and %zu more", text, device->nr_donors - 1);
+	else
+		table_add(table, "%s", text);
+}
+
 static void hear_list(const struct nlattr *const *attrs, void *arg)
 {
 	struct device device = device_of(attrs);
@@ -127,7 +172,8 @@ static void hear_list(const struct nlattr *const *attrs, void *arg)
 	}
 	table_add(&view->table, "/dev/weir%u", device.number);
 	table_add(&view->table, "%s", size_format(device.bytes).text);
-	table_add(&view->table, "%s", device.donor);
+	print_donors(&view->table, &device);
+	table_add(&view->table, "%u", device.replicas);
 	table_add(&view->table, "%s", *device.name ? device.name : "-");
 	table_add(&view->table, "%s", device.state);
 	table_add(&view->table, "%u", device.openers);
@@ -186,7 +232,9 @@ static int parse(struct view *view, const char *help, int argc, char **argv)
 
 static void begin_table(struct table *table)
 {
-	static const char *const heads[] = { "device", "size", "donor", "region", "state", "open" };
+	static const char *const heads[] = {
+		"device", "size", "donor", "replicas", "region", "state", "open",
+	};
 
 	table_init(table, sizeof(heads) / sizeof(heads[0]));
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)

@@ -16,6 +16,7 @@ static const enum mnl_attr_data_type types[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_BYTES] = MNL_TYPE_U64,
 	[WEIR_BLK_STATE] = MNL_TYPE_U32,
 	[WEIR_BLK_OPENERS] = MNL_TYPE_U32,
+	[WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
 };
 
 static int read_attribute(const struct nlattr *attr, void *data)

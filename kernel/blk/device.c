@@ -5,7 +5,6 @@
 #include "kernel/blk/device.h"
 #include "kernel/blk/queue.h"
 #include "kernel/compat.h"
-#include "kernel/weir/weir.h"
 
 static DEFINE_MUTEX(devices_mutex);
 static LIST_HEAD(devices);
@@ -48,34 +47,6 @@ static struct weir_blk *find(u32 number)
 	return NULL;
 }
 
-/* The region of that name, made if it is not there. */
-static int borrow_named(struct weir_blk *blk, u64 bytes, struct weir_error *error)
-{
-	int rc = weir_region_open(blk->session, blk->name, &blk->region, error);
-
-	if (rc == -ENOENT && bytes)
-		return weir_region_create(blk->session, blk->name, bytes, &blk->region, error);
-	if (!rc && bytes && bytes != blk->region.length)
-		return weir_fail(error, -EINVAL,
-				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
-				 blk->name, blk->region.length, bytes);
-	return rc;
-}
-
-static int borrow(struct weir_blk *blk, u64 bytes, struct weir_error *error)
-{
-	int rc;
-
-	if (blk->name[0])
-		rc = borrow_named(blk, bytes, error);
-	else
-		rc = weir_region_create(blk->session, NULL, bytes, &blk->region, error);
-	if (rc || IS_ALIGNED(blk->region.length, PAGE_SIZE))
-		return rc;
-	return weir_fail(error, -EINVAL, "region %s has %llu bytes, which is no multiple of %lu",
-			 blk->name, blk->region.length, PAGE_SIZE);
-}
-
 static int add_disk_of(struct weir_blk *blk)
 {
 	struct gendisk *disk = blk->disk;
@@ -87,7 +58,7 @@ static int add_disk_of(struct weir_blk *blk)
 	disk->fops = &fops;
 	disk->private_data = blk;
 	snprintf(disk->disk_name, sizeof(disk->disk_name), "weir%u", blk->number);
-	set_capacity(disk, blk->region.length >> SECTOR_SHIFT);
+	set_capacity(disk, blk->volume.bytes >> SECTOR_SHIFT);
 	return add_disk(disk);
 }
 
@@ -98,7 +69,7 @@ static int show(struct weir_blk *blk, struct weir_error *error)
 
 	if (rc)
 		return weir_fail(error, rc, "no memory for the queues (%d)", rc);
-	weir_queue_limits(&limits);
+	weir_queue_limits(&limits, blk);
 	blk->disk = weir_disk_alloc(&blk->tags, &limits, blk);
 	rc = PTR_ERR_OR_ZERO(blk->disk);
 	if (!rc) {
@@ -111,70 +82,70 @@ static int show(struct weir_blk *blk, struct weir_error *error)
 	return weir_fail(error, rc, "no block device (%d)", rc);
 }
 
-static int blk_open(struct weir_blk *blk, const struct weir_blk_setup *setup,
+static int blk_open(struct weir_blk *blk, const struct weir_volume_setup *setup,
 		    struct weir_error *error)
 {
-	int rc;
+	int rc = weir_blk_volume_open(&blk->volume, setup, error);
 
-	rc = weir_session_open(&blk->donor, &blk->options, setup->key, &blk->session, error);
 	if (rc)
 		return rc;
-	rc = borrow(blk, setup->bytes, error);
-	if (!rc)
-		rc = show(blk, error);
+	rc = show(blk, error);
 	if (rc)
-		weir_session_close(blk->session);
+		weir_blk_volume_close(&blk->volume);
 	return rc;
 }
 
-static int check(const struct weir_blk_setup *setup, struct weir_error *error)
+/* One that is not there yet, and has a number. */
+static struct weir_blk *enlist(struct weir_error *error)
 {
-	if (!setup->bytes && !setup->name[0])
-		return weir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
-	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
-		return weir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
-				 PAGE_SIZE);
-	return 0;
+	struct weir_blk *blk = kzalloc(sizeof(*blk), GFP_KERNEL);
+	struct list_head *before;
+
+	if (!blk) {
+		weir_fail(error, -ENOMEM, "out of memory");
+		return ERR_PTR(-ENOMEM);
+	}
+	mutex_lock(&devices_mutex);
+	before = find_number(&blk->number);
+	if (blk->number <= WEIR_BLK_NUMBER_MAX)
+		list_add_tail(&blk->entry, before);
+	mutex_unlock(&devices_mutex);
+	if (blk->number <= WEIR_BLK_NUMBER_MAX)
+		return blk;
+	weir_fail(error, -ENOSPC, "there are %u devices already", blk->number);
+	kfree(blk);
+	return ERR_PTR(-ENOSPC);
 }
 
-/* With devices_mutex held. */
-static int attach(const struct weir_blk_setup *setup, u32 *number, struct weir_error *error)
+/* Connecting may take long: meanwhile others can attach, detach, and look. */
+static int attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error)
 {
-	struct list_head *before = find_number(number);
-	struct weir_blk *blk;
-	int rc;
+	struct weir_blk *blk = enlist(error);
+	int rc = PTR_ERR_OR_ZERO(blk);
 
-	if (*number > WEIR_BLK_NUMBER_MAX)
-		return weir_fail(error, -ENOSPC, "there are %u devices already", *number);
-	blk = kzalloc(sizeof(*blk), GFP_KERNEL);
-	if (!blk)
-		return weir_fail(error, -ENOMEM, "out of memory");
-	blk->number = *number;
-	blk->donor = setup->donor;
-	blk->options = setup->options;
-	strscpy(blk->name, setup->name, sizeof(blk->name));
+	if (rc)
+		return rc;
+	*number = blk->number;
 	rc = blk_open(blk, setup, error);
+	mutex_lock(&devices_mutex);
+	if (rc)
+		list_del(&blk->entry);
+	else
+		blk->is_there = true;
+	mutex_unlock(&devices_mutex);
 	if (rc)
 		kfree(blk);
-	else
-		list_add_tail(&blk->entry, before);
 	return rc;
 }
 
 /* The module stays as long as there is a device. */
-int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct weir_error *error)
+int weir_blk_attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error)
 {
-	int rc = check(setup, error);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (!try_module_get(THIS_MODULE))
 		return weir_fail(error, -ENODEV, "the module is being unloaded");
-	rc = mutex_lock_interruptible(&devices_mutex);
-	if (!rc) {
-		rc = attach(setup, number, error);
-		mutex_unlock(&devices_mutex);
-	}
+	rc = attach(setup, number, error);
 	if (rc)
 		module_put(THIS_MODULE);
 	return rc;
@@ -188,33 +159,46 @@ static bool make_unopenable(struct weir_blk *blk)
 	return blk->detaching;
 }
 
+/* Its number stays taken until nothing is left of it. */
 static void detach(struct weir_blk *blk)
 {
-	list_del(&blk->entry);
 	del_gendisk(blk->disk);
 	put_disk(blk->disk);
 	blk_mq_free_tag_set(&blk->tags);
-	weir_session_close(blk->session);
+	weir_blk_volume_close(&blk->volume);
+	mutex_lock(&devices_mutex);
+	list_del(&blk->entry);
+	mutex_unlock(&devices_mutex);
 	kfree(blk);
 	module_put(THIS_MODULE);
+}
+
+/* With devices_mutex held. */
+static int begin_detaching(struct weir_blk *blk, u32 number, struct weir_error *error)
+{
+	if (!blk)
+		return weir_fail(error, -ENODEV,
+				 "there is no weir%u: 'weir blk list' shows what there is", number);
+	if (!blk->is_there)
+		return weir_fail(error, -EBUSY, "weir%u is being attached or detached", number);
+	if (!make_unopenable(blk))
+		return weir_fail(error, -EBUSY,
+				 "weir%u is in use: unmount it, or swapoff, and try again", number);
+	blk->is_there = false;
+	return 0;
 }
 
 int weir_blk_detach(u32 number, struct weir_error *error)
 {
 	struct weir_blk *blk;
-	int rc = 0;
+	int rc;
 
 	mutex_lock(&devices_mutex);
 	blk = find(number);
-	if (!blk)
-		rc = weir_fail(error, -ENODEV, "there is no weir%u: 'weir blk list' shows what there is",
-			       number);
-	else if (!make_unopenable(blk))
-		rc = weir_fail(error, -EBUSY,
-			       "weir%u is in use: unmount it, or swapoff, and try again", number);
-	else
-		detach(blk);
+	rc = begin_detaching(blk, number, error);
 	mutex_unlock(&devices_mutex);
+	if (!rc)
+		detach(blk);
 	return rc;
 }
 
@@ -225,7 +209,7 @@ int weir_blk_for_each(u32 first, int (*visit)(struct weir_blk *blk, void *arg), 
 
 	mutex_lock(&devices_mutex);
 	list_for_each_entry(blk, &devices, entry) {
-		if (blk->number >= first)
+		if (blk->is_there && blk->number >= first)
 			rc = visit(blk, arg);
 		if (rc)
 			break;
@@ -236,19 +220,19 @@ int weir_blk_for_each(u32 first, int (*visit)(struct weir_blk *blk, void *arg), 
 
 int weir_blk_init(void)
 {
-	int rc = weir_queue_init();
+	int rc = weir_blk_volumes_init();
 
 	if (rc)
 		return rc;
 	major = register_blkdev(0, "weir");
 	if (major > 0)
 		return 0;
-	weir_queue_exit();
+	weir_blk_volumes_exit();
 	return major;
 }
 
 void weir_blk_exit(void)
 {
 	unregister_blkdev(major, "weir");
-	weir_queue_exit();
+	weir_blk_volumes_exit();
 }

@@ -1,59 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A block device over one region of one donor.
+ * A block device over a volume.
  *
- * What it promises: a write that has completed is in the donor's memory, so there is nothing to
- * flush, and FUA means nothing more; it is as durable as the donor's process. When the donor is
- * gone all ends with an error, never with wrong data.
+ * What it promises: a write that has completed is in the memory of donors, so there is nothing to
+ * flush, and FUA means nothing more; it is as durable as the last of these donors' processes. When
+ * they are gone all ends with an error, never with wrong data.
  */
 #ifndef WEIR_KERNEL_BLK_DEVICE_H
 #define WEIR_KERNEL_BLK_DEVICE_H
 
 #include <linux/blk-mq.h>
 
-#include "kernel/weir/weir.h"
-#include "wire/blk.h"
-#include "wire/control.h"
+#include "kernel/blk/volume.h"
 
 /**
  * struct weir_blk - one device
  * @entry: in the list of all, by @number; guarded by a mutex of device.c's, as is its life
- * @donor, @name, @options: as it was attached
+ * @is_there: it is attached; false: it is being attached or detached, and its number taken
  * @detaching: nobody may open it any more; guarded by disk->open_mutex
  */
 struct weir_blk {
 	struct list_head entry;
 	u32 number;
-	struct sockaddr_storage donor;
-	char name[WIRE_NAME_MAX + 1];
-	struct weir_options options;
-	struct weir_session *session;
-	struct weir_region region;
+	bool is_there;
+	struct weir_blk_volume volume;
 	struct blk_mq_tag_set tags;
 	struct gendisk *disk;
 	bool detaching;
 };
 
-/**
- * struct weir_blk_setup - what is wanted
- * @donor: its address
- * @name: of a region at the donor, which is made if it is not there; "": one without a name
- * @bytes: a multiple of 4096; 0: as large as the region @name is
- * @key: or NULL
- * @options: of the session
- */
-struct weir_blk_setup {
-	struct sockaddr_storage donor;
-	char name[WIRE_NAME_MAX + 1];
-	u64 bytes;
-	struct key *key;
-	struct weir_options options;
-};
-
 /* Return: 0, with the @number of /dev/weirN; or a negative errno, with the reason in @error. */
-int weir_blk_attach(const struct weir_blk_setup *setup, u32 *number, struct weir_error *error);
+int weir_blk_attach(const struct weir_volume_setup *setup, u32 *number, struct weir_error *error);
 
-/* Return: 0; -ENODEV no such device; -EBUSY it is open. */
+/* Return: 0; -ENODEV no such device; -EBUSY it is open, or being attached. */
 int weir_blk_detach(u32 number, struct weir_error *error);
 
 /**

@@ -13,7 +13,10 @@ static struct genl_family family;
 
 static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_NUMBER] = { .type = NLA_U32 },
-	[WEIR_BLK_DONOR] = { .type = NLA_BINARY, .len = sizeof(struct sockaddr_storage) },
+	[WEIR_BLK_DONORS] = {
+		.type = NLA_BINARY,
+		.len = WEIR_BLK_DONORS_MAX * sizeof(struct weir_blk_donor),
+	},
 	[WEIR_BLK_NAME] = { .type = NLA_NUL_STRING, .len = WIRE_NAME_MAX },
 	[WEIR_BLK_BYTES] = { .type = NLA_U64 },
 	[WEIR_BLK_HAS_KEY] = { .type = NLA_FLAG },
@@ -22,6 +25,7 @@ static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_TIMEOUT_MS] = { .type = NLA_U32 },
 	[WEIR_BLK_WINDOW_BYTES] = { .type = NLA_U64 },
 	[WEIR_BLK_POLLING] = { .type = NLA_U32 },
+	[WEIR_BLK_REPLICAS] = { .type = NLA_U32 },
 };
 
 static u32 u32_of(const struct genl_info *info, enum weir_blk_attribute attribute)
@@ -34,16 +38,27 @@ static u64 u64_of(const struct genl_info *info, enum weir_blk_attribute attribut
 	return info->attrs[attribute] ? nla_get_u64(info->attrs[attribute]) : 0;
 }
 
-static int read_donor(const struct nlattr *attr, struct sockaddr_storage *donor,
+static int read_donor(const struct weir_blk_donor *from, struct sockaddr_storage *donor,
 		      struct weir_error *error)
 {
-	if (attr)
-		nla_memcpy(donor, attr, sizeof(*donor));
-	if (attr && donor->ss_family == AF_INET && nla_len(attr) >= sizeof(struct sockaddr_in))
-		return 0;
-	if (attr && donor->ss_family == AF_INET6 && nla_len(attr) >= sizeof(struct sockaddr_in6))
+	memset(donor, 0, sizeof(*donor));
+	memcpy(donor, from->address, sizeof(from->address));
+	if (donor->ss_family == AF_INET || donor->ss_family == AF_INET6)
 		return 0;
 	return weir_fail(error, -EINVAL, "the donor's address is neither IPv4 nor IPv6");
+}
+
+static int read_donors(const struct nlattr *attr, struct weir_volume_setup *setup,
+		       struct weir_error *error)
+{
+	const struct weir_blk_donor *donors = attr ? nla_data(attr) : NULL;
+	unsigned int i;
+	int rc = 0;
+
+	setup->nr_donors = attr ? nla_len(attr) / sizeof(*donors) : 0;
+	for (i = 0; !rc && i < setup->nr_donors; i++)
+		rc = read_donor(&donors[i], &setup->donor[i], error);
+	return rc;
 }
 
 /* Owes a key_put(). */
@@ -59,16 +74,17 @@ static int read_key(const struct genl_info *info, struct key **key, struct weir_
 			 WEIR_BLK_KEY, PTR_ERR(*key));
 }
 
-static int read_setup(const struct genl_info *info, struct weir_blk_setup *setup,
+static int read_setup(const struct genl_info *info, struct weir_volume_setup *setup,
 		      struct weir_error *error)
 {
-	int rc = read_donor(info->attrs[WEIR_BLK_DONOR], &setup->donor, error);
+	int rc = read_donors(info->attrs[WEIR_BLK_DONORS], setup, error);
 
 	if (rc)
 		return rc;
 	if (info->attrs[WEIR_BLK_NAME])
 		nla_strscpy(setup->name, info->attrs[WEIR_BLK_NAME], sizeof(setup->name));
 	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
+	setup->replicas = u32_of(info, WEIR_BLK_REPLICAS) ?: 1;
 	setup->options = (struct weir_options){
 		.channels = u32_of(info, WEIR_BLK_CHANNELS),
 		.depth = u32_of(info, WEIR_BLK_DEPTH),
@@ -99,7 +115,7 @@ static int answer(struct genl_info *info, int status, u32 number, const struct w
 
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
-	struct weir_blk_setup setup = { };
+	struct weir_volume_setup setup = { };
 	struct weir_error error = { };
 	u32 number = 0;
 	int rc;
@@ -120,8 +136,10 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	return answer(info, weir_blk_detach(number, &error), number, &error);
 }
 
-static int put_counters(struct sk_buff *skb, const struct weir_stat *stat)
+static int put_counters(struct sk_buff *skb, const struct weir_blk_facts *facts)
 {
+	const struct weir_volume_census *census = &facts->census;
+	const struct weir_stat *stat = &facts->stat;
 	const u64 counters[WEIR_BLK_COUNTERS_NR] = {
 		[WEIR_BLK_COUNTER_ios] = stat->ios,
 		[WEIR_BLK_COUNTER_requests] = stat->requests,
@@ -137,15 +155,20 @@ static int put_counters(struct sk_buff *skb, const struct weir_stat *stat)
 		[WEIR_BLK_COUNTER_errors] = stat->errors,
 		[WEIR_BLK_COUNTER_bytes_read] = stat->bytes_read,
 		[WEIR_BLK_COUNTER_bytes_written] = stat->bytes_written,
+		[WEIR_BLK_COUNTER_failovers] = facts->failovers,
+		[WEIR_BLK_COUNTER_pieces] = census->whole + census->lean + census->bare,
+		[WEIR_BLK_COUNTER_degraded] = census->lean,
+		[WEIR_BLK_COUNTER_lost] = census->bare,
+		[WEIR_BLK_COUNTER_bytes_copied] = facts->bytes_copied,
 	};
 
 	return nla_put(skb, WEIR_BLK_COUNTERS, sizeof(counters), counters);
 }
 
 /* As wire/blk.h has it, which knows nothing of weir.h's. */
-static enum weir_blk_state state_of(const struct weir_stat *stat)
+static enum weir_blk_state state_of(enum weir_session_state state)
 {
-	switch (stat->state) {
+	switch (state) {
 	case WEIR_SESSION_UP:
 		return WEIR_BLK_UP;
 	case WEIR_SESSION_MENDING:
@@ -155,19 +178,47 @@ static enum weir_blk_state state_of(const struct weir_stat *stat)
 	}
 }
 
+static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
+{
+	unsigned int i;
+
+	if (facts->census.bare)
+		return WEIR_BLK_LOST;
+	if (facts->census.lean)
+		return WEIR_BLK_DEGRADED;
+	for (i = 0; i < facts->nr_donors; i++) {
+		if (facts->donor[i].state == WEIR_SESSION_MENDING)
+			return WEIR_BLK_MENDING;
+	}
+	return WEIR_BLK_UP;
+}
+
+static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
+{
+	struct weir_blk_donor donors[WEIR_BLK_DONORS_MAX] = { };
+	unsigned int i;
+
+	for (i = 0; i < facts->nr_donors; i++) {
+		memcpy(donors[i].address, &facts->donor[i].address, sizeof(donors[i].address));
+		donors[i].state = state_of(facts->donor[i].state);
+		donors[i].bytes = facts->donor[i].bytes;
+	}
+	return nla_put(skb, WEIR_BLK_DONORS, facts->nr_donors * sizeof(*donors), donors);
+}
+
 static int put_facts(struct sk_buff *skb, struct weir_blk *blk)
 {
-	struct weir_stat stat;
+	struct weir_blk_facts facts;
 
-	weir_session_stat(blk->session, &stat);
-	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) ||
-	    nla_put(skb, WEIR_BLK_DONOR, sizeof(blk->donor), &blk->donor) ||
-	    nla_put_string(skb, WEIR_BLK_NAME, blk->name) ||
-	    nla_put_u64_64bit(skb, WEIR_BLK_BYTES, blk->region.length, WEIR_BLK_PAD) ||
-	    nla_put_u32(skb, WEIR_BLK_STATE, state_of(&stat)) ||
+	weir_blk_volume_facts(&blk->volume, &facts);
+	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) || put_donors(skb, &facts) ||
+	    nla_put_string(skb, WEIR_BLK_NAME, blk->volume.name) ||
+	    nla_put_u64_64bit(skb, WEIR_BLK_BYTES, blk->volume.bytes, WEIR_BLK_PAD) ||
+	    nla_put_u32(skb, WEIR_BLK_REPLICAS, blk->volume.core.replicas) ||
+	    nla_put_u32(skb, WEIR_BLK_STATE, state_of_all(&facts)) ||
 	    nla_put_u32(skb, WEIR_BLK_OPENERS, disk_openers(blk->disk)))
 		return -EMSGSIZE;
-	return put_counters(skb, &stat);
+	return put_counters(skb, &facts);
 }
 
 struct dump {

@@ -11,9 +11,6 @@ struct weir_blk;
 int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk);
 
 /* What a request may be like. */
-void weir_queue_limits(struct queue_limits *limits);
-
-int weir_queue_init(void);
-void weir_queue_exit(void);
+void weir_queue_limits(struct queue_limits *limits, const struct weir_blk *blk);
 
 #endif

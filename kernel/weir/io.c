@@ -96,7 +96,7 @@ void weir_io_forget(struct weir_io *io)
 }
 EXPORT_SYMBOL_GPL(weir_io_forget);
 
-void weir_io_submit(struct weir_io *io)
+void weir_io_push(struct weir_io *io)
 {
 	u64 deadline_ns = ktime_get_ns() + io->session->timeout_ns;
 	unsigned int i;
@@ -104,7 +104,16 @@ void weir_io_submit(struct weir_io *io)
 	for (i = 0; i < io->nr_parts; i++)
 		io->part[i].req.deadline_ns = deadline_ns;
 	io->parts_left = io->nr_parts;
-	weir_nic_submit(io->session->nic, io);
+	weir_nic_push(io->session->nic, io);
+}
+EXPORT_SYMBOL_GPL(weir_io_push);
+
+void weir_io_submit(struct weir_io *io)
+{
+	struct weir_nic *nic = io->session->nic;
+
+	weir_io_push(io);
+	weir_nic_serve(nic);
 }
 EXPORT_SYMBOL_GPL(weir_io_submit);
 

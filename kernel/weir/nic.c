@@ -54,7 +54,7 @@ void weir_nic_lock(struct weir_nic *nic) __acquires(&nic->lock)
 	take(nic);
 }
 
-static void serve(struct weir_nic *nic)
+void weir_nic_serve(struct weir_nic *nic)
 {
 	while (spin_trylock_bh(&nic->lock)) {
 		take(nic);
@@ -67,7 +67,7 @@ static void serve(struct weir_nic *nic)
 void weir_nic_unlock(struct weir_nic *nic) __releases(&nic->lock)
 {
 	if (unlock_and_look(nic))
-		serve(nic);
+		weir_nic_serve(nic);
 }
 
 /* With the lock held. */
@@ -109,10 +109,9 @@ static void deliver(struct work_struct *work)
 	weir_nic_unlock_and_tell(nic);
 }
 
-void weir_nic_submit(struct weir_nic *nic, struct weir_io *io)
+void weir_nic_push(struct weir_nic *nic, struct weir_io *io)
 {
 	weir_inbox_push(&nic->inbox, &io->node);
-	serve(nic);
 }
 
 /* Reads may have fewer, on some devices. */

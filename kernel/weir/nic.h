@@ -66,8 +66,9 @@ void weir_nic_unlock(struct weir_nic *nic) __releases(&nic->lock);
 /* The same, and tells what is done. Context: process. */
 void weir_nic_unlock_and_tell(struct weir_nic *nic) __releases(&nic->lock);
 
-/* One comes. Context: any but hard interrupts. */
-void weir_nic_submit(struct weir_nic *nic, struct weir_io *io);
+/* One comes; and is served, if nobody else does. Context: any but hard interrupts. */
+void weir_nic_push(struct weir_nic *nic, struct weir_io *io);
+void weir_nic_serve(struct weir_nic *nic);
 
 int weir_nics_init(void);
 void weir_nics_exit(void);

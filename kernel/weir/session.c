@@ -278,6 +278,12 @@ void weir_session_close(struct weir_session *session)
 }
 EXPORT_SYMBOL_GPL(weir_session_close);
 
+void weir_session_serve(struct weir_session *session)
+{
+	weir_nic_serve(session->nic);
+}
+EXPORT_SYMBOL_GPL(weir_session_serve);
+
 static enum weir_session_state state_of(const struct weir_session *session)
 {
 	unsigned int i;

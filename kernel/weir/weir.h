@@ -115,12 +115,14 @@ void weir_session_stat(struct weir_session *session, struct weir_stat *stat);
  * @session: whose
  * @remote: where it begins, as the donor's device knows it
  * @length: bytes
+ * @hold: how the donor knows that it is held
  * @rkey: its key
  */
 struct weir_region {
 	struct weir_session *session;
 	u64 remote;
 	u64 length;
+	u64 hold;
 	u32 rkey;
 };
 
@@ -142,6 +144,20 @@ int weir_region_create(struct weir_session *session, const char *name, u64 lengt
 /* The same for a region that is there: -ENOENT it is not; -EBUSY somebody else holds it. */
 int weir_region_open(struct weir_session *session, const char *name, struct weir_region *region,
 		     struct weir_error *error);
+
+/**
+ * weir_region_close() - give memory back
+ * @region: none of its ios is under way, and none comes
+ *
+ * One without a name is gone, then. A session that ends gives back all that it has.
+ *
+ * Context: Process; sleeps. One thread of a session at a time talks about regions.
+ * Return: 0; -ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer.
+ */
+int weir_region_close(struct weir_region *region, struct weir_error *error);
+
+/* How many bytes the donor would lend this session now. Context, Return: as weir_region_close(). */
+int weir_session_room(struct weir_session *session, u64 *bytes, struct weir_error *error);
 
 /**
  * struct weir_part - one request of an io
@@ -205,5 +221,17 @@ void weir_io_forget(struct weir_io *io);
  * Context: any but hard interrupts; never sleeps.
  */
 void weir_io_submit(struct weir_io *io);
+
+/**
+ * weir_io_push() - the first half of weir_io_submit(): it has its place in the order, and waits
+ * @io: prepared; weir's until it is done
+ *
+ * Owes a weir_session_serve() of its session, which may come after the caller's unlock: so ios of
+ * several sessions can be given the same order, under one lock, without posting them there.
+ *
+ * Context: any but hard interrupts; never sleeps.
+ */
+void weir_io_push(struct weir_io *io);
+void weir_session_serve(struct weir_session *session);
 
 #endif

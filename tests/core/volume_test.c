@@ -352,7 +352,7 @@ static void place_one(struct world *w)
 		return;
 	assert_true(w->donor[place.donor].is_up);
 	if (!w->is_calm && !random_below(w, 10)) {
-		weir_volume_donor_full(&w->v, place.donor);
+		weir_volume_donor_room(&w->v, place.donor, 0);
 		return;
 	}
 	w->memory[place.extent][place.slot] = calloc(1, sizeof(struct memory));
@@ -365,7 +365,7 @@ static void donor_changes(struct world *w, uint8_t number)
 	struct donor *donor = &w->donor[number];
 
 	if (!donor->is_up) {
-		if (!weir_volume_donor_is_idle(&w->v, number))
+		if (weir_volume_donor_extents(&w->v, number))
 			return;
 		donor->is_up = true;
 	} else if (!w->is_calm && !random_below(w, 25)) {
@@ -376,7 +376,8 @@ static void donor_changes(struct world *w, uint8_t number)
 		weir_volume_donor_slow(&w->v, number);
 		return;
 	}
-	weir_volume_donor_up(&w->v, number, ROOM);
+	weir_volume_donor_up(&w->v, number);
+	weir_volume_donor_room(&w->v, number, ROOM);
 }
 
 static void step(struct world *w)
@@ -491,8 +492,10 @@ static void begin(struct small *s, uint8_t donors, uint8_t replicas, const uint6
 
 	memset(s, 0, sizeof(*s));
 	assert_int_equal(weir_volume_init(&s->v, s->extents, 4, 10, donors, replicas), 0);
-	for (uint8_t i = 0; i < donors; i++)
-		weir_volume_donor_up(&s->v, i, room[i]);
+	for (uint8_t i = 0; i < donors; i++) {
+		weir_volume_donor_up(&s->v, i);
+		weir_volume_donor_room(&s->v, i, room[i]);
+	}
 	while (!weir_volume_place(&s->v, &place))
 		weir_volume_granted(&s->v, &place);
 }
@@ -539,8 +542,10 @@ static void what_nobody_wrote_is_not_lost_with_its_donors(void **state)
 	weir_volume_donor_lost(&s.v, 1);
 	while (weir_volume_stale(&s.v, &place))
 		weir_volume_released(&s.v, &place);
-	weir_volume_donor_up(&s.v, 0, 8);
-	weir_volume_donor_up(&s.v, 1, 8);
+	weir_volume_donor_up(&s.v, 0);
+	weir_volume_donor_room(&s.v, 0, 8);
+	weir_volume_donor_up(&s.v, 1);
+	weir_volume_donor_room(&s.v, 1, 8);
 	while (!weir_volume_place(&s.v, &place)) {
 		assert_int_not_equal(place.extent, 2);
 		weir_volume_granted(&s.v, &place);

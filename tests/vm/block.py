@@ -14,7 +14,8 @@ import time
 import unittest
 
 WEIR, MODULES = sys.argv[1:3]
-DONOR = "10.9.9.1:7474"
+ADDRESS = "10.9.9.1"
+DONOR, SECOND, THIRD = (f"{ADDRESS}:{port}" for port in (7474, 7484, 7494))
 KEY = "/run/blk.key"
 OTHER_KEY = "/run/other.key"
 KIB, MIB = 1 << 10, 1 << 20
@@ -50,9 +51,9 @@ def write_key(path, text):
 
 
 class Donor:
-    def __init__(self):
+    def __init__(self, address=DONOR, memory="96M"):
         self.process = subprocess.Popen(
-            [WEIR, "serve", "--listen", DONOR, "--memory", "96M", "--key", KEY],
+            [WEIR, "serve", "--listen", address, "--memory", memory, "--key", KEY],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             env=dict(os.environ, WEIR_DEVICE="rxe0"))
         self.process.stdout.readline()  # it serves
@@ -64,8 +65,8 @@ class Donor:
         self.process.stdout.close()
 
 
-def attach(*options, size="64M"):
-    done = blk("attach", "--key", KEY, *options, DONOR, *([size] if size else []))
+def attach(*options, donors=(DONOR,), size="16M"):
+    done = blk("attach", "--key", KEY, *options, ",".join(donors), *([size] if size else []))
     if done.returncode:
         raise AssertionError(done.stderr)
     return done.stdout.strip()
@@ -84,17 +85,24 @@ def detach(device):
         time.sleep(0.1)
 
 
+FIO = ["fio", "--name=verify", "--direct=1", "--ioengine=libaio", "--verify=crc32c",
+       "--verify_fatal=1", "--verify_dump=0", "--do_verify=1", "--verify_state_save=0",
+       "--randseed=7"]
+
+
 def fio(device, *options):
-    return run("fio", "--name=verify", f"--filename={device}", "--direct=1", "--ioengine=libaio",
-               "--verify=crc32c", "--verify_fatal=1", "--verify_dump=0", "--do_verify=1",
-               "--verify_state_save=0", "--randseed=7", *options)
+    return run(*FIO, f"--filename={device}", *options)
+
+
+def until(device, is_so):
+    deadline = time.monotonic() + LONG
+    while not is_so(stat(device)):
+        assert time.monotonic() < deadline, stat(device)
+        time.sleep(0.1)
 
 
 def until_lost(device):
-    deadline = time.monotonic() + LONG
-    while stat(device)["state"] != "lost":
-        assert time.monotonic() < deadline, stat(device)
-        time.sleep(0.1)
+    until(device, lambda now: now["state"] == "lost")
 
 
 def read(device, offset=0, length=4096):
@@ -107,10 +115,11 @@ def read(device, offset=0, length=4096):
         return file.read()
 
 
-def write(device, data):
+def write(device, data, offset=0):
     with open("/run/write", "wb") as file:
         file.write(data)
-    must("dd", "if=/run/write", f"of={device}", f"bs={len(data)}", "count=1", "oflag=direct")
+    must("dd", "if=/run/write", f"of={device}", f"bs={len(data)}", "count=1", "oflag=direct",
+         f"seek={offset // len(data)}")
 
 
 def scattered(length):
@@ -176,7 +185,7 @@ class Device(unittest.TestCase):
         must("umount", "/run/mounted")
 
     def test_a_program_larger_than_its_memory_swaps_to_it(self):
-        device = self.attached()
+        device = self.attached(size="64M")
         must("mkswap", device)
         must("swapon", device)
         try:
@@ -247,8 +256,76 @@ class Device(unittest.TestCase):
         self.assertIn("key", self.refused(DONOR, "64M"))
         self.assertIn("nobody listens", self.refused("--key", KEY, "10.9.9.1:7475", "64M"))
         self.assertIn("the donor: ", self.refused("--key", KEY, DONOR, "1T"))
+        self.assertIn("at most", self.refused("--key", KEY, DONOR, "2048T"))
         self.assertIn("kept", self.refused("--key", KEY, "--name", "kept", DONOR))
         self.assertIn("no weir7", blk("detach", "weir7").stderr)
+
+
+class Donors(unittest.TestCase):
+    """Several of them under one device."""
+
+    def donor(self, *args):
+        donor = Donor(*args)
+        self.addCleanup(lambda: donor.end(signal.SIGKILL))
+        return donor
+
+    def attached(self, *options, **more):
+        device = attach(*options, "--timeout", "20", **more)
+        self.addCleanup(detach, device)
+        return device
+
+    def test_a_donor_that_dies_is_noticed_by_nobody_and_its_pieces_are_copied_to_others(self):
+        first, second, _ = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
+        data = os.urandom(MIB)
+        write(device, data, 15 * MIB)
+        verifier = subprocess.Popen(
+            FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16",
+                   "--size=12m"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        until(device, lambda now: now["bytes_written"] > 8 * MIB)
+        second.end(signal.SIGKILL)
+        said, _ = verifier.communicate(timeout=LONG)
+        self.assertEqual(verifier.returncode, 0, said)
+        until(device, lambda now: now["bytes_copied"] and now["state"] == "up")
+        self.assertEqual([donor["state"] for donor in stat(device)["donors"]], ["up", "lost", "up"])
+        first.end(signal.SIGKILL)
+        self.assertEqual(read(device, 15 * MIB, MIB), data)
+        until(device, lambda now: now["state"] == "degraded")
+        self.donor(SECOND)
+        until(device, lambda now: now["state"] == "up")
+        self.assertEqual(read(device, 15 * MIB, MIB), data)
+
+    def test_what_the_last_donor_had_is_an_error_for_ever_and_the_rest_comes_again(self):
+        both = self.donor(DONOR), self.donor(SECOND)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND))
+        write(device, b"gone" * 1024)
+        for donor in both:
+            donor.end(signal.SIGKILL)
+        until(device, lambda now: now["lost"] == now["pieces"])
+        self.assertRaises(OSError, read, device)
+        self.assertRaises(OSError, read, device, 8 * MIB)
+        self.donor(DONOR), self.donor(SECOND)
+        until(device, lambda now: (now["lost"], now["degraded"]) == (1, 0))
+        self.assertRaises(OSError, read, device)
+        self.assertEqual(read(device, 8 * MIB), bytes(4096))
+        self.assertEqual(stat(device)["state"], "lost")
+
+    def test_pieces_go_where_there_is_most_room(self):
+        self.donor(DONOR, "64M"), self.donor(SECOND, "24M")
+        device = self.attached(donors=(DONOR, SECOND), size="60M")
+        large, small = (donor["bytes"] for donor in stat(device)["donors"])
+        self.assertEqual(large + small, 60 * MIB)
+        self.assertGreater(large, 2 * small)
+        self.assertGreater(small, 8 * MIB)
+
+    def test_more_replicas_than_donors_or_room_are_refused(self):
+        self.donor(DONOR), self.donor(SECOND, "8M")
+        both = f"{DONOR},{SECOND}"
+        refused = blk("attach", "--key", KEY, "--replicas", "3", both, "16M")
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        refused = blk("attach", "--key", KEY, "--replicas", "2", both, "16M")
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("room", refused.stderr)
 
 
 class Removal(unittest.TestCase):

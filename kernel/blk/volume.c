@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/key.h>
+#include <linux/log2.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "kernel/blk/fill.h"
+#include "kernel/blk/volume.h"
+
+/* A volume has so many extents or up to twice as many, so that each donor has its share of them. */
+#define EXTENTS 64
+#define EXTENT_BYTES_MIN SZ_1M
+#define BYTES_MAX (1ull << 50)
+#define NO_SHIFT 63 /* one extent, however large */
+#define TEND_MS 1000
+
+static struct workqueue_struct *tend_wq;
+
+void weir_blk_volume_kick(struct weir_blk_volume *volume)
+{
+	mod_delayed_work(tend_wq, &volume->tend, 0);
+}
+
+/* What a donor lends, in extents; it may turn out that the last of them is too large. */
+static int look_for_room(struct weir_blk_volume *volume, u8 number, struct weir_error *error)
+{
+	u64 bytes;
+	int rc;
+
+	rc = weir_session_room(volume->member[number].session, &bytes, error);
+	if (rc)
+		return rc;
+	spin_lock_bh(&volume->lock);
+	weir_volume_donor_room(&volume->core, number,
+			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
+	spin_unlock_bh(&volume->lock);
+	return 0;
+}
+
+/* Opens a session to a member, and says so to the core. */
+static int member_up(struct weir_blk_volume *volume, u8 number, struct weir_error *error)
+{
+	struct weir_blk_member *member = &volume->member[number];
+	struct weir_session *session;
+	int rc;
+
+	rc = weir_session_open(&member->address, &volume->options, volume->key, &session, error);
+	if (rc)
+		return rc;
+	mutex_lock(&volume->sessions);
+	member->session = session;
+	mutex_unlock(&volume->sessions);
+	spin_lock_bh(&volume->lock);
+	weir_volume_donor_up(&volume->core, number);
+	spin_unlock_bh(&volume->lock);
+	return look_for_room(volume, number, error);
+}
+
+static void add_stat(struct weir_stat *sum, const struct weir_stat *stat)
+{
+	sum->ios += stat->ios;
+	sum->requests += stat->requests;
+	sum->work_requests += stat->work_requests;
+	sum->doorbells += stat->doorbells;
+	sum->merged += stat->merged;
+	sum->completions += stat->completions;
+	sum->events += stat->events;
+	sum->empty_polls += stat->empty_polls;
+	sum->window_waits += stat->window_waits;
+	sum->retries += stat->retries;
+	sum->reconnects += stat->reconnects;
+	sum->errors += stat->errors;
+	sum->bytes_read += stat->bytes_read;
+	sum->bytes_written += stat->bytes_written;
+}
+
+/* Who has pushed an io may be serving the session still: queue_rq() is under RCU. */
+static void member_close(struct weir_blk_volume *volume, struct weir_blk_member *member)
+{
+	struct weir_session *session = member->session;
+	struct weir_stat stat;
+
+	if (!session)
+		return;
+	weir_session_stat(session, &stat);
+	mutex_lock(&volume->sessions);
+	add_stat(&member->past, &stat);
+	member->session = NULL;
+	mutex_unlock(&volume->sessions);
+	synchronize_rcu();
+	weir_session_close(session);
+}
+
+static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
+{
+	u64 bytes = min(1ull << volume->shift, volume->bytes);
+
+	return bytes * weir_volume_donor_extents(&volume->core, donor);
+}
+
+void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts)
+{
+	struct weir_stat stat;
+	u8 i;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->nr_donors = volume->core.nr_donors;
+	facts->failovers = atomic64_read(&volume->failovers);
+	mutex_lock(&volume->sessions);
+	for (i = 0; i < facts->nr_donors; i++) {
+		const struct weir_blk_member *member = &volume->member[i];
+
+		facts->donor[i].address = member->address;
+		facts->donor[i].state = WEIR_SESSION_LOST;
+		add_stat(&facts->stat, &member->past);
+		if (!member->session)
+			continue;
+		weir_session_stat(member->session, &stat);
+		facts->donor[i].state = stat.state;
+		add_stat(&facts->stat, &stat);
+	}
+	mutex_unlock(&volume->sessions);
+	spin_lock_bh(&volume->lock);
+	facts->census = weir_volume_census(&volume->core);
+	facts->bytes_copied = volume->core.copied << PAGE_SHIFT;
+	for (i = 0; i < facts->nr_donors; i++)
+		facts->donor[i].bytes = bytes_at(volume, i);
+	spin_unlock_bh(&volume->lock);
+}
+
+/* Asks the donor for the memory at @place. */
+static int ask(struct weir_blk_volume *volume, const struct weir_volume_place *place,
+	       struct weir_error *error)
+{
+	struct weir_region *region = weir_blk_volume_region(volume, place->extent, place->slot);
+	int rc;
+
+	rc = weir_region_create(volume->member[place->donor].session, NULL,
+				1ull << volume->shift, region, error);
+	spin_lock_bh(&volume->lock);
+	if (rc)
+		weir_volume_donor_room(&volume->core, place->donor, 0);
+	else
+		weir_volume_granted(&volume->core, place);
+	spin_unlock_bh(&volume->lock);
+	return rc;
+}
+
+/* All that is missing. Return: 0; -ENOSPC, with the reason in @error if a donor said one. */
+static int fetch_memory(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_volume_place place;
+	int rc;
+
+	for (;;) {
+		spin_lock_bh(&volume->lock);
+		rc = weir_volume_place(&volume->core, &place);
+		spin_unlock_bh(&volume->lock);
+		if (rc)
+			return rc == -ENOENT ? 0 : rc;
+		ask(volume, &place, error);
+	}
+}
+
+/* A donor that is away needs no telling. */
+static void give_back(struct weir_blk_volume *volume)
+{
+	struct weir_volume_place place;
+
+	for (;;) {
+		bool is_stale, is_there;
+
+		spin_lock_bh(&volume->lock);
+		is_stale = weir_volume_stale(&volume->core, &place);
+		is_there = is_stale &&
+			   volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_AWAY;
+		spin_unlock_bh(&volume->lock);
+		if (!is_stale)
+			return;
+		if (is_there)
+			weir_region_close(weir_blk_volume_region(volume, place.extent, place.slot),
+					  NULL);
+		spin_lock_bh(&volume->lock);
+		weir_volume_released(&volume->core, &place);
+		spin_unlock_bh(&volume->lock);
+	}
+}
+
+/* What the member's session says of it, for the core. */
+static void look_at(struct weir_blk_volume *volume, u8 number)
+{
+	struct weir_blk_member *member = &volume->member[number];
+	struct weir_stat stat;
+
+	if (!member->session)
+		return;
+	weir_session_stat(member->session, &stat);
+	spin_lock_bh(&volume->lock);
+	if (stat.state == WEIR_SESSION_UP)
+		weir_volume_donor_up(&volume->core, number);
+	else if (stat.state == WEIR_SESSION_MENDING)
+		weir_volume_donor_slow(&volume->core, number);
+	else
+		weir_volume_donor_lost(&volume->core, number);
+	spin_unlock_bh(&volume->lock);
+}
+
+/* A donor that is gone, and of whom nothing is used any more: is somebody there again? */
+static void look_for(struct weir_blk_volume *volume, u8 number)
+{
+	bool is_gone;
+
+	spin_lock_bh(&volume->lock);
+	is_gone = volume->core.donor[number].state == WEIR_VOLUME_DONOR_AWAY &&
+		  !weir_volume_donor_extents(&volume->core, number);
+	spin_unlock_bh(&volume->lock);
+	if (!is_gone)
+		return;
+	member_close(volume, &volume->member[number]);
+	if (!member_up(volume, number, NULL))
+		pr_info("weir: %pISpc is there again, and empty\n",
+			&volume->member[number].address);
+}
+
+static void look_for_rooms(struct weir_blk_volume *volume)
+{
+	u8 i;
+
+	for (i = 0; i < volume->core.nr_donors; i++) {
+		if (volume->core.donor[i].state == WEIR_VOLUME_DONOR_UP)
+			look_for_room(volume, i, NULL);
+	}
+}
+
+static void tend(struct work_struct *work)
+{
+	struct weir_blk_volume *volume =
+		container_of(to_delayed_work(work), struct weir_blk_volume, tend);
+	unsigned int flags = memalloc_noio_save();
+	u8 i;
+
+	for (i = 0; i < volume->core.nr_donors; i++)
+		look_at(volume, i);
+	give_back(volume);
+	if (fetch_memory(volume, NULL))
+		look_for_rooms(volume); /* for the next time */
+	weir_fill(volume);
+	for (i = 0; i < volume->core.nr_donors; i++)
+		look_for(volume, i);
+	memalloc_noio_restore(flags);
+	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+}
+
+/* The region of that name, made if it is not there: the volume's one extent. */
+static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_session *session = volume->member[0].session;
+	const struct weir_volume_place place = { 0 };
+	struct weir_region *region = volume->regions;
+	int rc = weir_region_open(session, volume->name, region, error);
+
+	if (rc == -ENOENT && volume->bytes)
+		rc = weir_region_create(session, volume->name, volume->bytes, region, error);
+	if (rc)
+		return rc;
+	if (volume->bytes && volume->bytes != region->length)
+		return weir_fail(error, -EINVAL,
+				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
+				 volume->name, region->length, volume->bytes);
+	if (!IS_ALIGNED(region->length, PAGE_SIZE))
+		return weir_fail(error, -EINVAL,
+				 "region %s has %llu bytes, which is no multiple of %lu",
+				 volume->name, region->length, PAGE_SIZE);
+	volume->bytes = region->length;
+	weir_volume_found(&volume->core, &place);
+	return 0;
+}
+
+static int borrow(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_volume_census census;
+
+	if (volume->name[0])
+		return borrow_named(volume, error);
+	if (!fetch_memory(volume, error))
+		return 0;
+	if (error->text[0])
+		return -ENOSPC;
+	census = weir_volume_census(&volume->core);
+	return weir_fail(error, -ENOSPC,
+			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
+			 census.whole, volume->core.nr_extents, 1ull << volume->shift >> 10);
+}
+
+static int init_core(struct weir_blk_volume *volume, const struct weir_volume_setup *setup)
+{
+	u32 nr_extents = 1, pages = U32_MAX;
+
+	volume->shift = NO_SHIFT;
+	if (!setup->name[0]) {
+		u64 bytes = roundup_pow_of_two(DIV_ROUND_UP_ULL(setup->bytes, 2 * EXTENTS));
+
+		bytes = max_t(u64, bytes, EXTENT_BYTES_MIN);
+		volume->shift = ilog2(bytes);
+		nr_extents = (setup->bytes + bytes - 1) >> volume->shift;
+		pages = bytes >> PAGE_SHIFT;
+	}
+	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
+	volume->regions = kvcalloc(nr_extents * setup->replicas, sizeof(*volume->regions),
+				   GFP_KERNEL);
+	if (!volume->extents || !volume->regions)
+		return -ENOMEM;
+	return weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
+				setup->replicas);
+}
+
+static int check(const struct weir_volume_setup *setup, struct weir_error *error)
+{
+	if (!setup->bytes && !setup->name[0])
+		return weir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
+	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
+		return weir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
+				 PAGE_SIZE);
+	if (setup->bytes > BYTES_MAX)
+		return weir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
+				 BYTES_MAX);
+	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
+		return weir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
+				 WEIR_VOLUME_DONORS_MAX);
+	if (setup->replicas < 1 || setup->replicas > WEIR_VOLUME_REPLICAS_MAX)
+		return weir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
+				 WEIR_VOLUME_REPLICAS_MAX);
+	if (setup->replicas > setup->nr_donors)
+		return weir_fail(error, -EINVAL,
+				 "%u replicas want as many donors, and there are %u",
+				 setup->replicas, setup->nr_donors);
+	if (setup->name[0] && setup->nr_donors > 1)
+		return weir_fail(error, -EINVAL, "a region with a name is at one donor");
+	return 0;
+}
+
+static void release(struct weir_blk_volume *volume)
+{
+	unsigned int i;
+
+	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+		member_close(volume, &volume->member[i]);
+	weir_fill_free(volume->fill);
+	kvfree(volume->extents);
+	kvfree(volume->regions);
+	key_put(volume->key);
+}
+
+int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
+			 struct weir_error *error)
+{
+	int rc = check(setup, error);
+	u8 i;
+
+	if (rc)
+		return rc;
+	spin_lock_init(&volume->lock);
+	mutex_init(&volume->sessions);
+	init_waitqueue_head(&volume->settled);
+	INIT_DELAYED_WORK(&volume->tend, tend);
+	strscpy(volume->name, setup->name, sizeof(volume->name));
+	volume->bytes = setup->bytes;
+	volume->options = setup->options;
+	volume->key = setup->key ? key_get(setup->key) : NULL;
+	rc = init_core(volume, setup);
+	if (!rc)
+		rc = weir_fill_alloc(&volume->fill);
+	if (rc)
+		weir_fail(error, rc, "no memory for the volume (%d)", rc);
+	for (i = 0; !rc && i < setup->nr_donors; i++) {
+		volume->member[i].address = setup->donor[i];
+		rc = member_up(volume, i, error);
+	}
+	if (!rc)
+		rc = borrow(volume, error);
+	if (rc)
+		release(volume);
+	else
+		queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+	return rc;
+}
+
+void weir_blk_volume_close(struct weir_blk_volume *volume)
+{
+	cancel_delayed_work_sync(&volume->tend);
+	release(volume);
+}
+
+int weir_blk_volumes_init(void)
+{
+	tend_wq = alloc_workqueue("weir_tend", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	return tend_wq ? 0 : -ENOMEM;
+}
+
+void weir_blk_volumes_exit(void)
+{
+	destroy_workqueue(tend_wq);
+}

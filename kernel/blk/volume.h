@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A device's memory: core/volume.h over sessions to donors. What decides is there; here are the
+ * memory, the sessions, and one work item that looks after them, once a second or when something
+ * happened: it sees which donors are gone, gives back what nobody needs, asks for what is missing,
+ * has it filled (fill.h), and tries donors that are gone again. What it allocates may not wait for
+ * writing out.
+ */
+#ifndef WEIR_KERNEL_BLK_VOLUME_H
+#define WEIR_KERNEL_BLK_VOLUME_H
+
+#include <linux/blk_types.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "core/volume.h"
+#include "kernel/weir/weir.h"
+#include "wire/blk.h"
+#include "wire/control.h"
+
+/**
+ * struct weir_volume_setup - what is wanted
+ * @donor: their addresses, @nr_donors of them
+ * @replicas: of each piece, at most @nr_donors
+ * @name: of a region at the one donor, which is made if it is not there; "": without a name
+ * @bytes: a multiple of PAGE_SIZE; 0: as large as the region @name is
+ * @key: or NULL
+ * @options: of the sessions
+ */
+struct weir_volume_setup {
+	struct sockaddr_storage donor[WEIR_VOLUME_DONORS_MAX];
+	u32 nr_donors;
+	u32 replicas;
+	char name[WIRE_NAME_MAX + 1];
+	u64 bytes;
+	struct key *key;
+	struct weir_options options;
+};
+
+/**
+ * struct weir_blk_member - one of its donors
+ * @session: NULL: there is none now; changed by the work, with @volume->sessions
+ * @past: what sessions that have ended had done
+ */
+struct weir_blk_member {
+	struct sockaddr_storage address;
+	struct weir_session *session;
+	struct weir_stat past;
+};
+
+/**
+ * struct weir_blk_volume - the memory of a device
+ * @core: who has what; guarded by @lock, with which ios are pushed, too
+ * @regions: of each extent core.replicas; each belongs to who uses its replica
+ * @shift: an offset shifted by it is an extent
+ * @key: kept, to prove it again
+ * @sessions: held by who changes or looks at the members' sessions
+ * @tend: the work
+ * @settled: where the work waits for writes to end
+ * @failovers: reads that another replica was asked for
+ */
+struct weir_blk_volume {
+	spinlock_t lock;
+	struct weir_volume core;
+	struct weir_extent *extents;
+	struct weir_region *regions;
+	u64 bytes;
+	unsigned int shift;
+	char name[WIRE_NAME_MAX + 1];
+	struct weir_options options;
+	struct key *key;
+	struct mutex sessions;
+	struct weir_blk_member member[WEIR_VOLUME_DONORS_MAX];
+	struct delayed_work tend;
+	wait_queue_head_t settled;
+	struct weir_fill *fill;
+	atomic64_t failovers;
+};
+
+/* Context: process; sleeps. Return: 0, or a negative errno with the reason in @error. */
+int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
+			 struct weir_error *error);
+
+/* None of its ios is under way. Context: process; sleeps. */
+void weir_blk_volume_close(struct weir_blk_volume *volume);
+
+/* Something happened that the work should look at. Context: any. */
+void weir_blk_volume_kick(struct weir_blk_volume *volume);
+
+/**
+ * struct weir_blk_facts - how a volume is, and what it has done
+ * @donor: its members, @nr_donors of them: the state of each session, LOST where there is none, and
+ *	the bytes that it has of the volume
+ */
+struct weir_blk_facts {
+	struct weir_stat stat;
+	struct weir_volume_census census;
+	u64 failovers;
+	u64 bytes_copied;
+	u32 nr_donors;
+	struct {
+		struct sockaddr_storage address;
+		enum weir_session_state state;
+		u64 bytes;
+	} donor[WEIR_VOLUME_DONORS_MAX];
+};
+
+/* Context: process; sleeps. */
+void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts);
+
+static inline u32 weir_blk_volume_extent(const struct weir_blk_volume *volume, u64 offset)
+{
+	return offset >> volume->shift;
+}
+
+static inline u64 weir_blk_volume_within(const struct weir_blk_volume *volume, u64 offset)
+{
+	return offset & ((1ull << volume->shift) - 1);
+}
+
+static inline struct weir_region *weir_blk_volume_region(struct weir_blk_volume *volume, u32 extent,
+							 u8 slot)
+{
+	return &volume->regions[extent * volume->core.replicas + slot];
+}
+
+int weir_blk_volumes_init(void);
+void weir_blk_volumes_exit(void);
+
+#endif
