@@ -13,6 +13,7 @@ help:
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make vm-shell a prompt in that machine'
+	@echo "make lab      the papers' figures on a simulated NIC, paper beside model, as one page of HTML"
 	@echo 'make bench    compare with a memory-backed file system without a network'
 	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
@@ -41,6 +42,11 @@ check-vm:
 vm-shell:
 	@scripts/deps vm
 	@tests/vm/vm shell
+
+lab:
+	@scripts/deps lab
+	@$(MAKE) --no-print-directory build
+	$(BUILD)/weir lab report -o $(BUILD)/weir-lab.html
 
 bench:
 	@scripts/deps demo

@@ -32,6 +32,9 @@ fitted to, and how well it fits, stands at the end.
 """
 
 
+SPREAD = 64  # from the first x to the last: more of it is shown by its logarithm
+
+
 def _plot(result):
     """An SVG, or why there is none."""
     if pyplot is None:
@@ -47,6 +50,8 @@ def _plot(result):
                       markersize=3, label=series.name)
             if words:
                 axes.set_xticks(range(len(series.x)), series.x)
+            elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
+                axes.set_xscale("log")
         axes.set_xlabel(result.x)
         axes.set_ylabel(unit)
         axes.set_ylim(bottom=0)

@@ -20,6 +20,7 @@
  * @empty_polls, @arms, @sleeps: of poll modes that may sleep
  * @contended, @takes: of locks that threads share
  * @window_waits: weir: how often the window was full
+ * @peak_bytes: weir: the most that a client had in flight
  * @unloaded: trip: how many were
  * @looks: exchange: at the other end's bits
  * @send_work_ps, @take_work_ps: exchange: what the threads of senders, and of receivers, worked
@@ -29,7 +30,7 @@ struct sim_tally {
 	struct sim_histogram latency_ps;
 	uint64_t empty_polls, arms, sleeps;
 	uint64_t contended, takes;
-	uint64_t window_waits;
+	uint64_t window_waits, peak_bytes;
 	uint64_t unloaded;
 	uint64_t looks;
 	uint64_t send_work_ps, take_work_ps;

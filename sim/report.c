@@ -63,6 +63,7 @@ static void print_tally(FILE *out, const char *name, const struct sim_tally *t, 
 	count(out, "lock_takes", t->takes);
 	count(out, "lock_contended", t->contended);
 	count(out, "window_waits", t->window_waits);
+	count(out, "peak_bytes", t->peak_bytes);
 	count(out, "unloaded", t->unloaded);
 	count(out, "looks", t->looks);
 	rate(out, "send_cores", t->send_work_ps, run_ps, 1000000);

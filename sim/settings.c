@@ -58,6 +58,7 @@ static const struct setting load_settings[] = {
 	{ "mr", LOAD(mr), 1, 0, 0, SIM_MR_USER, { "user", "pre", "dyn" } },
 	{ "poller", LOAD(poller), 1, 0, 1, 0 },
 	{ "cqs", LOAD(cqs), 1, 0, 64, 0 },
+	{ "sq_depth", LOAD(sq_depth), 1, 2, 16384, 256 },
 	{ "core_ns", LOAD(core_ps), SIM_PS_PER_NS, 0, 1000000, 50 },
 	{ "think_ns", LOAD(think_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },
 	{ "handle_ns", LOAD(handle_ps), SIM_PS_PER_NS, 0, 1000000000, 0 },

@@ -40,6 +40,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @handle_ps: CPU for each completion
  * @poller: weir: a thread of its own polls each CQ
  * @cqs: weir: CQs that the sessions of a client share; 0: one each
+ * @sq_depth: weir: work requests that a channel holds
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
@@ -55,7 +56,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
-	uint64_t mr, think_ps, handle_ps, poller, cqs, core_ps;
+	uint64_t mr, think_ps, handle_ps, poller, cqs, sq_depth, core_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
 	uint64_t unload, hot, learn;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;

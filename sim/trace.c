@@ -65,6 +65,8 @@ static int take(struct sim_trace *trace, struct reader *r, const char *line)
 		return is_wrong(r, "PAGE and COUNT lie outside of the device, or COUNT is above 256");
 	record.is_write = op == 'W';
 	rc = grow(trace, r);
+	if (trace->most < record.pages)
+		trace->most = record.pages;
 	if (!rc)
 		trace->records[trace->count++] = record;
 	return rc;

@@ -26,11 +26,13 @@ struct sim_trace_record {
 /**
  * struct sim_trace - a trace, and how far it has been repeated
  * @records, @count: its requests
+ * @most: pages of the longest
  * @next: the next one to be asked for
  */
 struct sim_trace {
 	struct sim_trace_record *records;
 	uint32_t count;
+	uint32_t most;
 	uint32_t next;
 };
 

@@ -5,7 +5,6 @@
 
 #include "sim/weirhost.h"
 
-#define CHANNEL_DEPTH 256
 #define POLL_WCS_MAX 256
 #define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
 
@@ -54,7 +53,8 @@ static void fill(struct sim_session *session, struct sim_weir_channel *channel,
 	};
 	out->is_inline = (out->op == SIM_OP_WRITE || out->op == SIM_OP_SEND) &&
 			 wr->length <= session->weir->node->host.profile->inline_max;
-	out->is_silent = wr->next && ++channel->unsignalled < CHANNEL_DEPTH / 2;
+	out->is_silent = wr->next &&
+			 ++channel->unsignalled < session->weir->settings->sq_depth / 2;
 	if (!out->is_silent)
 		channel->unsignalled = 0;
 }
@@ -76,6 +76,8 @@ static void post(struct sim_thread *self, struct sim_session *session,
 			channel->oldest = wr;
 		channel->newest = wr;
 	}
+	if (session->weir->peak_bytes < session->weir->window.bytes)
+		session->weir->peak_bytes = session->weir->window.bytes;
 	session->chains++;
 	session->wrs_posted += count;
 	if (sim_post_send(self, &session->weir->node->device, channel->qp, chain, count) != count)
@@ -290,7 +292,7 @@ static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_
 	weir_gaps_init(&poller->gaps, WAKE_NS);
 	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
 	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
-	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)s->qps * CHANNEL_DEPTH);
+	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
 }
 
 int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
@@ -332,7 +334,7 @@ static int engine_init(struct sim_session *session, struct sim_world *world)
 		.merge = s->merge,
 		.seed = world->settings->seed,
 	};
-	uint32_t wrs = (uint32_t)s->qps * CHANNEL_DEPTH;
+	uint32_t wrs = (uint32_t)(s->qps * s->sq_depth);
 
 	session->wrs = calloc(wrs, sizeof(*session->wrs));
 	if (!session->wrs)
@@ -351,10 +353,10 @@ static int channels_init(struct sim_session *session, struct sim_world *world)
 	for (i = 0; i < s->qps && !rc; i++) {
 		session->channels[i].qp = sim_world_connect(world, session->weir->node, peer,
 							    &session->poller->cq, s,
-							    CHANNEL_DEPTH);
+							    (uint32_t)s->sq_depth);
 		if (!session->channels[i].qp)
 			return -ENOMEM;
-		rc = weir_engine_channel_up(&session->engine, i, CHANNEL_DEPTH);
+		rc = weir_engine_channel_up(&session->engine, i, (uint32_t)s->sq_depth);
 	}
 	return rc;
 }

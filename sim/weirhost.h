@@ -45,6 +45,7 @@ struct sim_poller {
  * @inbox: requests that nobody has taken
  * @fed: sessions that may have something to post
  * @window: of all its sessions
+ * @peak_bytes: the most that was in flight
  * @pollers, @nr_pollers: its sessions go round them
  * @nr_sessions: so far
  */
@@ -55,6 +56,7 @@ struct sim_weir {
 	struct weir_inbox inbox;
 	struct weir_list fed;
 	struct weir_window window;
+	uint64_t peak_bytes;
 	struct sim_poller *pollers;
 	uint32_t nr_pollers;
 	uint32_t nr_sessions;

@@ -10,8 +10,6 @@
 #include "sim/load.h"
 #include "sim/weirhost.h"
 
-#define BYTES_MAX (1u << 24) /* of a request */
-
 struct worker;
 
 /* A request under way, or done and not seen yet. */
@@ -28,6 +26,7 @@ struct worker {
 	struct sim_thread thread;
 	struct sim_pattern pattern;
 	struct job *jobs, *free_jobs, *done_jobs;
+	uint64_t job_bytes; /* of local memory that each has */
 	uint32_t number;
 	uint32_t under_way;
 	bool waits;
@@ -115,7 +114,7 @@ static void submit(struct worker *w)
 	*req = s->pattern == SIM_PATTERN_TRACE ? next_of_trace(&w->loads->trace) : next_request(w);
 	req->deadline_ns = WEIR_NEVER;
 	req->nr_sge = 1;
-	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * BYTES_MAX,
+	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * w->job_bytes,
 					 (uint32_t)req->length, (1u << 31) + w->number };
 	sim_memory_in(&w->thread, s, req->length, is_read(req));
 	sim_weir_submit(&w->thread, &job->request);
@@ -169,6 +168,8 @@ static int worker_init(struct weir_loads *all, struct worker *w, struct client *
 
 	w->loads = &all->loads;
 	w->number = number;
+	w->job_bytes = s->pattern == SIM_PATTERN_TRACE ? all->loads.trace.most * SIM_TRACE_PAGE :
+							 s->size;
 	w->session = &client->sessions[number % all->nr_sessions];
 	sim_pattern_init(&w->pattern, s, &all->loads.zipf, all->loads.world->settings->seed,
 			 number);
@@ -291,6 +292,8 @@ static void collect(struct sim_loads *loads)
 	for (i = 0; i < all->nr_clients; i++) {
 		struct client *client = &all->clients[i];
 
+		if (tally->peak_bytes < client->weir.peak_bytes)
+			tally->peak_bytes = client->weir.peak_bytes;
 		tally->takes += client->weir.lock.takes;
 		tally->contended += client->weir.lock.contended;
 		for (j = 0; j < client->weir.nr_pollers; j++) {
@@ -312,6 +315,7 @@ static void forget(struct sim_loads *loads)
 		struct client *client = &all->clients[i];
 
 		client->weir.lock.takes = client->weir.lock.contended = 0;
+		client->weir.peak_bytes = 0;
 		for (j = 0; j < client->weir.nr_pollers; j++) {
 			struct weir_poll *poll = &client->weir.pollers[j].poll;
 

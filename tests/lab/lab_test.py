@@ -189,6 +189,11 @@ class Report(unittest.TestCase):
         self.assertIn("weir lab calibrate", text)
         self.assertNotIn("http://", text.replace("http://www.w3.org", ""))
 
+    def test_what_the_model_misses_of_its_anchors_is_explained(self):
+        done = lab("calibrate", "--quiet")
+        self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
+        self.assertIn(", 0 in others", done.stdout)
+
     def test_a_page_that_cannot_be_written_is_named(self):
         done = lab("report", "--seeds", "1", "-o", "/nowhere/page.html")
         self.assertEqual(done.returncode, 1)
