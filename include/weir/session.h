@@ -162,7 +162,8 @@ void weir_session_close(struct weir_session *session);
 /**
  * weir_session_fd() - a descriptor that is readable when weir_session_process() has work
  *
- * For poll/epoll. Owned by the session.
+ * For poll/epoll. Owned by the session. What was done when it was submitted has been told by then,
+ * and raises nothing here: look into queues before you sleep on it, or sleep on their descriptors too.
  */
 int weir_session_fd(const struct weir_session *session);
 
