@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm vm-shell bench bench-fs build modules wheel install clean
+.PHONY: help demo check check-vm vm-shell bench bench-fs build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
+	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
 	@echo 'make wheel    build the Python package into $(BUILD)/wheels/'
 	@echo 'make install  build and install (DESTDIR and MESON_ARGS=--prefix=/usr are heeded)'
 	@echo 'make clean    remove $(BUILD)/'
@@ -65,6 +66,9 @@ KERNEL ?= $(shell uname -r)
 
 modules:
 	@scripts/modules $(BUILD)/modules $(KERNEL)
+
+dkms:
+	@scripts/dkms install
 
 wheel:
 	@scripts/deps wheel

@@ -18,6 +18,8 @@ ADDRESS = "10.9.9.1"
 DONOR, SECOND, THIRD = (f"{ADDRESS}:{port}" for port in (7474, 7484, 7494))
 KEY = "/run/blk.key"
 OTHER_KEY = "/run/other.key"
+SWAP = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                    "../../packaging/systemd/weir-blk-swap")
 KIB, MIB = 1 << 10, 1 << 20
 # What waits for something waits so long; nothing should ever take it.
 LONG = 120
@@ -193,6 +195,23 @@ class Device(unittest.TestCase):
             self.assertGreater(stat(device)["bytes_written"], 8 * MIB)
         finally:
             must("swapoff", device)
+
+    def test_the_unit_brings_swap_up_and_takes_it_down(self):
+        os.makedirs("/run/bin", exist_ok=True)
+        if not os.path.exists("/run/bin/weir"):
+            os.symlink(WEIR, "/run/bin/weir")
+        with open("/run/pages.conf", "w", encoding="ascii") as file:
+            file.write(f"donors={DONOR}\nsize=16M\noptions='--key {KEY}'\n")
+        environment = dict(os.environ, WEIR_CONF="/run", PATH=f"/run/bin:{os.environ['PATH']}")
+        must(SWAP, "start", "pages", env=environment)
+        try:
+            self.assertIn("/dev/weir0", must("swapon", "--show=NAME", "--noheadings"))
+        finally:
+            must(SWAP, "stop", "pages", env=environment)
+        self.assertEqual(json.loads(must(WEIR, "blk", "list", "--json"))["devices"], [])
+        unknown = run(SWAP, "start", "nothing", env=environment)
+        self.assertEqual(unknown.returncode, 1)
+        self.assertIn("/run/nothing.conf", unknown.stderr)
 
     def test_what_is_in_use_can_be_neither_detached_nor_unloaded(self):
         device = self.attached()
