@@ -15,6 +15,7 @@
 
 #define NAME_BYTES 64 /* of a device, its NUL included */
 #define SOFTNIC_LIBRARY "libweir-softnic.so"
+#define UNLOAD_LIBRARY "libweir-unload.so"
 /* In the environment of the second execution only: LD_PRELOAD as it was. */
 #define SAVED_PRELOAD "WEIR_SAVED_PRELOAD"
 
@@ -44,19 +45,25 @@ bool device_is_second_execution(void)
 	return executed_anew;
 }
 
-int device_softnic_path(char *path, size_t size)
+/* Beside this program, in @folder, or where it was installed. */
+static int library_path(const char *folder, const char *name, char *path, size_t size)
 {
 	char exe[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
 	if (length > 0) {
 		exe[length] = '\0';
-		snprintf(path, size, "%s/softnic/" SOFTNIC_LIBRARY, dirname(exe));
+		snprintf(path, size, "%s/%s/%s", dirname(exe), folder, name);
 		if (!access(path, R_OK))
 			return 0;
 	}
-	snprintf(path, size, "%s/" SOFTNIC_LIBRARY, WEIR_LIBDIR);
+	snprintf(path, size, "%s/%s", WEIR_LIBDIR, name);
 	return access(path, R_OK) ? -ENOENT : 0;
+}
+
+int device_softnic_path(char *path, size_t size)
+{
+	return library_path("softnic", SOFTNIC_LIBRARY, path, size);
 }
 
 /* gcc's sanitizers are shared libraries that insist on being the first one loaded. */
@@ -72,26 +79,43 @@ static int note_sanitizer(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-int device_preload(const char *cmd)
+static int preload_first(const char *cmd, const char *path)
 {
 	const char *others = getenv("LD_PRELOAD");
-	const char *sanitizer = NULL;
-	char softnic[PATH_MAX];
 	char *all;
 	int err;
 
-	if (device_softnic_path(softnic, sizeof(softnic)))
-		return failure(cmd, "softnic's library %s is neither beside this program nor in %s",
-			       SOFTNIC_LIBRARY, WEIR_LIBDIR);
-	if (others && strstr(others, SOFTNIC_LIBRARY))
-		return 0;
-	dl_iterate_phdr(note_sanitizer, &sanitizer);
-	if (asprintf(&all, "%s%s%s%s%s", sanitizer ? sanitizer : "", sanitizer ? ":" : "", softnic,
-		     others && *others ? ":" : "", others ? others : "") < 0)
+	if (asprintf(&all, "%s%s%s", path, others && *others ? ":" : "", others ? others : "") < 0)
 		return failure(cmd, "out of memory");
 	err = setenv("LD_PRELOAD", all, 1);
 	free(all);
 	return err ? failure(cmd, "out of memory") : 0;
+}
+
+static int preload_library(const char *cmd, const char *folder, const char *name)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char path[PATH_MAX];
+
+	if (others && strstr(others, name))
+		return 0;
+	if (library_path(folder, name, path, sizeof(path)))
+		return failure(cmd, "the library %s is neither beside this program nor in %s", name,
+			       WEIR_LIBDIR);
+	return preload_first(cmd, path);
+}
+
+int device_preload(const char *cmd, unsigned int libraries)
+{
+	const char *sanitizer = NULL;
+	int status = 0;
+
+	if (libraries & DEVICE_SOFTNIC)
+		status = preload_library(cmd, "softnic", SOFTNIC_LIBRARY);
+	if (!status && libraries & DEVICE_UNLOAD)
+		status = preload_library(cmd, "unload", UNLOAD_LIBRARY);
+	dl_iterate_phdr(note_sanitizer, &sanitizer);
+	return status || !sanitizer ? status : preload_first(cmd, sanitizer);
 }
 
 static int execute_on_softnic(const char *cmd)
@@ -103,7 +127,7 @@ static int execute_on_softnic(const char *cmd)
 	if (!saved || setenv(SAVED_PRELOAD, saved, 1))
 		return failure(cmd, "out of memory");
 	free(saved);
-	status = device_preload(cmd);
+	status = device_preload(cmd, DEVICE_SOFTNIC);
 	if (status)
 		return status;
 	execv("/proc/self/exe", command_line);

@@ -41,11 +41,19 @@ bool device_is_second_execution(void);
 /* What softnic's library is called where this command was built or installed. */
 __attribute__((nonnull)) int device_softnic_path(char *path, size_t size);
 
+/* What may be preloaded into a program; both may be. */
+enum device_library {
+	DEVICE_SOFTNIC = 1,
+	DEVICE_UNLOAD = 2, /* goes before softnic, or before libibverbs */
+};
+
 /**
- * device_preload() - put softnic's library, and the runtime of a sanitizer if this program has
+ * device_preload() - put libraries, and the runtime of a sanitizer if this program has
  * one, before what LD_PRELOAD holds already
+ * @libraries: of enum device_library; what is there already is not put there again
+ *
  * Return: 0, or an exit status; it has explained itself then.
  */
-int device_preload(const char *cmd);
+int device_preload(const char *cmd, unsigned int libraries);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir run: any verbs program, on softnic. */
+/* weir run: any verbs program, on softnic, or with its small writes unloaded. */
 #include "apps/cmd.h"
 #include "apps/device.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,48 +17,92 @@ static const char help[] =
 	"Usage: weir run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"Runs a program that speaks verbs on softnic, weir's own RDMA device in software.\n"
 	"It reaches other such programs of this user on this host, and sees no other device.\n\n"
-	"  -d, --device softnic   the only one there is to choose\n"
-	"  -q, --quiet            do not say which device it is\n"
+	"      --unload[=WHICH]   have small RDMA writes copied by the CPU of the peer, which\n"
+	"                         runs so, too: measured (default), frequency, always\n"
+	"  -d, --device softnic   the device; with --unload also host: those of this host\n"
+	"  -q, --quiet            do not say which device it is, nor what was unloaded\n"
 	"  -h, --help\n\n"
 	"Exit status: the program's; 127 not found, 126 it can't be executed.\n\n"
 	"  weir run -- ibv_devinfo\n"
 	"  weir run -- ib_write_bw & sleep 1; weir run -- ib_write_bw localhost\n";
 
-static int execute(const char *cmd, char **argv, int quiet)
+/* @unload: which policy, or NULL. */
+struct choice {
+	const char *device;
+	const char *unload;
+	bool is_quiet;
+};
+
+static int prepare(const char *cmd, const struct choice *choice)
 {
-	int err = device_preload(cmd);
+	bool on_softnic = !strcmp(choice->device, "softnic");
+	unsigned int libraries = on_softnic ? DEVICE_SOFTNIC : 0;
+
+	if (choice->unload)
+		libraries |= DEVICE_UNLOAD;
+	if ((choice->unload && setenv("WEIR_UNLOAD", choice->unload, 1)) ||
+	    (choice->is_quiet && setenv("WEIR_UNLOAD_QUIET", "1", 1)))
+		return failure(cmd, "out of memory");
+	if (on_softnic && !choice->is_quiet)
+		fprintf(stderr, "using softnic (this host only)\n");
+	return device_preload(cmd, libraries);
+}
+
+static int execute(const char *cmd, char **argv, const struct choice *choice)
+{
+	int err = prepare(cmd, choice);
 
 	if (err)
 		return err;
-	if (!quiet)
-		fprintf(stderr, "using softnic (this host only)\n");
 	execvp(argv[0], argv);
 	err = errno;
 	failure(cmd, "%s: %s", argv[0], strerror(err));
 	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
+static bool is_policy(const char *name)
+{
+	return !strcmp(name, "measured") || !strcmp(name, "frequency") || !strcmp(name, "always");
+}
+
+static int check(const char *cmd, const struct choice *choice)
+{
+	bool on_softnic = !strcmp(choice->device, "softnic");
+
+	if (choice->unload && !is_policy(choice->unload))
+		return usage_error(cmd, "--unload %s: it is measured, frequency or always",
+				   choice->unload);
+	if (choice->unload && !on_softnic && strcmp(choice->device, "host"))
+		return usage_error(cmd, "--device %s: it is softnic, or host for those of this host",
+				   choice->device);
+	if (!choice->unload && !on_softnic)
+		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",
+				   choice->device);
+	return 0;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
+		{ "unload", optional_argument, NULL, 'u' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	int quiet = 0;
-	int opt;
+	struct choice choice = { .device = "softnic" };
+	int opt, err;
 
 	while ((opt = getopt_long(argc, argv, "+d:qh", options, NULL)) != -1) {
 		switch (opt) {
 		case 'd':
-			if (strcmp(optarg, "softnic"))
-				return usage_error(argv[0],
-						   "--device %s: a program on a real device needs no weir run",
-						   optarg);
+			choice.device = optarg;
+			break;
+		case 'u':
+			choice.unload = optarg ? optarg : "measured";
 			break;
 		case 'q':
-			quiet = 1;
+			choice.is_quiet = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -65,7 +111,10 @@ int cmd_run(int argc, char **argv)
 			return usage_error(argv[0], NULL);
 		}
 	}
+	err = check(argv[0], &choice);
+	if (err)
+		return err;
 	if (optind == argc)
 		return usage_error(argv[0], "which program?");
-	return execute(argv[0], argv + optind, quiet);
+	return execute(argv[0], argv + optind, &choice);
 }

@@ -45,7 +45,8 @@ class Help(unittest.TestCase):
 class BadInput(unittest.TestCase):
     def test_usage_errors_exit_with_2_and_say_where_help_is(self):
         for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
-                     ("run", "--device", "mlx5_0", "true"), ("ping",), ("ping", "-c", "0", "x"),
+                     ("run", "--device", "mlx5_0", "true"), ("run", "--unload=never", "true"),
+                     ("run", "--unload", "--device", "rxe0", "true"), ("ping",), ("ping", "-c", "0", "x"),
                      ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
                      ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
                      ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""perftest's programs, as they are, have their small writes unloaded.
+
+perftest_test.py WEIR: the command.
+"""
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+WEIR = sys.argv.pop(1)
+PATIENCE_S = 120
+SUMMARY = re.compile(r"weir unload: (\d+) of (\d+) small writes unloaded, (\d+) of them repeated .*; "
+                     r"(\d+) copied for peers, (\d+) refused")
+
+
+def listens(port):
+    """As a TCP socket (state 0A), or as softnic's connection manager does."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as sockets:
+            if any(f":{port:04X} " in line and " 0A " in line for line in sockets):
+                return True
+    with open("/proc/net/unix", encoding="ascii") as sockets:
+        return any("@weir-softnic-cm-" in line and line.rstrip().endswith(f"-{port}") for line in sockets)
+
+
+def free_port():
+    while True:
+        port = random.randrange(20000, 32000)
+        if not listens(port):
+            return port
+
+
+@unittest.skipUnless(shutil.which("ib_write_lat"), "perftest is not installed")
+class Perftest(unittest.TestCase):
+    def start(self, options, command):
+        process = subprocess.Popen([WEIR, "run", *options, "--", *command.split()], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_pair(self, command, *options):
+        """Returns what the server and the client printed."""
+        port = free_port()
+        server = self.start(options, f"{command} -F -p {port}")
+        deadline = time.monotonic() + PATIENCE_S
+        while not listens(port):
+            self.assertIsNone(server.poll(), "the server ended before it listened")
+            self.assertLess(time.monotonic(), deadline, "the server does not listen")
+            time.sleep(0.02)
+        client = self.start(options, f"{command} -F -p {port} 127.0.0.1")
+        outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in (client, server)]
+        for process, output in zip((client, server), outputs):
+            self.assertEqual(process.returncode, 0, output)
+        return outputs[::-1]
+
+    def summaries(self, outputs):
+        """Of each side: unloaded, of all small ones, repeated, copied, refused."""
+        found = [SUMMARY.search(output) for output in outputs]
+        self.assertTrue(all(found), outputs)
+        return [[int(number) for number in one.groups()] for one in found]
+
+    def expect_unloading(self, command):
+        """How soon the queue pairs find each other is not for a test to say: it is asked again for longer."""
+        for length in ("-n 5000", "-D 6", "-D 20"):
+            server, client = self.summaries(self.run_pair(f"{command} {length}", "--unload=always"))
+            for here, there in ((server, client), (client, server)):
+                self.assertLessEqual(here[0], here[1])
+                self.assertEqual(there[3], here[0], "each is copied once")
+                self.assertEqual((here[2], here[4]), (0, 0))
+            if server[0] and client[0]:
+                return
+        self.fail("nothing was unloaded")
+
+    def test_who_polls_the_end_of_a_message_is_unloaded_to(self):
+        self.expect_unloading("ib_write_lat -s 64")
+
+    def test_also_with_the_connection_manager(self):
+        self.expect_unloading("ib_write_lat -R -s 64")
+
+    def test_also_what_goes_inline(self):
+        self.expect_unloading("ib_write_lat -I 64 -s 64")
+
+    def test_what_is_longer_goes_by_the_device(self):
+        for output in self.run_pair("ib_write_lat -s 4096 -n 500", "--unload=always"):
+            self.assertNotIn("small writes", output)
+
+    def test_several_queue_pairs_are_unloaded_side_by_side(self):
+        self.run_pair("ib_write_bw -b -q 4 -s 64 -n 500", "--unload=always")
+
+    def test_who_has_nobody_to_unload_to_is_told_and_goes_on(self):
+        port = free_port()
+        command = f"ib_write_lat -F -s 64 -D 600 -p {port}"
+        server = self.start([], command)
+        deadline = time.monotonic() + PATIENCE_S
+        while not listens(port):
+            self.assertLess(time.monotonic(), deadline, "the server does not listen")
+            time.sleep(0.02)
+        client = self.start(["--unload=always"], f"{command} 127.0.0.1")
+        patience = threading.Timer(PATIENCE_S, client.kill)
+        patience.start()
+        self.addCleanup(patience.cancel)
+        told = next((line for line in client.stdout if "weir unload" in line), "nothing was said")
+        self.assertIn("nobody answers for its peer", told)
+        self.assertIsNone(client.poll())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#ifndef UNLOAD_CLOCK_H
+#define UNLOAD_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+
+static inline uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* QPs of our own, connected along the program's: the same ports, the same path. */
+#ifndef UNLOAD_CONNECT_H
+#define UNLOAD_CONNECT_H
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+/* Where a QP of the program's leads to. */
+struct path {
+	struct ibv_qp_attr attr;
+	union ibv_gid own;
+};
+
+/* Return: 0; -ENOTCONN it leads nowhere, or not by a GID. */
+int path_of(struct ibv_qp *qp, struct path *path);
+
+/* @cap: what is wanted; max_inline_data: written, what it takes. Return: NULL: errno says why. */
+struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
+			    struct ibv_qp_cap *cap);
+
+/* Leads @qp along @path to the QP @qpn. Return: 0 or an errno. */
+int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
+	       uint32_t psn);
+
+/* Both random. */
+uint32_t connect_psn(void);
+uint64_t connect_nonce(void);
+
+#endif

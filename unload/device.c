@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unload/device.h"
+#include "unload/next.h"
+
+static struct device *devices;
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* who adds one */
+
+struct device *device_first(void)
+{
+	return __atomic_load_n(&devices, __ATOMIC_ACQUIRE);
+}
+
+struct device *device_of(const struct ibv_context *context)
+{
+	struct device *device = device_first();
+
+	while (device && __atomic_load_n(&device->context, __ATOMIC_ACQUIRE) != context)
+		device = device->next;
+	return device;
+}
+
+static struct device *device_make(void)
+{
+	struct device *device = calloc(1, sizeof(*device));
+
+	if (!device)
+		return NULL;
+	pthread_mutex_init(&device->lock, NULL);
+	pthread_mutex_init(&device->local_lock, NULL);
+	device->next = devices;
+	__atomic_store_n(&devices, device, __ATOMIC_RELEASE);
+	return device;
+}
+
+static void tables_clear(struct device *device)
+{
+	memset(device->tables, 0, sizeof(device->tables));
+	weir_umtt_init(&device->remote, device->tables[0], DEVICE_MRS_MAX);
+	weir_umtt_init(&device->local, device->tables[1], DEVICE_MRS_MAX);
+}
+
+struct device *device_open(struct ibv_context *context)
+{
+	struct device *device;
+
+	pthread_mutex_lock(&devices_lock);
+	device = device_of(NULL);
+	if (!device)
+		device = device_make();
+	if (device) {
+		tables_clear(device);
+		device->ops = context->ops;
+		__atomic_store_n(&device->context, context, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&devices_lock);
+	return device;
+}
+
+void device_close(struct device *device)
+{
+	pthread_mutex_lock(&device->lock);
+	if (device->channel)
+		NEXT(ibv_destroy_comp_channel)(device->channel);
+	device->channel = NULL;
+	pthread_mutex_unlock(&device->lock);
+	__atomic_store_n(&device->context, NULL, __ATOMIC_RELEASE);
+}
+
+void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int access)
+{
+	struct weir_umtt_entry entry = {
+		.addr = iova,
+		.length = mr->length,
+		.owner = mr->pd->handle,
+		.is_writable = true,
+	};
+	struct device *device = device_of(mr->context);
+
+	if (!device || iova != (uintptr_t)mr->addr || access & IBV_ACCESS_ZERO_BASED)
+		return;
+	/* A full table means that what goes there is not unloaded. */
+	entry.tag = mr->lkey;
+	pthread_mutex_lock(&device->local_lock);
+	weir_umtt_add(&device->local, &entry);
+	pthread_mutex_unlock(&device->local_lock);
+	if (!(access & IBV_ACCESS_REMOTE_WRITE))
+		return;
+	entry.tag = mr->rkey;
+	pthread_mutex_lock(&device->lock);
+	weir_umtt_add(&device->remote, &entry);
+	pthread_mutex_unlock(&device->lock);
+}
+
+void device_deregister(const struct ibv_mr *mr)
+{
+	struct device *device = device_of(mr->context);
+
+	if (!device)
+		return;
+	pthread_mutex_lock(&device->local_lock);
+	weir_umtt_remove(&device->local, mr->lkey);
+	pthread_mutex_unlock(&device->local_lock);
+	pthread_mutex_lock(&device->lock);
+	weir_umtt_remove(&device->remote, mr->rkey);
+	pthread_mutex_unlock(&device->lock);
+}
+
+bool device_may_read(struct device *device, const struct ibv_pd *pd, const struct ibv_sge *sge)
+{
+	int err;
+
+	if (!sge->length)
+		return true;
+	pthread_mutex_lock(&device->local_lock);
+	err = weir_umtt_check(&device->local, pd->handle, sge->lkey, sge->addr, sge->length);
+	pthread_mutex_unlock(&device->local_lock);
+	return !err;
+}

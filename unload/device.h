@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A device that the program has opened: the functions that were in its table before ours, and what
+ * is registered there. Never freed: a context that comes again at the same address gets it again.
+ */
+#ifndef UNLOAD_DEVICE_H
+#define UNLOAD_DEVICE_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+#include "core/umtt.h"
+
+#define DEVICE_MRS_MAX 8192 /* a table's; three in four may be in use */
+
+struct ring;
+
+/**
+ * struct device - one context
+ * @next: of all; set once
+ * @context: the program's, or NULL: closed
+ * @ops: its functions
+ * @create_qp_ex: the same, or NULL
+ * @lock: held from a check to the end of its copy, and when a registration goes; guards what
+ * follows
+ * @remote: what peers may write, by rkey; the owner is the PD's handle
+ * @rings: that peers unload to
+ * @channel: raises the events of their CQs; NULL until there is one
+ * @local_lock: guards @local
+ * @local: where writes may come from, by lkey
+ */
+struct device {
+	struct device *next;
+	struct ibv_context *context;
+	struct ibv_context_ops ops;
+	pthread_mutex_t lock;
+	struct weir_umtt remote;
+	struct ring *rings;
+	struct ibv_comp_channel *channel;
+	pthread_mutex_t local_lock;
+	struct weir_umtt local;
+	struct weir_umtt_entry tables[2][DEVICE_MRS_MAX];
+};
+
+/**
+ * device_open() - the program has opened a context
+ *
+ * Context: any.
+ * Return: it, its table still the program's; NULL: out of memory.
+ */
+struct device *device_open(struct ibv_context *context);
+
+/* It is about to close it: its QPs are gone. */
+void device_close(struct device *device);
+
+/* The one of a context, or NULL. */
+struct device *device_of(const struct ibv_context *context);
+
+/* The first of all; the others by next. */
+struct device *device_first(void);
+
+/* Something was registered with @access: remembered if a CPU reaches it at the same addresses. */
+void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int access);
+
+/* It is about to go. When this returns nobody writes there, and nobody will. */
+void device_deregister(const struct ibv_mr *mr);
+
+/* Whether a QP of @pd may read its own memory there by itself. */
+bool device_may_read(struct device *device, const struct ibv_pd *pd, const struct ibv_sge *sge);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What stands in for libibverbs' own functions: where the program gets hold of a device, makes,
+ * changes and destroys QPs, and registers memory. What it posts and polls comes through the
+ * device's table.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unload/device.h"
+#include "unload/meet.h"
+#include "unload/next.h"
+#include "unload/post.h"
+#include "unload/ring.h"
+#include "unload/service.h"
+#include "unload/side.h"
+#include "unload/watch.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *next_function(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function) {
+		fprintf(stderr, "libweir-unload: no %s after it: load it before libibverbs\n",
+			name);
+		abort();
+	}
+	return function;
+}
+
+static struct ibv_context *opened(struct ibv_context *context)
+{
+	struct device *device;
+
+	if (!context || !service_start())
+		return context;
+	device = device_open(context);
+	if (device)
+		post_take_over(device);
+	return context;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	return opened(NEXT(ibv_open_device)(device));
+}
+
+EXPORT struct ibv_context *ibv_import_device(int fd)
+{
+	return opened(NEXT(ibv_import_device)(fd));
+}
+
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct device *device = device_of(context);
+
+	if (device && service_is_here())
+		device_close(device);
+	return NEXT(ibv_close_device)(context);
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, init);
+
+	if (qp && device_of(qp->context) && service_is_here()) {
+		pthread_mutex_lock(&watch_life);
+		watch_created(qp, init->sq_sig_all, init->cap.max_send_wr);
+		pthread_mutex_unlock(&watch_life);
+	}
+	return qp;
+}
+
+/* What is under way ends in order, and both ends go. Context: with watch_life. */
+static void end(struct watched *w)
+{
+	post_end(w);
+	side_free(w->side_sought);
+	w->side_sought = NULL;
+	w->seek = SEEK_NONE;
+	pthread_mutex_lock(&w->device->lock);
+	ring_close(w->ring);
+	w->ring = NULL;
+	pthread_mutex_unlock(&w->device->lock);
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	int err;
+
+	if (!w)
+		return NEXT(ibv_destroy_qp)(qp);
+	pthread_mutex_lock(&watch_life);
+	end(w);
+	watch_destroyed(qp);
+	err = NEXT(ibv_destroy_qp)(qp);
+	pthread_mutex_unlock(&watch_life);
+	return err;
+}
+
+static bool ends_unloading(const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_ACCESS_FLAGS && !(attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+		return true;
+	return mask & IBV_QP_STATE && attr->qp_state != IBV_QPS_RTR &&
+	       attr->qp_state != IBV_QPS_RTS;
+}
+
+static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		watch_reset(w);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && meet_want(w))
+		service_wake();
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	int err;
+
+	if (!w)
+		return NEXT(ibv_modify_qp)(qp, attr, mask);
+	pthread_mutex_lock(&watch_life);
+	if (ends_unloading(attr, mask))
+		end(w);
+	err = NEXT(ibv_modify_qp)(qp, attr, mask);
+	if (!err)
+		modified(w, attr, mask);
+	pthread_mutex_unlock(&watch_life);
+	return err;
+}
+
+/* The device's own functions call each other: only the program's call counts, and only once. */
+static __thread bool is_inside;
+
+static struct ibv_mr *registered(struct ibv_mr *mr, uint64_t iova, unsigned int access)
+{
+	is_inside = false;
+	if (mr)
+		device_registered(mr, iova, access);
+	return mr;
+}
+
+/* Whether this is the outermost call. Then registered() ends it. */
+static bool enter(void)
+{
+	bool was = is_inside;
+
+	is_inside = true;
+	return !was;
+}
+
+struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length)
+{
+	struct ibv_mr *mr;
+
+	is_inside = true;
+	mr = NEXT(ibv_reg_mr)(pd, addr, length, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	is_inside = false;
+	return mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr)(pd, addr, length, access);
+
+	return outermost ? registered(mr, (uintptr_t)addr, (unsigned int)access) : mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
+
+	return outermost ? registered(mr, iova, (unsigned int)access) : mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
+
+	return outermost ? registered(mr, iova, access) : mr;
+}
+
+/* What was registered anew goes by the device: its rights are not known here. */
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			int access)
+{
+	device_deregister(mr);
+	return NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	device_deregister(mr);
+	return NEXT(ibv_dereg_mr)(mr);
+}

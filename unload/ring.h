@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The target's end of one direction: the buffer that a peer writes to, the check and the copy, and
+ * the returns. See wire/unload.h.
+ *
+ * Context of all: with device.lock.
+ */
+#ifndef UNLOAD_RING_H
+#define UNLOAD_RING_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/ceiling.h"
+#include "wire/offer.h"
+#include "wire/unload.h"
+
+struct device;
+struct path;
+struct watched;
+
+/**
+ * struct ring - one
+ * @next: of the device's
+ * @device: where it is
+ * @offer: what it was made for
+ * @answer: what the peer was told
+ * @qp, @cq, @mr, @slots: its own
+ * @pd: the handle of the program's QP's
+ * @seen: writes that came, modulo 2^16; @returned: as far as the peer was told
+ * @is_refused: nothing more is copied; @is_told: the peer knows
+ * @has_failed: it has no peer any more
+ * @began_ns: when the first came that the peer was not told of; 0: none
+ * @returns: under way, or not known to have arrived; @unsignalled: of them, the last
+ */
+struct ring {
+	struct ring *next;
+	struct device *device;
+	struct wire_offer offer;
+	struct wire_offer answer;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct wire_slot *slots;
+	uint32_t pd;
+	uint16_t seen;
+	uint16_t returned;
+	bool is_refused;
+	bool is_told;
+	bool has_failed;
+	uint64_t began_ns;
+	uint32_t returns;
+	uint32_t unsignalled;
+};
+
+/**
+ * ring_open() - be ready for what a peer unloads
+ * @w: the program's QP
+ * @path: where that leads to
+ * @offer: kept as a copy
+ *
+ * Return: it, its answer filled in; NULL: not possible now.
+ */
+struct ring *ring_open(const struct watched *w, const struct path *path,
+		       const struct wire_offer *offer);
+
+/* The peer is told what has been copied, and that nothing more will be. NULL does nothing. */
+void ring_close(struct ring *ring);
+
+/* Copies what has come, and tells the peer. Return: how many. */
+uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling);
+
+/* What comes from now on raises an event. */
+void ring_arm(struct ring *ring);
+
+#endif

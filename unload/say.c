@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unload/say.h"
+
+struct said said;
+
+static uint64_t count_of(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+
+__attribute__((visibility("default"))) void weir_unload_read(struct said *out)
+{
+	out->small = count_of(&said.small);
+	out->unloaded = count_of(&said.unloaded);
+	out->repeated = count_of(&said.repeated);
+	out->copied = count_of(&said.copied);
+	out->refused = count_of(&said.refused);
+}
+
+void say(const char *format, ...)
+{
+	char line[256];
+	va_list args;
+
+	if (getenv("WEIR_UNLOAD_QUIET"))
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(stderr, "weir unload: %s\n", line);
+}
+
+void say_all(void)
+{
+	if (!count_of(&said.small) && !count_of(&said.copied))
+		return;
+	say("%" PRIu64 " of %" PRIu64 " small writes unloaded, %" PRIu64
+	    " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64 " refused",
+	    count_of(&said.unloaded), count_of(&said.small), count_of(&said.repeated),
+	    count_of(&said.copied), count_of(&said.refused));
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/ceiling.h"
+#include "core/poll.h"
+#include "unload/clock.h"
+#include "unload/device.h"
+#include "unload/meet.h"
+#include "unload/next.h"
+#include "unload/ring.h"
+#include "unload/say.h"
+#include "unload/service.h"
+#include "unload/watch.h"
+
+#define CHANNELS_MAX 14
+#define WAKE_NS 50000 /* what it costs to be woken */
+#define LOOK_NS 200000 /* awake, it looks at its sockets so often */
+#define CPU_PERCENT_MAX 50 /* of its time it copies; beyond that, peers are told to offload */
+#define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
+
+/**
+ * struct service - the thread's
+ * @socket: for offers; @bell: rung by service_wake()
+ * @seek_ns: when to look for peers
+ */
+static struct service {
+	pid_t pid;
+	int socket;
+	int bell;
+	struct weir_ceiling ceiling;
+	struct weir_gaps gaps;
+	struct weir_poll poll;
+	uint64_t seek_ns;
+	uint64_t looked_ns;
+} service = { .socket = -1, .bell = -1 };
+
+static uint32_t serve_rings(void)
+{
+	struct device *device;
+	struct ring *ring;
+	uint32_t n = 0;
+
+	for (device = device_first(); device; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		for (ring = device->rings; ring; ring = ring->next)
+			n += ring_serve(ring, &service.ceiling);
+		pthread_mutex_unlock(&device->lock);
+	}
+	return n;
+}
+
+static void arm_rings(void)
+{
+	struct device *device;
+	struct ring *ring;
+
+	for (device = device_first(); device; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		for (ring = device->rings; ring; ring = ring->next)
+			ring_arm(ring);
+		pthread_mutex_unlock(&device->lock);
+	}
+}
+
+/* Events only wake us: whatever there is is found by polling. */
+static void take_events(struct device *device)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	pthread_mutex_lock(&device->lock);
+	if (device->channel) {
+		fd.fd = device->channel->fd;
+		while (poll(&fd, 1, 0) == 1 &&
+		       !NEXT(ibv_get_cq_event)(device->channel, &cq, &context))
+			NEXT(ibv_ack_cq_events)(cq, 1);
+	}
+	pthread_mutex_unlock(&device->lock);
+}
+
+static int timeout_ms(uint64_t now_ns)
+{
+	if (service.seek_ns == UINT64_MAX)
+		return -1;
+	return service.seek_ns <= now_ns ? 0 : (int)((service.seek_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+static void meet(const struct pollfd *socket, const struct pollfd *bell)
+{
+	uint64_t rung;
+
+	pthread_mutex_lock(&watch_life);
+	if (socket->revents)
+		meet_receive(service.socket);
+	if (bell->revents && read(service.bell, &rung, sizeof(rung)) > 0)
+		service.seek_ns = 0;
+	if (service.seek_ns <= clock_ns())
+		service.seek_ns = meet_seek(service.socket, clock_ns());
+	pthread_mutex_unlock(&watch_life);
+}
+
+/* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
+static void look(bool may_sleep)
+{
+	struct pollfd fds[2 + CHANNELS_MAX] = {
+		{ .fd = service.socket, .events = POLLIN },
+		{ .fd = service.bell, .events = POLLIN },
+	};
+	struct device *device, *at[CHANNELS_MAX];
+	uint64_t now_ns = clock_ns();
+	int i, n = 0;
+
+	for (device = device_first(); device && n < CHANNELS_MAX; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		if (device->channel) {
+			fds[2 + n].fd = device->channel->fd;
+			fds[2 + n].events = POLLIN;
+			at[n++] = device;
+		}
+		pthread_mutex_unlock(&device->lock);
+	}
+	service.looked_ns = now_ns;
+	if (poll(fds, 2 + n, may_sleep ? timeout_ms(now_ns) : 0) > 0)
+		for (i = 0; i < n; i++)
+			if (fds[2 + i].revents)
+				take_events(at[i]);
+	if (fds[0].revents || fds[1].revents || service.seek_ns <= clock_ns())
+		meet(&fds[0], &fds[1]);
+}
+
+static void *run(void *arg)
+{
+	const struct weir_poll_config config = {
+		.mode = WEIR_POLL_ADAPTIVE, .wcs_max = 16, .busy_percent_max = BUSY_PERCENT_MAX,
+	};
+	enum weir_poll_verdict verdict;
+
+	weir_ceiling_init(&service.ceiling, CPU_PERCENT_MAX);
+	weir_gaps_init(&service.gaps, WAKE_NS);
+	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
+	verdict = weir_poll_woken(&service.poll, clock_ns());
+	for (;;) {
+		if (verdict == WEIR_POLL_SLEEP) {
+			look(true);
+			verdict = weir_poll_woken(&service.poll, clock_ns());
+		} else if (clock_ns() - service.looked_ns > LOOK_NS) {
+			look(false);
+		}
+		if (verdict == WEIR_POLL_ARM)
+			arm_rings();
+		verdict = weir_poll_polled(&service.poll, serve_rings(), clock_ns());
+	}
+	return arg;
+}
+
+/* Who is told so late gets its answer from the device. */
+static void close_ring(struct watched *w, void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&w->device->lock);
+	ring_close(w->ring);
+	w->ring = NULL;
+	pthread_mutex_unlock(&w->device->lock);
+}
+
+/*
+ * A peer may wait for a write to be copied that this program has seen: what ends it may have been
+ * that.
+ */
+static void at_exit(void)
+{
+	struct timespec until;
+
+	if (!service_is_here())
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	if (!pthread_mutex_timedlock(&watch_life, &until)) {
+		watch_each(close_ring, NULL);
+		pthread_mutex_unlock(&watch_life);
+	}
+	say_all();
+}
+
+static int thread_start(void)
+{
+	pthread_t thread;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_detach(thread);
+	return err;
+}
+
+static void start(void)
+{
+	service.socket = meet_open();
+	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (service.socket < 0 || service.bell < 0 || atexit(at_exit) || thread_start()) {
+		say("no UDP port or no thread is left for it: nothing is unloaded");
+		return;
+	}
+	service.pid = getpid();
+}
+
+bool service_start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, start);
+	return service_is_here();
+}
+
+bool service_is_here(void)
+{
+	return service.pid && service.pid == getpid();
+}
+
+void service_wake(void)
+{
+	uint64_t one = 1;
+
+	if (write(service.bell, &one, sizeof(one)) < 0)
+		return; /* it is rung already */
+}
