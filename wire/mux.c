@@ -20,7 +20,7 @@ static bool is_valid(const struct wire_mux *m)
 	case WIRE_MUX_CREDIT:
 		return m->to && !m->from && !m->value;
 	case WIRE_MUX_FIN:
-		return m->to && !m->from && !m->value && !m->position;
+		return m->to && !m->from && m->value < 4096 && !m->position;
 	default:
 		return false;
 	}

@@ -29,7 +29,7 @@ enum wire_mux_type {
 	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window */
 	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
 	WIRE_MUX_CREDIT, /* @to the id, @position: the stream may be sent up to it */
-	WIRE_MUX_FIN, /* @to the id */
+	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno: it is cut off */
 };
 
 struct wire_mux {

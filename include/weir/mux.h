@@ -15,6 +15,10 @@
  *	weir_conn_close(conn);
  *	weir_mux_close(mux);
  *
+ * Or the mux is a daemon's that many processes share ('weir share'): option share, or the environment
+ * variable WEIR_SHARE. The calls are the same. No such process touches a device: the daemon alone
+ * does, and maps the memory that their connections' rings are in.
+ *
  * Connections carry messages, whole and in order. One whose reader does not read is held
  * back, and no other: each has a window at the receiver, and nothing is sent beyond it.
  */
@@ -77,6 +81,10 @@ struct weir_mux_options {
 	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64 */
 	uint64_t timeout_ns; /* of connecting, and of what is still to be sent at the end; default
 			      * 10 s */
+	const char *share; /* the socket of the 'weir share' whose tenant to be: all options above
+			    * and below are its operator's then, and not looked at. NULL: what
+			    * $WEIR_SHARE says; "": a mux of this process's own, also where no such
+			    * variable is set */
 	uint64_t quiet_ns; /* a thread with nothing to do looks for so long before it sleeps;
 			    * default 20 us */
 };
@@ -89,7 +97,8 @@ struct weir_mux_options {
  *
  * Context: any thread.
  * Return: 0; -EINVAL an option is out of its range; -ENODEV no verbs device; -EADDRINUSE; -EPERM
- * listening beyond loopback without a key; -ENOMEM (also locked-memory limit: the text says so).
+ * listening beyond loopback without a key; -ECONNREFUSED there is no daemon at the socket, or it
+ * lets this user not in; -ENOMEM (also locked-memory limit: the text says so).
  */
 int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
 		  struct weir_error *error);

@@ -29,9 +29,9 @@ static void chunk_free(struct weir_chunk *chunk)
 	free(chunk);
 }
 
-static int memfd_new(size_t length)
+int weir_memfd(const char *name, size_t length)
 {
-	int fd = memfd_create("weir-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd >= 0 && !ftruncate(fd, (off_t)length) &&
 	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -46,9 +46,9 @@ static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
 	int flags = owner->is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
 
-	chunk->length = 2 * rings + WEIR_CHUNK_CONNS * sizeof(struct weir_door);
+	chunk->length = weir_chunk_length(owner->hub->options.ring_bytes);
 	if (owner->is_shared) {
-		chunk->fd = memfd_new(chunk->length);
+		chunk->fd = weir_memfd("weir-rings", chunk->length);
 		if (chunk->fd < 0)
 			return chunk->fd;
 	}
@@ -57,7 +57,6 @@ static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 		chunk->base = NULL;
 		return -ENOMEM;
 	}
-	chunk->doors = (void *)(chunk->base + 2 * rings);
 	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
 	return chunk->mr ? 0 : -ENOMEM;
 }
@@ -95,9 +94,21 @@ static struct weir_chunk *chunk_with_room(const struct weir_owner *owner)
 	return chunk;
 }
 
-void weir_chunk_ends(char *base, struct weir_door *door, unsigned int slot, uint32_t size,
-		     struct weir_ring_end *out, struct weir_ring_end *in)
+size_t weir_chunk_length(uint32_t size)
 {
+	return WEIR_CHUNK_CONNS * (2 * (size_t)size + sizeof(struct weir_door));
+}
+
+struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size)
+{
+	return (struct weir_door *)(base + WEIR_CHUNK_CONNS * 2 * (size_t)size) + slot;
+}
+
+void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, struct weir_ring_end *out,
+		     struct weir_ring_end *in)
+{
+	struct weir_door *door = weir_chunk_door(base, slot, size);
+
 	*out = (struct weir_ring_end){ &door->out, base + (size_t)slot * size, size, 0 };
 	*in = (struct weir_ring_end){ &door->in,
 				      base + (size_t)(WEIR_CHUNK_CONNS + slot) * size, size, 0 };
@@ -112,11 +123,10 @@ int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn)
 		return rc;
 	conn->chunk = chunk;
 	conn->slot = (unsigned int)__builtin_ctz(~chunk->taken);
-	conn->door = &chunk->doors[conn->slot];
 	conn->size = owner->hub->options.ring_bytes;
+	conn->door = weir_chunk_door(chunk->base, conn->slot, conn->size);
 	memset(conn->door, 0, sizeof(*conn->door));
-	weir_chunk_ends(chunk->base, conn->door, conn->slot, conn->size, &conn->leaving,
-			&conn->arriving);
+	weir_chunk_ends(chunk->base, conn->slot, conn->size, &conn->leaving, &conn->arriving);
 	conn->app.door = conn->door;
 	conn->app.out = conn->leaving;
 	conn->app.in = conn->arriving;
@@ -145,6 +155,11 @@ void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 				      .nr_conns_max = UINT16_MAX, .weight = 1 };
 	weir_list_init(&owner->chunks);
 	weir_list_add_tail(&hub->owners, &owner->link);
+}
+
+void weir_owner_limit(struct weir_owner *owner, uint64_t bytes_s)
+{
+	__atomic_store_n(&owner->rate.bytes_s, bytes_s, __ATOMIC_RELAXED);
 }
 
 void weir_owner_fini(struct weir_owner *owner)

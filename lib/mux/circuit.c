@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The life of a connection, from its place in the table to the last who lets go of it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_nod
 	weir_list_init(&conn->node_link);
 	weir_list_init(&conn->offer_link);
 	weir_list_init(&conn->wait_link);
+	weir_list_init(&conn->pace_link);
 	weir_flow_init(&conn->flow, class, weight_of(owner, weight));
 	return conn;
 }
@@ -184,6 +186,12 @@ void weir_circuit_release(struct weir_circuit *conn)
 	weir_node_put(conn->node);
 	free(conn);
 	pthread_cond_broadcast(&hub->changed);
+}
+
+void weir_circuit_abort(struct weir_circuit *conn)
+{
+	weir_circuit_fail(conn, -ECONNRESET);
+	weir_circuit_shut(conn);
 }
 
 void weir_circuit_shut(struct weir_circuit *conn)

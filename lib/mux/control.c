@@ -59,6 +59,14 @@ static int finished(struct weir_circuit *conn)
 	return 0;
 }
 
+/* The other end was closed; or was cut off, and has lost what it had still to send. */
+static int ended(struct weir_circuit *conn, const struct wire_mux *m)
+{
+	if (m->value)
+		weir_circuit_fail(conn, -ECONNRESET);
+	return finished(conn);
+}
+
 static int refused(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (conn->is_open)
@@ -87,7 +95,7 @@ static int said(struct weir_circuit *conn, const struct wire_mux *m)
 	case WIRE_MUX_CREDIT:
 		return credited(conn, m);
 	default:
-		return conn->is_open ? finished(conn) : -EPROTO;
+		return conn->is_open ? ended(conn, m) : -EPROTO;
 	}
 }
 

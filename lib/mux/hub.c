@@ -244,14 +244,16 @@ void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner)
 }
 
 /* Nobody connects any more; who still is connected is cut off. */
-static void stop(struct weir_hub *hub)
+void weir_hub_stop(struct weir_hub *hub)
 {
 	struct weir_list *at;
 
+	pthread_mutex_lock(&hub->lock);
 	hub->is_stopping = true;
 	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
-		weir_node_fail(weir_list_entry(at, struct weir_node, link), -ECANCELED);
+		weir_node_fail(weir_list_entry(at, struct weir_node, link), -ECONNRESET);
 	weir_fd_ring(hub->bell);
+	pthread_mutex_unlock(&hub->lock);
 }
 
 void weir_hub_close(struct weir_hub *hub)
@@ -259,9 +261,7 @@ void weir_hub_close(struct weir_hub *hub)
 	unsigned int i;
 
 	weir_hub_linger(hub, &hub->self);
-	pthread_mutex_lock(&hub->lock);
-	stop(hub);
-	pthread_mutex_unlock(&hub->lock);
+	weir_hub_stop(hub);
 	pthread_join(hub->poller, NULL);
 	for (i = 0; i < hub->options.connections_max; i++)
 		if (hub->table[i])

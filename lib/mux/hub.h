@@ -36,6 +36,7 @@
 #include "lib/address.h"
 #include "lib/handshake.h"
 #include "lib/mux/handle.h"
+#include "lib/mux/rate.h"
 #include "wire/mux.h"
 
 #define WEIR_LANE_DEPTH 256 /* WRs of streams on a lane */
@@ -64,6 +65,7 @@ struct weir_mux_counts {
  * @weight: times that of each of his connections
  * @nr_chunks: counted from the first, and so their numbers
  * @is_shared: his rings are memfds
+ * @rate: what all his connections may send
  *
  * hub->lock.
  */
@@ -73,6 +75,7 @@ struct weir_owner {
 	struct weir_list chunks;
 	unsigned int nr_chunks, nr_chunks_max, nr_conns, nr_conns_max, weight;
 	bool is_shared;
+	struct weir_rate rate;
 	struct weir_mux_counts counts;
 };
 
@@ -87,7 +90,6 @@ struct weir_chunk {
 	char *base;
 	size_t length;
 	struct ibv_mr *mr; /* of the rings out */
-	struct weir_door *doors;
 	uint32_t taken; /* bit i: connection i's are */
 };
 
@@ -142,7 +144,8 @@ struct weir_lane {
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
- * @control_waits: connections with something to say, for which there was no room; the worker's
+ * @control_waits: connections with something to say, for which there was no room; @paced: those
+ *	that have something to send, and may not yet, since their owner has sent so much; the worker's
  */
 struct weir_node {
 	struct weir_list link;
@@ -163,7 +166,7 @@ struct weir_node {
 	int bell;
 
 	struct weir_sched sched;
-	struct weir_list control_waits;
+	struct weir_list control_waits, paced;
 	uint32_t posted; /* WRs whose completion has not been seen, over all lanes */
 	unsigned int cq_events;
 };
@@ -211,7 +214,7 @@ struct weir_circuit {
 	uint64_t posted; /* of the stream */
 	uint32_t todo; /* chores taken, and not done for want of room */
 	struct weir_flow flow;
-	struct weir_list wait_link;
+	struct weir_list wait_link, pace_link;
 	uint32_t controls; /* in flight */
 	bool fin_sent;
 };
@@ -290,6 +293,8 @@ static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
 int weir_hub_open(const struct weir_mux_options *options, struct weir_hub **hub,
 		  struct weir_error *error);
 void weir_hub_close(struct weir_hub *hub);
+/* Cuts all off, and lets nobody in; once no connection is left to an owner he may go. */
+void weir_hub_stop(struct weir_hub *hub);
 void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info);
 /* Waits until what has been closed has been sent, of @owner; up to the timeout. */
 void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner);
@@ -301,9 +306,11 @@ void weir_hub_device_close(struct weir_hub *hub);
 /* chunk.c: rings of a connection, which are empty then. With hub->lock held. */
 int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn);
 void weir_chunk_give(struct weir_circuit *conn);
-/* Where the rings of number @slot of a chunk lie; without lock. */
-void weir_chunk_ends(char *base, struct weir_door *door, unsigned int slot, uint32_t size,
-		     struct weir_ring_end *out, struct weir_ring_end *in);
+/* How a chunk with rings of @size bytes lies in memory; without lock. */
+size_t weir_chunk_length(uint32_t size);
+struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size);
+void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, struct weir_ring_end *out,
+		     struct weir_ring_end *in);
 
 /*
  * And whose they are: an owner without connections. weir_owner_fini() wants him to have none.
@@ -311,6 +318,9 @@ void weir_chunk_ends(char *base, struct weir_door *door, unsigned int slot, uint
  */
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub);
 void weir_owner_fini(struct weir_owner *owner);
+void weir_owner_limit(struct weir_owner *owner, uint64_t bytes_s);
+/* Memory for another process to map: sealed, so that it stays as long as it is. -ENOMEM. */
+int weir_memfd(const char *name, size_t length);
 
 /* poller.c: the thread. */
 void *weir_hub_poller(void *hub);
@@ -369,6 +379,8 @@ void weir_ring_tell(struct weir_ring *ring, const int *fd);
 void weir_circuit_release(struct weir_circuit *conn);
 /* As weir_conn_close(). */
 void weir_circuit_shut(struct weir_circuit *conn);
+/* The same, and what has not been sent is not sent any more. */
+void weir_circuit_abort(struct weir_circuit *conn);
 
 /*
  * offer.c: connecting, and offering a service, on behalf of @owner; without hub->lock. As the

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The functions of weir/mux.h that are all of the hub's, wherever it is. */
+/* The functions of weir/mux.h that are all of the hub's: this process's, or weir share's. */
+#include <stdlib.h>
+
 #include "lib/mux/hub.h"
+#include "lib/mux/tenant.h"
+
+/* Return: the socket of the daemon whose tenant it is to be, or NULL. */
+static const char *daemon_of(const struct weir_mux_options *options)
+{
+	const char *path = options ? options->share : NULL;
+
+	if (!path)
+		path = getenv("WEIR_SHARE");
+	return path && *path ? path : NULL;
+}
 
 int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
 		  struct weir_error *error)
 {
+	const char *path = daemon_of(options);
 	struct weir_hub *hub;
-	int rc = weir_hub_open(options, &hub, error);
+	int rc;
 
+	if (path)
+		return weir_tenant_open(path, mux, error);
+	rc = weir_hub_open(options, &hub, error);
 	if (!rc)
 		*mux = &hub->mux;
 	return rc;

@@ -58,6 +58,7 @@ int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **out
 	weir_list_init(&node->link);
 	weir_list_init(&node->conns);
 	weir_list_init(&node->control_waits);
+	weir_list_init(&node->paced);
 	weir_inbox_init(&node->inbox);
 	rc = weir_sched_init(&node->sched, hub->configs, (uint8_t)hub->options.nr_classes,
 			     hub->options.low_bytes_max);

@@ -38,6 +38,7 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	weir_ring_publish_tail(&conn->arriving);
 	weir_ring_tell(conn->arriving.ring, &conn->fd);
 	weir_count(&hub->counts.bytes_received, wc->byte_len);
+	weir_count(&conn->owner->counts.bytes_received, wc->byte_len);
 	if (conn->is_closed && !conn->is_detached)
 		weir_circuit_news(conn); /* it counts as read */
 	return 0;

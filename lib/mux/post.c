@@ -106,8 +106,19 @@ uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail)
 	return *tail < granted ? *tail : granted;
 }
 
+/* Whether it has to wait, since its owner has sent so much. */
+static bool is_early(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+{
+	if (weir_rate_due_ns(&conn->owner->rate) <= now_ns)
+		return false;
+	weir_sched_idle(&node->sched, &conn->flow);
+	weir_list_del(&conn->pace_link);
+	weir_list_add_tail(&node->paced, &conn->pace_link);
+	return true;
+}
+
 /* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
-static void take_turn(struct weir_node *node, struct weir_circuit *conn)
+static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
 {
 	struct weir_lane *lane = lane_of(conn);
 	struct weir_posted posted = { .conn = conn };
@@ -118,12 +129,16 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn)
 		weir_sched_idle(&node->sched, &conn->flow);
 		return;
 	}
+	if (is_early(node, conn, now_ns))
+		return;
 	posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
 	if (posted.bytes > segment)
 		posted.bytes = segment;
 	if (posted.bytes > limit - conn->posted)
 		posted.bytes = (uint32_t)(limit - conn->posted);
 	weir_sched_posted(&node->sched, &conn->flow, posted.bytes);
+	weir_rate_sent(&conn->owner->rate, posted.bytes, now_ns);
+	weir_count(&conn->owner->counts.work_requests, 1);
 	conn->posted += posted.bytes;
 	if (conn->posted == limit) {
 		weir_sched_idle(&node->sched, &conn->flow);
@@ -149,7 +164,7 @@ static uint32_t classes_with_room(const struct weir_node *node)
 	return classes;
 }
 
-bool weir_post_turns(struct weir_node *node)
+bool weir_post_turns(struct weir_node *node, uint64_t now_ns)
 {
 	struct weir_flow *flow;
 	bool any = false;
@@ -157,7 +172,7 @@ bool weir_post_turns(struct weir_node *node)
 
 	while (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE) &&
 	       (flow = weir_sched_next(&node->sched, classes_with_room(node))) != NULL) {
-		take_turn(node, container_of(flow, struct weir_circuit, flow));
+		take_turn(node, container_of(flow, struct weir_circuit, flow), now_ns);
 		any = true;
 	}
 	for (i = 0; i < node->sched.nr_classes; i++) {
@@ -191,5 +206,6 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	weir_ring_publish_head(&posted.conn->leaving);
 	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);
 	weir_count(&node->hub->counts.bytes_sent, posted.bytes);
+	weir_count(&posted.conn->owner->counts.bytes_sent, posted.bytes);
 	return posted.conn;
 }

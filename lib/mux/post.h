@@ -29,7 +29,7 @@ bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message
  * Posts by the scheduler as long as there is room, unless the node is lost, and rings the
  * doorbells. Return: whether anything was posted.
  */
-bool weir_post_turns(struct weir_node *node);
+bool weir_post_turns(struct weir_node *node, uint64_t now_ns);
 
 /* Return: the connection whose it was, or NULL. */
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc);

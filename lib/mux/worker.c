@@ -8,6 +8,7 @@
  * It sleeps when there has been nothing to do for a while. Who leaves news then wakes it: news
  * first, then a look at asleep; here asleep first, then a look at the inbox.
  */
+#include <errno.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -150,6 +151,8 @@ static bool finish(struct weir_circuit *conn)
 {
 	struct wire_mux fin = { .type = WIRE_MUX_FIN, .to = weir_circuit_remote(conn) };
 
+	if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
+		fin.value = ECONNRESET;
 	if (!weir_post_control(conn, &fin))
 		return false;
 	conn->fin_sent = true;
@@ -176,6 +179,7 @@ static bool serve(struct weir_circuit *conn)
 	limit = weir_post_limit(conn, &tail);
 	if (is_drained(conn, closed, tail)) {
 		weir_sched_idle(sched, &conn->flow);
+		weir_list_del(&conn->pace_link);
 		return finish(conn);
 	}
 	if (conn->posted < limit)
@@ -194,6 +198,7 @@ static void detach(struct weir_circuit *conn)
 	pthread_mutex_lock(&hub->lock);
 	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
 		weir_list_del(&conn->wait_link);
+		weir_list_del(&conn->pace_link);
 		conn->is_detached = true;
 		weir_circuit_release(conn);
 	}
@@ -248,8 +253,29 @@ static bool take_completions(struct weir_node *node)
 	return n > 0;
 }
 
-/* Arms, and sleeps unless something has come meanwhile. */
-static void nap(struct weir_node *node)
+/* Who may send again has his turn. Return: when the next may, or UINT64_MAX. */
+static uint64_t pace(struct weir_node *node, uint64_t now_ns)
+{
+	uint64_t due_ns, next_ns = UINT64_MAX;
+	struct weir_list *at;
+
+	for (at = node->paced.next; at != &node->paced;) {
+		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, pace_link);
+
+		at = at->next;
+		due_ns = weir_rate_due_ns(&conn->owner->rate);
+		if (due_ns <= now_ns) {
+			weir_list_del(&conn->pace_link);
+			weir_sched_ready(&node->sched, &conn->flow);
+		} else if (due_ns < next_ns) {
+			next_ns = due_ns;
+		}
+	}
+	return next_ns;
+}
+
+/* Arms, and sleeps unless something has come meanwhile, or until somebody may send again. */
+static void nap(struct weir_node *node, uint64_t until_ns)
 {
 	struct pollfd fds[] = { { .fd = node->bell, .events = POLLIN },
 				{ .fd = node->completions->fd, .events = POLLIN } };
@@ -261,7 +287,7 @@ static void nap(struct weir_node *node)
 	if (weir_inbox_is_empty(&node->inbox) && !take_completions(node) &&
 	    (!status_of(node) || node->posted)) {
 		weir_count(&node->hub->counts.sleeps, 1);
-		poll(fds, 2, -1);
+		poll(fds, 2, weir_poll_ms(until_ns));
 	}
 	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
 	weir_fd_take(node->bell);
@@ -284,6 +310,7 @@ static void end(struct weir_node *node)
 		weir_circuit_fail(conn, status_of(node));
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
+		weir_list_del(&conn->pace_link);
 		weir_circuit_finished(conn);
 		conn->is_detached = true;
 		weir_circuit_release(conn);
@@ -297,18 +324,19 @@ static void end(struct weir_node *node)
 void *weir_node_worker(void *arg)
 {
 	struct weir_node *node = arg;
-	uint64_t worked_ns = weir_now_ns(), now_ns;
+	uint64_t worked_ns = weir_now_ns(), now_ns = worked_ns, next_ns;
 
 	while (!status_of(node) || node->posted) {
 		bool any = take_completions(node);
 
 		any |= take_news(node);
-		any |= weir_post_turns(node);
+		next_ns = pace(node, now_ns);
+		any |= weir_post_turns(node, now_ns);
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
 		else if (now_ns - worked_ns > node->hub->options.quiet_ns)
-			nap(node);
+			nap(node, next_ns);
 	}
 	end(node);
 	return NULL;

@@ -36,6 +36,8 @@ static const struct sample samples[] = {
 	{ "a CREDIT", { WIRE_MUX_CREDIT, 0, 1, 0, 0, UINT64_MAX }, 0 },
 	{ "a CREDIT for nobody", { WIRE_MUX_CREDIT, 0, 0, 0, 0, 1 }, -EPROTO },
 	{ "a FIN", { WIRE_MUX_FIN, 0, 1, 0, 0, 0 }, 0 },
+	{ "a FIN that says why", { WIRE_MUX_FIN, 0, 1, 0, ECONNRESET, 0 }, 0 },
+	{ "a FIN for no reason that there is", { WIRE_MUX_FIN, 0, 1, 0, 4096, 0 }, -EPROTO },
 	{ "a FIN with more in it", { WIRE_MUX_FIN, 0, 1, 0, 0, 1 }, -EPROTO },
 	{ "what is not zero that shall be", { WIRE_MUX_FIN, 1, 1, 0, 0, 0 }, -EPROTO },
 	{ "type 0", { 0, 0, 1, 0, 0, 0 }, -EPROTO },

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A tenant's clerk: does what it asks. When it is gone, however, what is its ends at once: nothing
+ * more is posted for it, what is posted completes, the other ends are told; and when
+ * nothing refers to its memory any more, at either end, that is given back.
+ */
+#include "apps/share/share.h"
+
+#include "lib/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A message of a tenant's, and what it is answered. */
+struct turn {
+	struct tenant *tenant;
+	const struct weir_share_ask *ask;
+	struct weir_share_answer *answer;
+	int fds[WEIR_SHARE_FDS_MAX];
+	unsigned int nr_fds;
+	bool is_answered;
+};
+
+static int explained(const struct turn *turn, int status, const char *text)
+{
+	return weir_fail((struct weir_error *)turn->answer->text, status, "%s", text);
+}
+
+/* Descriptors that go along are copies: whoever has answered closes them. */
+static int give_fd(struct turn *turn, int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return -ENOMEM;
+	turn->fds[turn->nr_fds++] = copy;
+	return 0;
+}
+
+static bool is_denied(struct tenant *tenant)
+{
+	bool denied;
+
+	pthread_mutex_lock(&tenant->share->lock);
+	denied = tenant->terms.is_denied;
+	pthread_mutex_unlock(&tenant->share->lock);
+	return denied;
+}
+
+static int hello(struct turn *turn)
+{
+	struct tenant *tenant = turn->tenant;
+	int rc;
+
+	if (turn->ask->value != WEIR_SHARE_VERSION)
+		return explained(turn, -EPROTONOSUPPORT,
+				 "weir share speaks another version: restart what is older");
+	if (is_denied(tenant))
+		return explained(turn, -EPERM, "weir share's configuration lets this user or "
+					       "cgroup not in");
+	rc = give_fd(turn, tenant->board_fd);
+	return rc ? rc : give_fd(turn, tenant->tenants_bell);
+}
+
+/* Its connection of this number, or NULL. Only the clerk takes them away. */
+static struct weir_circuit *conn_of(const struct turn *turn)
+{
+	struct tenant *tenant = turn->tenant;
+	struct weir_circuit *conn = NULL;
+
+	pthread_mutex_lock(&tenant->share->lock);
+	if (turn->ask->nr < WEIR_SHARE_CONNS_MAX)
+		conn = tenant->conns[turn->ask->nr];
+	pthread_mutex_unlock(&tenant->share->lock);
+	return conn;
+}
+
+static struct weir_offer **offer_at(const struct turn *turn)
+{
+	struct weir_offer **at = &turn->tenant->offers[turn->ask->nr % WEIR_SHARE_OFFERS_MAX];
+
+	return turn->ask->nr < WEIR_SHARE_OFFERS_MAX && *at ? at : NULL;
+}
+
+static int listen_for(struct turn *turn)
+{
+	struct tenant *tenant = turn->tenant;
+	unsigned int nr = 0;
+	int rc, bell[2];
+
+	while (nr < WEIR_SHARE_OFFERS_MAX && tenant->offers[nr])
+		nr++;
+	if (nr == WEIR_SHARE_OFFERS_MAX)
+		return -EDQUOT;
+	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
+		return -ENOMEM;
+	rc = weir_offer_open(&tenant->owner, turn->ask->service, turn->ask->value, bell[1],
+			     &tenant->offers[nr]);
+	if (rc) {
+		close(bell[0]);
+		return rc;
+	}
+	turn->fds[turn->nr_fds++] = bell[0];
+	turn->answer->nr = nr;
+	return 0;
+}
+
+static int unlisten(struct turn *turn)
+{
+	struct weir_offer **at = offer_at(turn);
+
+	if (!at)
+		return -EINVAL;
+	weir_offer_close(*at);
+	*at = NULL;
+	return 0;
+}
+
+static int accept_for(struct turn *turn)
+{
+	struct weir_offer **at = offer_at(turn);
+	struct weir_circuit *conn;
+	int rc = at ? weir_offer_accept(*at, &conn) : -EINVAL;
+
+	if (!rc) {
+		tenant_settle(turn->tenant, conn, turn->answer);
+		rc = turn->answer->status;
+	}
+	return rc;
+}
+
+static int close_for(struct turn *turn)
+{
+	struct weir_circuit *conn = conn_of(turn);
+	struct tenant *tenant = turn->tenant;
+
+	if (!conn)
+		return -EINVAL;
+	pthread_mutex_lock(&tenant->share->lock);
+	tenant->conns[turn->ask->nr] = NULL;
+	pthread_mutex_unlock(&tenant->share->lock);
+	pthread_mutex_lock(&conn->hub->lock);
+	weir_circuit_shut(conn);
+	pthread_mutex_unlock(&tenant->share->hub->lock);
+	return 0;
+}
+
+/* Readable at first, as for whoever has the hub in his own process. */
+static int fd_for(struct turn *turn)
+{
+	struct weir_circuit *conn = conn_of(turn);
+	int *at, bell[2];
+
+	if (!conn)
+		return -EINVAL;
+	at = turn->ask->value ? &conn->room_fd : &conn->fd;
+	if (__atomic_load_n(at, __ATOMIC_ACQUIRE) >= 0)
+		return -EALREADY;
+	if (pipe2(bell, O_CLOEXEC | O_NONBLOCK))
+		return -ENOMEM;
+	weir_fd_ring(bell[1]);
+	__atomic_store_n(at, bell[1], __ATOMIC_RELEASE);
+	turn->fds[turn->nr_fds++] = bell[0];
+	return 0;
+}
+
+static int chunk_for(struct turn *turn)
+{
+	struct weir_owner *owner = &turn->tenant->owner;
+	int fd = -1;
+	struct weir_list *at;
+
+	pthread_mutex_lock(&owner->hub->lock);
+	for (at = owner->chunks.next; at != &owner->chunks; at = at->next) {
+		const struct weir_chunk *chunk = weir_list_entry(at, struct weir_chunk, link);
+
+		if (chunk->number == turn->ask->nr)
+			fd = chunk->fd;
+	}
+	pthread_mutex_unlock(&owner->hub->lock);
+	turn->answer->ring_bytes = owner->hub->options.ring_bytes;
+	return fd < 0 ? -EINVAL : give_fd(turn, fd);
+}
+
+/* Who is not root sees those of his own user. */
+static bool may_see(const struct tenant *who, const struct tenant *whom)
+{
+	return !who->uid || who->uid == whom->uid;
+}
+
+static void show(struct tenant *tenant, struct weir_share_tenant *out)
+{
+	struct weir_owner *owner = &tenant->owner;
+
+	*out = (struct weir_share_tenant){
+		.nr = tenant->nr,
+		.pid = (uint32_t)tenant->pid,
+		.uid = tenant->uid,
+		.weight = tenant->terms.weight,
+		.connections_max = tenant->terms.connections,
+		.rate_bytes_s = tenant->terms.rate_bytes_s,
+		.bytes_sent = owner->counts.bytes_sent,
+		.bytes_received = owner->counts.bytes_received,
+		.work_requests = owner->counts.work_requests,
+	};
+	strcpy(out->name, tenant->name);
+	pthread_mutex_lock(&owner->hub->lock);
+	out->connections = owner->nr_conns;
+	out->memory_bytes =
+		owner->nr_chunks * (uint64_t)weir_chunk_length(owner->hub->options.ring_bytes);
+	pthread_mutex_unlock(&owner->hub->lock);
+}
+
+static int tenant_for(struct turn *turn)
+{
+	struct share *share = turn->tenant->share;
+	struct weir_list *at;
+	int rc = -ENOENT;
+
+	pthread_mutex_lock(&share->lock);
+	for (at = share->tenants.next; rc && at != &share->tenants; at = at->next) {
+		struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+
+		if (tenant->nr <= turn->ask->nr || !may_see(turn->tenant, tenant))
+			continue;
+		show(tenant, &turn->answer->tenant);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&share->lock);
+	return rc;
+}
+
+static int serve(struct turn *turn)
+{
+	struct weir_hub *hub = turn->tenant->share->hub;
+	int rc;
+
+	switch (turn->ask->what) {
+	case WEIR_SHARE_HELLO:
+		return hello(turn);
+	case WEIR_SHARE_CONNECT:
+		rc = dialer_start(turn->tenant, turn->ask);
+		turn->is_answered = !rc;
+		return rc;
+	case WEIR_SHARE_LISTEN:
+		return listen_for(turn);
+	case WEIR_SHARE_ACCEPT:
+		return accept_for(turn);
+	case WEIR_SHARE_UNLISTEN:
+		return unlisten(turn);
+	case WEIR_SHARE_CLOSE:
+		return close_for(turn);
+	case WEIR_SHARE_FD:
+		return fd_for(turn);
+	case WEIR_SHARE_CHUNK:
+		return chunk_for(turn);
+	case WEIR_SHARE_DRAIN:
+		weir_hub_linger(hub, &turn->tenant->owner);
+		return 0;
+	case WEIR_SHARE_INFO:
+		weir_hub_info(hub, &turn->answer->info);
+		return 0;
+	case WEIR_SHARE_TENANT:
+		return tenant_for(turn);
+	default:
+		return -EPROTO;
+	}
+}
+
+static void turn_take(struct tenant *tenant, const struct weir_share_ask *ask, bool *is_known)
+{
+	struct weir_share_answer answer = { .number = ask->number };
+	struct turn turn = { .tenant = tenant, .ask = ask, .answer = &answer };
+	bool is_hello = ask->what == WEIR_SHARE_HELLO;
+
+	/* First HELLO, and it once. */
+	answer.status = is_hello == *is_known ? -EPROTO : serve(&turn);
+	*is_known |= is_hello && !answer.status;
+	if (answer.status && !answer.text[0])
+		explained(&turn, answer.status, weir_strerror(answer.status));
+	if (!turn.is_answered)
+		tenant_answer(tenant, &answer, turn.fds, turn.nr_fds);
+}
+
+/* Nobody finds it any more, neither usher nor dialers. */
+static void leave(struct tenant *tenant)
+{
+	struct share *share = tenant->share;
+
+	pthread_mutex_lock(&share->lock);
+	tenant->is_gone = true;
+	weir_list_del(&tenant->link);
+	pthread_mutex_unlock(&share->lock);
+}
+
+static void abort_conn(struct weir_hub *hub, struct weir_circuit *conn)
+{
+	pthread_mutex_lock(&hub->lock);
+	weir_circuit_abort(conn);
+	pthread_mutex_unlock(&hub->lock);
+}
+
+/* Who waits to be accepted is cut off as well. */
+static void end_all(struct tenant *tenant)
+{
+	struct weir_hub *hub = tenant->share->hub;
+	struct weir_circuit *conn;
+	unsigned int i;
+
+	for (i = 0; i < WEIR_SHARE_OFFERS_MAX; i++) {
+		if (!tenant->offers[i])
+			continue;
+		while (!weir_offer_accept(tenant->offers[i], &conn))
+			abort_conn(hub, conn);
+		weir_offer_close(tenant->offers[i]);
+	}
+	for (i = 0; i < WEIR_SHARE_CONNS_MAX; i++)
+		if (tenant->conns[i])
+			abort_conn(hub, tenant->conns[i]);
+}
+
+/* The other ends have heard, and what was posted is done. A dialer ends what it has just made. */
+static void wait_for_all(struct tenant *tenant)
+{
+	struct weir_hub *hub = tenant->share->hub;
+	struct share *share = tenant->share;
+
+	pthread_mutex_lock(&share->lock);
+	while (tenant->dialing)
+		pthread_cond_wait(&share->changed, &share->lock);
+	pthread_mutex_unlock(&share->lock);
+	pthread_mutex_lock(&hub->lock);
+	while (tenant->owner.nr_conns)
+		pthread_cond_wait(&hub->changed, &hub->lock);
+	pthread_mutex_unlock(&hub->lock);
+}
+
+void *clerk_run(void *arg)
+{
+	struct tenant *tenant = arg;
+	struct share *share = tenant->share;
+	struct weir_share_ask ask;
+	bool is_known = false;
+
+	while (!weir_share_recv(tenant->socket, &ask, sizeof(ask), NULL))
+		turn_take(tenant, &ask, &is_known);
+	leave(tenant);
+	end_all(tenant);
+	wait_for_all(tenant);
+	tenant_free(tenant);
+	pthread_mutex_lock(&share->lock);
+	share->nr_clerks--;
+	pthread_cond_broadcast(&share->changed);
+	pthread_mutex_unlock(&share->lock);
+	return NULL;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share: one NIC, many tenants. */
+#include "apps/cmd.h"
+#include "apps/device.h"
+#include "apps/share/share.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: weir share [OPTION...]\n"
+	"Shares few queue pairs among the connections of many processes, fairly. They are\n"
+	"programs of libweir that open a mux where $WEIR_SHARE names this daemon's socket.\n\n"
+	"  -s, --socket PATH         where tenants connect; default " WEIR_SHARE_SOCKET "\n"
+	"  -l, --listen ADDR[:PORT]  where other hosts' daemons and muxes connect; default\n"
+	"                            127.0.0.1:7475; port 0: any that is free\n"
+	"  -k, --key FILE            who has the same key is let in from other hosts, and lets us\n"
+	"                            in ('weir key new FILE'). Needed beyond loopback\n"
+	"  -c, --config FILE         how tenants are treated; SIGHUP: read it again\n"
+	"  -j, --json                the line that says where it listens is JSON\n" DEVICE_HELP
+	"  -h, --help\n\n"
+	"Once it listens it prints \"ready ADDR:PORT\" on standard output; all else goes to\n"
+	"standard error. SIGINT or SIGTERM: ends all connections and itself.\n\n"
+	"The configuration is lines, the first that fits of cgroup, user and default holds:\n"
+	"  default                          weight 1 connections 64\n"
+	"  user postgres                    weight 4 class 0\n"
+	"  cgroup /system.slice/db.service  rate 100M memory 1G\n"
+	"  user nobody                      deny\n";
+
+struct command {
+	const char *cmd, *socket, *listen, *key_path, *config, *wanted, *device;
+	struct weir_key *key;
+	bool json;
+};
+
+static int parse_option(struct command *c, int opt)
+{
+	switch (opt) {
+	case 's':
+		c->socket = optarg;
+		return 0;
+	case 'l':
+		c->listen = optarg;
+		return 0;
+	case 'k':
+		c->key_path = optarg;
+		return 0;
+	case 'c':
+		c->config = optarg;
+		return 0;
+	case 'j':
+		c->json = true;
+		return 0;
+	case 'd':
+		c->wanted = optarg;
+		return 0;
+	default:
+		return usage_error(c->cmd, NULL);
+	}
+}
+
+/* Descriptors: some for each tenant, and for each connection that asks. */
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static void say_ready(const struct command *c, struct share *share)
+{
+	struct weir_mux_info info;
+
+	weir_hub_info(share->hub, &info);
+	if (c->json)
+		printf("{\"ready\": true, \"address\": \"%s\", \"socket\": \"%s\", \"pid\": %ld}\n",
+		       info.address, c->socket, (long)getpid());
+	else
+		printf("ready %s\n", info.address);
+	fflush(stdout);
+}
+
+/* What is wrong with a new configuration is said, and the old one holds. */
+static void reload(const struct command *c, struct share *share)
+{
+	struct weir_error error;
+	struct config config;
+
+	if (config_load(c->config, &config, &error)) {
+		fprintf(stderr, "%s: the configuration stays as it was: %s\n", c->cmd, error.text);
+		return;
+	}
+	share_reload(share, &config);
+	fprintf(stderr, "%s: read the configuration again\n", c->cmd);
+}
+
+static int open_all(const struct command *c, struct share *share)
+{
+	const struct weir_mux_options options = { .listen = c->listen, .device = c->device,
+						  .key = c->key, .connections_max = UINT16_MAX };
+	struct weir_error error;
+
+	if (config_load(c->config, &share->config, &error) ||
+	    weir_hub_open(&options, &share->hub, &error)) {
+		config_fini(&share->config);
+		return failure(c->cmd, "%s", error.text);
+	}
+	return share_open(share, c->socket, &error) ? failure(c->cmd, "%s", error.text) : EXIT_OK;
+}
+
+static int run(const struct command *c)
+{
+	struct share share = { 0 };
+	sigset_t set;
+	int sig, status;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN); /* a tenant that is gone is no reason to go, too */
+	raise_limits();
+	status = open_all(c, &share);
+	if (status)
+		return status;
+	say_ready(c, &share);
+	while (sigwait(&set, &sig) || sig == SIGHUP)
+		reload(c, &share);
+	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
+	share_close(&share);
+	return EXIT_OK;
+}
+
+int cmd_share(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "listen", required_argument, NULL, 'l' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "config", required_argument, NULL, 'c' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	struct command c = { .cmd = argv[0], .socket = WEIR_SHARE_SOCKET,
+			     .listen = "127.0.0.1:7475" };
+	struct weir_error error;
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "s:l:k:c:jd:h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		status = parse_option(&c, opt);
+		if (status)
+			return status;
+	}
+	if (optind < argc)
+		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
+	status = device_choose(argv[0], c.wanted, &c.device);
+	if (!status && c.key_path && weir_key_load(c.key_path, &c.key, &error))
+		status = failure(argv[0], "%s", error.text);
+	if (!status)
+		status = run(&c);
+	weir_key_free(c.key);
+	return status;
+}

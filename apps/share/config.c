@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/share/config.h"
+
+#include "apps/size.h"
+#include "lib/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX (1 << 20)
+#define CONNECTIONS_DEFAULT 256
+#define CONNECTIONS_MAX 4096
+#define WEIGHT_MAX 1024
+#define CLASS_MAX 7
+
+/* Where the parser is: a line, cut into words as it goes. */
+struct parser {
+	char *at;
+	unsigned int line;
+	struct weir_error *error;
+};
+
+static char *next_word(struct parser *p)
+{
+	char *word;
+
+	while (isspace((unsigned char)*p->at))
+		p->at++;
+	if (!*p->at || *p->at == '#')
+		return NULL;
+	word = p->at;
+	while (*p->at && !isspace((unsigned char)*p->at))
+		p->at++;
+	if (*p->at)
+		*p->at++ = '\0';
+	return word;
+}
+
+/* A number of @low to @high. */
+static int parse_number(const struct parser *p, const char *term, const char *word,
+			unsigned int low, unsigned int high, unsigned int *out)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(word, &end, 10);
+	if (errno || *end || !isdigit((unsigned char)*word) || number < low || number > high)
+		return weir_fail(p->error, -EINVAL, "line %u: %s %s: %u to %u are possible",
+				 p->line, term, word, low, high);
+	*out = (unsigned int)number;
+	return 0;
+}
+
+static int parse_size(const struct parser *p, const char *term, const char *word, uint64_t *out)
+{
+	uint64_t size;
+
+	if (size_parse(word, &size) || !size)
+		return weir_fail(p->error, -EINVAL,
+				 "line %u: %s %s: not a size; try 512M or 4G", p->line, term, word);
+	*out = size;
+	return 0;
+}
+
+static int parse_term(struct parser *p, const char *term, struct terms *terms)
+{
+	char *word;
+
+	if (!strcmp(term, "deny")) {
+		terms->is_denied = true;
+		return 0;
+	}
+	word = next_word(p);
+	if (!word)
+		return weir_fail(p->error, -EINVAL, "line %u: %s: of what value?", p->line, term);
+	if (!strcmp(term, "weight"))
+		return parse_number(p, term, word, 1, WEIGHT_MAX, &terms->weight);
+	if (!strcmp(term, "connections"))
+		return parse_number(p, term, word, 1, CONNECTIONS_MAX, &terms->connections);
+	if (!strcmp(term, "class")) {
+		terms->has_class = true;
+		return parse_number(p, term, word, 0, CLASS_MAX, &terms->class_nr);
+	}
+	if (!strcmp(term, "memory"))
+		return parse_size(p, term, word, &terms->memory_bytes);
+	if (!strcmp(term, "rate"))
+		return parse_size(p, term, word, &terms->rate_bytes_s);
+	return weir_fail(p->error, -EINVAL, "line %u: %s: there are weight, class, connections, "
+			 "memory, rate and deny", p->line, term);
+}
+
+static int parse_terms(struct parser *p, struct terms *terms)
+{
+	const char *word;
+	int rc = 0;
+
+	while (!rc && (word = next_word(p)) != NULL)
+		rc = parse_term(p, word, terms);
+	return rc;
+}
+
+static int parse_user(const struct parser *p, const char *name, uid_t *uid)
+{
+	const struct passwd *entry;
+	unsigned int number;
+
+	if (isdigit((unsigned char)*name)) {
+		int rc = parse_number(p, "user", name, 0, UINT32_MAX - 1, &number);
+
+		*uid = rc ? 0 : number;
+		return rc;
+	}
+	entry = getpwnam(name);
+	if (!entry)
+		return weir_fail(p->error, -EINVAL, "line %u: there is no user %s", p->line, name);
+	*uid = entry->pw_uid;
+	return 0;
+}
+
+static int rule_new(struct config *config, struct parser *p, struct rule **out)
+{
+	struct rule *rules;
+
+	if (config->nr_rules == CONFIG_RULES_MAX)
+		return weir_fail(p->error, -EINVAL, "line %u: at most %d lines say something",
+				 p->line, CONFIG_RULES_MAX);
+	rules = realloc(config->rules, (config->nr_rules + 1) * sizeof(*rules));
+	if (!rules)
+		return weir_fail(p->error, -ENOMEM, "out of memory");
+	config->rules = rules;
+	*out = &rules[config->nr_rules++];
+	memset(*out, 0, sizeof(**out));
+	return 0;
+}
+
+static int parse_rule(struct config *config, struct parser *p, bool is_user)
+{
+	const char *name = next_word(p);
+	struct rule *rule = NULL;
+	int rc;
+
+	if (!name)
+		return weir_fail(p->error, -EINVAL, "line %u: which %s?", p->line,
+				 is_user ? "user" : "cgroup");
+	rc = rule_new(config, p, &rule);
+	if (rc)
+		return rc;
+	if (is_user) {
+		rule->kind = RULE_USER;
+		rc = parse_user(p, name, &rule->uid);
+	} else if (*name != '/' || strlen(name) >= sizeof(rule->cgroup)) {
+		rc = weir_fail(p->error, -EINVAL, "line %u: cgroup %s: give its path, from / on",
+			       p->line, name);
+	} else {
+		strcpy(rule->cgroup, name);
+	}
+	return rc ? rc : parse_terms(p, &rule->terms);
+}
+
+static int parse_line(struct config *config, struct parser *p)
+{
+	const char *word = next_word(p);
+
+	if (!word)
+		return 0;
+	if (!strcmp(word, "default"))
+		return parse_terms(p, &config->terms);
+	if (!strcmp(word, "user"))
+		return parse_rule(config, p, true);
+	if (!strcmp(word, "cgroup"))
+		return parse_rule(config, p, false);
+	return weir_fail(p->error, -EINVAL,
+			 "line %u: %s: a line begins with default, user or cgroup", p->line, word);
+}
+
+int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error)
+{
+	struct parser p = { .error = error };
+	char *copy = strndup(text, length), *rest = copy, *line;
+	int rc = copy ? 0 : weir_fail(error, -ENOMEM, "out of memory");
+
+	*config = (struct config){ 0 };
+	if (!rc && strlen(copy) != length)
+		rc = weir_fail(error, -EINVAL, "it is no text");
+	while (!rc && (line = strsep(&rest, "\n")) != NULL) {
+		p.at = line;
+		p.line++;
+		rc = parse_line(config, &p);
+	}
+	free(copy);
+	if (rc)
+		config_fini(config);
+	return rc;
+}
+
+static int load(FILE *file, const char *path, struct config *config, struct weir_error *error)
+{
+	struct weir_error why = { "" };
+	char *text = malloc(FILE_MAX);
+	size_t length;
+	int rc;
+
+	if (!text)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	length = fread(text, 1, FILE_MAX, file);
+	if (ferror(file))
+		rc = weir_fail(error, -EIO, "%s: %s", path, strerror(errno));
+	else if (length == FILE_MAX)
+		rc = weir_fail(error, -EINVAL, "%s: longer than 1 MiB", path);
+	else
+		rc = config_parse(text, length, config, &why);
+	if (rc && why.text[0])
+		weir_fail(error, rc, "%s: %.256s", path, why.text);
+	free(text);
+	return rc;
+}
+
+int config_load(const char *path, struct config *config, struct weir_error *error)
+{
+	FILE *file;
+	int rc;
+
+	*config = (struct config){ 0 };
+	if (!path)
+		return 0;
+	file = fopen(path, "re");
+	if (!file) {
+		rc = -errno;
+		return weir_fail(error, rc, "%s: %s", path, strerror(-rc));
+	}
+	rc = load(file, path, config, error);
+	fclose(file);
+	return rc;
+}
+
+void config_fini(struct config *config)
+{
+	free(config->rules);
+	*config = (struct config){ 0 };
+}
+
+/* Whether @cgroup is @whole, or below it. */
+static bool is_within(const char *cgroup, const char *whole)
+{
+	size_t length = strlen(whole);
+
+	while (length && whole[length - 1] == '/')
+		length--;
+	return !strncmp(cgroup, whole, length) && (!cgroup[length] || cgroup[length] == '/');
+}
+
+static const struct rule *rule_for(const struct config *config, uid_t uid, const char *cgroup)
+{
+	const struct rule *user = NULL, *group = NULL;
+	size_t i;
+
+	for (i = 0; i < config->nr_rules; i++) {
+		const struct rule *rule = &config->rules[i];
+
+		if (rule->kind == RULE_USER && rule->uid == uid && !user)
+			user = rule;
+		if (rule->kind == RULE_CGROUP && is_within(cgroup, rule->cgroup) &&
+		    (!group || strlen(rule->cgroup) > strlen(group->cgroup)))
+			group = rule;
+	}
+	return group ? group : user;
+}
+
+struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup)
+{
+	const struct rule *rule = rule_for(config, uid, cgroup);
+	struct terms terms = rule ? rule->terms : config->terms;
+	const struct terms *d = &config->terms;
+
+	if (!terms.weight)
+		terms.weight = d->weight ? d->weight : 1;
+	if (!terms.has_class)
+		terms.class_nr = d->class_nr;
+	if (!terms.connections)
+		terms.connections = d->connections ? d->connections : CONNECTIONS_DEFAULT;
+	if (!terms.memory_bytes)
+		terms.memory_bytes = d->memory_bytes ? d->memory_bytes : UINT64_MAX;
+	if (!terms.rate_bytes_s)
+		terms.rate_bytes_s = d->rate_bytes_s;
+	return terms;
+}

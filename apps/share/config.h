@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How weir share treats whom: a file of lines
+ *
+ *	default                          weight 1 connections 64
+ *	user postgres                    weight 4 class 0
+ *	cgroup /system.slice/db.service  rate 100M memory 1G
+ *
+ * Who is of several is treated by the first that fits of: the longest cgroup that holds him, his
+ * user, default. What a line does not say the default line does, and what that does not, weir.
+ */
+#ifndef WEIR_APPS_SHARE_CONFIG_H
+#define WEIR_APPS_SHARE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <weir/error.h>
+
+#define CONFIG_RULES_MAX 1024
+#define CONFIG_NAME_MAX 256
+
+/* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
+struct terms {
+	bool is_denied, has_class;
+	unsigned int weight; /* 1 to 1024, times that of each connection; default 1 */
+	unsigned int class_nr; /* the most urgent that he may use; default the first */
+	unsigned int connections; /* at once; default 256 */
+	uint64_t memory_bytes; /* of rings, in steps of 16 connections; default: any amount */
+	uint64_t rate_bytes_s; /* that he sends; default: any amount */
+};
+
+enum rule_kind { RULE_CGROUP, RULE_USER };
+
+struct rule {
+	enum rule_kind kind;
+	char cgroup[CONFIG_NAME_MAX]; /* of RULE_CGROUP */
+	uid_t uid; /* of RULE_USER */
+	struct terms terms;
+};
+
+struct config {
+	struct terms terms; /* of all for whom there is no rule */
+	struct rule *rules;
+	size_t nr_rules;
+};
+
+/**
+ * config_parse() - read it
+ * @text: @length bytes
+ * @config: receives it; config_fini() it
+ * @error: says which line, and what is wrong with it
+ *
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error);
+
+/* The same, of a file. @path: NULL: nothing is said of anybody. Return: also what open(2) says. */
+int config_load(const char *path, struct config *config, struct weir_error *error);
+void config_fini(struct config *config);
+
+/* How somebody is treated, defaults filled in. @cgroup: "/" where it is not known. */
+struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A tenant: who it is, how it is treated, and what it calls its connections. */
+#include "apps/share/share.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The first line of a file of /proc, without its end. */
+static bool read_line(const char *path, char *line, int size)
+{
+	FILE *file = fopen(path, "re");
+	bool ok = file && fgets(line, size, file);
+
+	if (file)
+		fclose(file);
+	if (ok)
+		line[strcspn(line, "\n")] = '\0';
+	return ok;
+}
+
+/* Its name for people, and its cgroup: "0::/PATH" in the unified hierarchy. */
+static void look_up(struct tenant *tenant)
+{
+	char path[64], line[sizeof(tenant->cgroup)];
+	size_t i;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", tenant->pid);
+	strcpy(tenant->cgroup, "/");
+	if (read_line(path, line, sizeof(line)) && !strncmp(line, "0::/", 4))
+		strcpy(tenant->cgroup, line + 3);
+	snprintf(path, sizeof(path), "/proc/%d/comm", tenant->pid);
+	if (!read_line(path, tenant->name, sizeof(tenant->name)))
+		strcpy(tenant->name, "?");
+	for (i = 0; tenant->name[i]; i++)
+		if (!isprint((unsigned char)tenant->name[i]))
+			tenant->name[i] = '?';
+}
+
+/* As many chunks as fit into its memory. */
+static unsigned int chunks_of(const struct tenant *tenant)
+{
+	uint32_t ring = tenant->share->hub->options.ring_bytes;
+	uint64_t chunks = tenant->terms.memory_bytes / weir_chunk_length(ring);
+
+	return chunks < UINT16_MAX ? (unsigned int)chunks : UINT16_MAX;
+}
+
+void tenant_terms(struct tenant *tenant)
+{
+	struct weir_owner *owner = &tenant->owner;
+
+	tenant->terms = config_terms(&tenant->share->config, tenant->uid, tenant->cgroup);
+	pthread_mutex_lock(&owner->hub->lock);
+	owner->weight = tenant->terms.weight;
+	owner->nr_conns_max = tenant->terms.connections;
+	owner->nr_chunks_max = chunks_of(tenant);
+	weir_owner_limit(owner, tenant->terms.rate_bytes_s);
+	pthread_mutex_unlock(&owner->hub->lock);
+}
+
+/* What it writes to say that there is news: both ends of the bell, and the board. */
+static int board_open(struct tenant *tenant)
+{
+	int bell[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, bell))
+		return -errno;
+	tenant->bell = bell[0];
+	tenant->tenants_bell = bell[1];
+	tenant->board_fd = weir_memfd("weir-board", sizeof(*tenant->board));
+	if (tenant->board_fd < 0)
+		return -ENOMEM;
+	tenant->board = mmap(NULL, sizeof(*tenant->board), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     tenant->board_fd, 0);
+	if (tenant->board != MAP_FAILED)
+		return 0;
+	tenant->board = NULL;
+	return -ENOMEM;
+}
+
+int tenant_new(struct share *share, int socket, struct tenant **out)
+{
+	struct tenant *tenant = calloc(1, sizeof(*tenant));
+	struct ucred who;
+	socklen_t length = sizeof(who);
+	int rc;
+
+	if (!tenant)
+		return -ENOMEM;
+	tenant->share = share;
+	tenant->socket = socket;
+	tenant->bell = tenant->tenants_bell = tenant->board_fd = -1;
+	weir_list_init(&tenant->link);
+	pthread_mutex_lock(&share->hub->lock);
+	weir_owner_init(&tenant->owner, share->hub);
+	tenant->owner.is_shared = true;
+	pthread_mutex_unlock(&share->hub->lock);
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
+		rc = -errno;
+	} else {
+		tenant->pid = who.pid;
+		tenant->uid = who.uid;
+		look_up(tenant);
+		rc = board_open(tenant);
+	}
+	if (rc)
+		tenant_free(tenant);
+	else
+		*out = tenant;
+	return rc;
+}
+
+static void fd_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void tenant_free(struct tenant *tenant)
+{
+	struct weir_hub *hub = tenant->share->hub;
+
+	pthread_mutex_lock(&hub->lock);
+	weir_owner_fini(&tenant->owner);
+	pthread_mutex_unlock(&hub->lock);
+	if (tenant->board)
+		munmap(tenant->board, sizeof(*tenant->board));
+	fd_close(tenant->bell);
+	fd_close(tenant->tenants_bell);
+	fd_close(tenant->board_fd);
+	close(tenant->socket);
+	free(tenant);
+}
+
+int tenant_put(struct tenant *tenant, struct weir_circuit *conn)
+{
+	unsigned int i, nr;
+
+	for (i = 0; i < WEIR_SHARE_CONNS_MAX; i++) {
+		nr = (tenant->next_conn + i) % WEIR_SHARE_CONNS_MAX;
+		if (tenant->conns[nr])
+			continue;
+		tenant->conns[nr] = conn;
+		tenant->next_conn = nr + 1;
+		conn->nr = nr;
+		return 0;
+	}
+	return -EDQUOT;
+}
+
+void tenant_answer(struct tenant *tenant, struct weir_share_answer *answer, const int *fds,
+		   unsigned int nr)
+{
+	unsigned int i;
+
+	/* Who does not listen is gone, or has himself to blame. */
+	weir_share_send(tenant->socket, answer, sizeof(*answer), fds, nr);
+	for (i = 0; i < nr; i++)
+		close(fds[i]);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a tenant and weir share say to each other, over a Unix socket that keeps messages apart
+ * (SOCK_SEQPACKET) and in memory that both map. A tenant asks, in any order, and each of its
+ * questions is answered once, under its number; descriptors come along with answers. The
+ * daemon believes nothing of what a tenant says or writes; a tenant believes the daemon.
+ *
+ * A connection's bytes and doors are in a chunk (lib/mux/chunk.c). That there is news of a
+ * connection is said on the board: a bit for each, and a bit for 64 of them; and if the
+ * daemon's usher sleeps, by a byte to its bell, which is a socket of its own.
+ */
+#ifndef WEIR_LIB_MUX_SHARE_H
+#define WEIR_LIB_MUX_SHARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/mux.h>
+
+#define WEIR_SHARE_SOCKET "/run/weir/share.sock"
+#define WEIR_SHARE_VERSION 1
+#define WEIR_SHARE_CONNS_MAX 4096 /* of a tenant */
+#define WEIR_SHARE_OFFERS_MAX 64
+#define WEIR_SHARE_FDS_MAX 2 /* with an answer */
+
+enum weir_share_what {
+	WEIR_SHARE_HELLO = 1, /* @value the version; answered with the board and the bell */
+	WEIR_SHARE_CONNECT, /* @peer, @service, @class_nr, @weight; a connection */
+	WEIR_SHARE_LISTEN, /* @service, @value the backlog; an offer, and its descriptor */
+	WEIR_SHARE_ACCEPT, /* @nr an offer; a connection */
+	WEIR_SHARE_UNLISTEN, /* @nr an offer */
+	WEIR_SHARE_CLOSE, /* @nr a connection */
+	WEIR_SHARE_FD, /* @nr a connection, @value 1: of its ring out; a descriptor */
+	WEIR_SHARE_CHUNK, /* @nr a chunk; its memory, @ring_bytes a ring */
+	WEIR_SHARE_DRAIN, /* answered when what was closed has been sent */
+	WEIR_SHARE_INFO, /* of the daemon's mux */
+	WEIR_SHARE_TENANT, /* the first whose number is above @nr; -ENOENT there is none */
+};
+
+#define WEIR_SHARE_CLASS_DEFAULT UINT32_MAX
+
+struct weir_share_ask {
+	uint32_t what, number, nr, service, value, class_nr, weight;
+	char peer[256];
+};
+
+/* A tenant as weir top shows it. Texts are printable, and end. */
+struct weir_share_tenant {
+	uint32_t nr, pid, uid, weight, connections, connections_max;
+	uint64_t memory_bytes, bytes_sent, bytes_received, work_requests, rate_bytes_s;
+	char name[64];
+};
+
+struct weir_share_answer {
+	uint32_t number;
+	int32_t status;
+	uint32_t nr, chunk, slot, ring_bytes;
+	union {
+		char text[sizeof(((struct weir_error *)0)->text)]; /* with a bad status */
+		struct weir_mux_info info;
+		struct weir_share_tenant tenant;
+	};
+};
+
+/**
+ * struct weir_share_board - where there is news
+ * @asleep: 1: whoever puts something on the board rings the bell, and makes it 0
+ * @groups: bit i: something is in news[i]
+ * @news: bit j of news[i]: of connection 64 i + j
+ */
+struct weir_share_board {
+	_Alignas(64) uint32_t asleep;
+	_Alignas(64) uint64_t groups;
+	uint64_t news[WEIR_SHARE_CONNS_MAX / 64];
+};
+
+/*
+ * One message with descriptors. weir_share_send(): -errno. weir_share_recv(): all of @length, or
+ * -ECONNRESET; @fds receives WEIR_SHARE_FDS_MAX, -1 where none came; NULL: none is wanted.
+ */
+int weir_share_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr);
+int weir_share_recv(int socket, void *data, size_t length, int *fds);
+
+/* Connects to the daemon's socket. Return: it, or a negative errno. */
+int weir_share_dial(const char *path, struct weir_error *error);
+
+#endif

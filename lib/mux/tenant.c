@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A mux of weir share's: what its tenant does with it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/mux/hub.h"
+#include "lib/mux/tenant.h"
+#include "lib/thread.h"
+
+static struct weir_tenant *tenant_of(struct weir_mux *mux)
+{
+	return container_of(mux, struct weir_tenant, mux);
+}
+
+static struct weir_tenant_conn *conn_of(struct weir_conn *conn)
+{
+	return container_of(conn, struct weir_tenant_conn, app);
+}
+
+static struct weir_tenant_offer *offer_of(struct weir_listener *listener)
+{
+	return container_of(listener, struct weir_tenant_offer, listener);
+}
+
+static void chunk_free(struct weir_tenant_chunk *chunk)
+{
+	weir_list_del(&chunk->link);
+	if (chunk->base)
+		munmap(chunk->base, chunk->length);
+	free(chunk);
+}
+
+static struct weir_tenant_chunk *chunk_find(struct weir_tenant *tenant, uint32_t number)
+{
+	struct weir_list *at;
+
+	for (at = tenant->chunks.next; at != &tenant->chunks; at = at->next) {
+		struct weir_tenant_chunk *chunk =
+			weir_list_entry(at, struct weir_tenant_chunk, link);
+
+		if (chunk->number == number)
+			return chunk;
+	}
+	return NULL;
+}
+
+static int map(int fd, size_t length, char **base)
+{
+	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	close(fd);
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	*base = at;
+	return 0;
+}
+
+/* Two threads may map the same chunk: nobody is hurt. */
+static int chunk_get(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **out)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_CHUNK, .nr = number };
+	struct weir_tenant_chunk *chunk;
+	struct weir_share_answer answer;
+	int rc, fds[WEIR_SHARE_FDS_MAX];
+
+	pthread_mutex_lock(&tenant->lock);
+	*out = chunk_find(tenant, number);
+	pthread_mutex_unlock(&tenant->lock);
+	if (*out)
+		return 0;
+	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
+	if (rc)
+		return rc;
+	chunk = calloc(1, sizeof(*chunk));
+	if (!chunk) {
+		close(fds[0]);
+		return -ENOMEM;
+	}
+	chunk->number = number;
+	chunk->ring_bytes = answer.ring_bytes;
+	chunk->length = weir_chunk_length(answer.ring_bytes);
+	rc = map(fds[0], chunk->length, &chunk->base);
+	pthread_mutex_lock(&tenant->lock);
+	weir_list_add(&tenant->chunks, &chunk->link);
+	if (rc)
+		chunk_free(chunk);
+	else
+		*out = chunk;
+	pthread_mutex_unlock(&tenant->lock);
+	return rc;
+}
+
+static int conn_close_nr(struct weir_tenant *tenant, uint32_t nr)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_CLOSE, .nr = nr };
+	struct weir_share_answer answer;
+
+	return weir_tenant_ask(tenant, &ask, &answer, NULL);
+}
+
+/* The daemon has a connection for us. */
+static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *answer,
+		    struct weir_conn **out)
+{
+	struct weir_tenant_conn *conn = calloc(1, sizeof(*conn));
+	struct weir_tenant_chunk *chunk;
+	struct weir_door *door;
+	int rc = conn ? chunk_get(tenant, answer->chunk, &chunk) : -ENOMEM;
+
+	if (rc) {
+		free(conn);
+		conn_close_nr(tenant, answer->nr);
+		return rc;
+	}
+	door = weir_chunk_door(chunk->base, answer->slot, chunk->ring_bytes);
+	conn->tenant = tenant;
+	conn->nr = answer->nr;
+	conn->app = (struct weir_conn){ .host = tenant->mux.host, .door = door, .fd = -1,
+					.room_fd = -1 };
+	weir_chunk_ends(chunk->base, answer->slot, chunk->ring_bytes, &conn->app.out,
+			&conn->app.in);
+	pthread_mutex_lock(&tenant->lock);
+	weir_list_add_tail(&tenant->conns, &conn->link);
+	if (tenant->is_lost)
+		conn->app.status = -ECONNRESET;
+	pthread_mutex_unlock(&tenant->lock);
+	*out = &conn->app;
+	return 0;
+}
+
+static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
+		       const struct weir_conn_options *options, struct weir_conn **conn,
+		       struct weir_error *error)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = service,
+				      .class_nr = WEIR_SHARE_CLASS_DEFAULT };
+	struct weir_share_answer answer;
+	int rc;
+
+	if (strlen(peer) >= sizeof(ask.peer))
+		return weir_fail(error, -EINVAL, "%s: too long for an address", peer);
+	strcpy(ask.peer, peer);
+	if (options) {
+		ask.class_nr = options->class_nr;
+		ask.weight = options->weight;
+	}
+	answer.text[0] = '\0';
+	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);
+	if (rc)
+		return weir_fail(error, rc, "%s", answer.text[0] ? answer.text :
+								  "weir share is gone");
+	rc = conn_new(tenant_of(mux), &answer, conn);
+	return rc ? weir_fail(error, rc, "no memory of weir share's: %s", weir_strerror(rc)) : 0;
+}
+
+static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
+		      struct weir_listener **listener)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_LISTEN, .service = service,
+				      .value = backlog };
+	struct weir_tenant_offer *offer = calloc(1, sizeof(*offer));
+	struct weir_tenant *tenant = tenant_of(mux);
+	struct weir_share_answer answer;
+	int rc, fds[WEIR_SHARE_FDS_MAX];
+
+	if (!offer)
+		return -ENOMEM;
+	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
+	if (rc) {
+		free(offer);
+		return rc;
+	}
+	*offer = (struct weir_tenant_offer){ .listener = { mux->host }, .tenant = tenant,
+					     .nr = answer.nr, .fd = fds[0] };
+	pthread_mutex_lock(&tenant->lock);
+	weir_list_add_tail(&tenant->offers, &offer->link);
+	pthread_mutex_unlock(&tenant->lock);
+	*listener = &offer->listener;
+	return 0;
+}
+
+static int listener_accept(struct weir_listener *listener, struct weir_conn **conn)
+{
+	struct weir_tenant_offer *offer = offer_of(listener);
+	struct weir_share_ask ask = { .what = WEIR_SHARE_ACCEPT, .nr = offer->nr };
+	struct weir_share_answer answer;
+	int rc = weir_tenant_ask(offer->tenant, &ask, &answer, NULL);
+
+	return rc ? rc : conn_new(offer->tenant, &answer, conn);
+}
+
+static int listener_fd(const struct weir_listener *listener)
+{
+	return container_of(listener, struct weir_tenant_offer, listener)->fd;
+}
+
+static void offer_free(struct weir_tenant_offer *offer)
+{
+	weir_list_del(&offer->link);
+	close(offer->fd);
+	free(offer);
+}
+
+static void listener_close(struct weir_listener *listener)
+{
+	struct weir_tenant_offer *offer = offer_of(listener);
+	struct weir_share_ask ask = { .what = WEIR_SHARE_UNLISTEN, .nr = offer->nr };
+	struct weir_tenant *tenant = offer->tenant;
+	struct weir_share_answer answer;
+
+	weir_tenant_ask(tenant, &ask, &answer, NULL);
+	pthread_mutex_lock(&tenant->lock);
+	offer_free(offer);
+	pthread_mutex_unlock(&tenant->lock);
+}
+
+static void conn_news(struct weir_conn *app)
+{
+	struct weir_tenant_conn *conn = conn_of(app);
+	struct weir_share_board *board = conn->tenant->board;
+
+	__atomic_fetch_or(&board->news[conn->nr / 64], 1ull << conn->nr % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&board->groups, 1ull << conn->nr / 64, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&board->asleep, 0, __ATOMIC_SEQ_CST))
+		send(conn->tenant->bell, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int conn_fd(struct weir_conn *app, bool out)
+{
+	struct weir_tenant_conn *conn = conn_of(app);
+	struct weir_share_ask ask = { .what = WEIR_SHARE_FD, .nr = conn->nr, .value = out };
+	int *at = out ? &app->room_fd : &app->fd, fds[WEIR_SHARE_FDS_MAX];
+	struct weir_share_answer answer;
+
+	pthread_mutex_lock(&conn->tenant->fds);
+	if (*at < 0 && !weir_tenant_ask(conn->tenant, &ask, &answer, fds))
+		__atomic_store_n(at, fds[0], __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&conn->tenant->fds);
+	return *at < 0 ? -ENOMEM : *at;
+}
+
+static void conn_free(struct weir_tenant_conn *conn)
+{
+	weir_list_del(&conn->link);
+	if (conn->app.fd >= 0)
+		close(conn->app.fd);
+	if (conn->app.room_fd >= 0)
+		close(conn->app.room_fd);
+	free(conn);
+}
+
+static void conn_close(struct weir_conn *app)
+{
+	struct weir_tenant_conn *conn = conn_of(app);
+	struct weir_tenant *tenant = conn->tenant;
+	uint32_t nr = conn->nr;
+
+	pthread_mutex_lock(&tenant->lock);
+	conn_free(conn);
+	pthread_mutex_unlock(&tenant->lock);
+	conn_close_nr(tenant, nr);
+}
+
+static void mux_info(struct weir_mux *mux, struct weir_mux_info *info)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO };
+	struct weir_share_answer answer;
+
+	*info = (struct weir_mux_info){ 0 };
+	if (!weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL))
+		*info = answer.info;
+}
+
+static void tenant_free(struct weir_tenant *tenant)
+{
+	while (!weir_list_is_empty(&tenant->conns))
+		conn_free(weir_list_entry(tenant->conns.next, struct weir_tenant_conn, link));
+	while (!weir_list_is_empty(&tenant->offers))
+		offer_free(weir_list_entry(tenant->offers.next, struct weir_tenant_offer, link));
+	while (!weir_list_is_empty(&tenant->chunks))
+		chunk_free(weir_list_entry(tenant->chunks.next, struct weir_tenant_chunk, link));
+	if (tenant->board)
+		munmap(tenant->board, sizeof(*tenant->board));
+	if (tenant->bell >= 0)
+		close(tenant->bell);
+	close(tenant->socket);
+	pthread_cond_destroy(&tenant->answered);
+	pthread_mutex_destroy(&tenant->fds);
+	pthread_mutex_destroy(&tenant->lock);
+	free(tenant);
+}
+
+static void mux_close(struct weir_mux *mux)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_DRAIN };
+	struct weir_tenant *tenant = tenant_of(mux);
+	struct weir_share_answer answer;
+
+	weir_tenant_ask(tenant, &ask, &answer, NULL);
+	shutdown(tenant->socket, SHUT_RDWR);
+	pthread_join(tenant->reader, NULL);
+	tenant_free(tenant);
+}
+
+static const struct weir_mux_host host = {
+	.close = mux_close,
+	.info = mux_info,
+	.connect = mux_connect,
+	.listen = mux_listen,
+	.accept = listener_accept,
+	.listener_fd = listener_fd,
+	.listener_close = listener_close,
+	.news = conn_news,
+	.fd = conn_fd,
+	.conn_close = conn_close,
+};
+
+static struct weir_tenant *tenant_new(int socket)
+{
+	struct weir_tenant *tenant = calloc(1, sizeof(*tenant));
+
+	if (!tenant)
+		return NULL;
+	*tenant = (struct weir_tenant){ .mux = { &host }, .socket = socket, .bell = -1 };
+	pthread_mutex_init(&tenant->lock, NULL);
+	pthread_mutex_init(&tenant->fds, NULL);
+	pthread_cond_init(&tenant->answered, NULL);
+	weir_list_init(&tenant->calls);
+	weir_list_init(&tenant->conns);
+	weir_list_init(&tenant->offers);
+	weir_list_init(&tenant->chunks);
+	return tenant;
+}
+
+/* The first words, before there is a reader. */
+static int hello(struct weir_tenant *tenant, const char *path, struct weir_error *error)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer = { .status = -ECONNRESET };
+	int fds[WEIR_SHARE_FDS_MAX];
+	char *board;
+	int rc = weir_share_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
+
+	if (!rc)
+		rc = weir_share_recv(tenant->socket, &answer, sizeof(answer), fds);
+	if (rc)
+		return weir_fail(error, rc, "%s does not speak as weir share does", path);
+	if (answer.status)
+		return weir_fail(error, answer.status, "%s", answer.text);
+	tenant->bell = fds[1];
+	rc = map(fds[0], sizeof(*tenant->board), &board);
+	if (rc)
+		return weir_fail(error, rc, "no memory of weir share's");
+	tenant->board = (void *)board;
+	return 0;
+}
+
+int weir_tenant_open(const char *path, struct weir_mux **mux, struct weir_error *error)
+{
+	int rc, socket = weir_share_dial(path, error);
+	struct weir_tenant *tenant;
+
+	if (socket < 0)
+		return socket;
+	tenant = tenant_new(socket);
+	if (!tenant) {
+		close(socket);
+		return weir_fail(error, -ENOMEM, "no memory");
+	}
+	rc = hello(tenant, path, error);
+	if (!rc)
+		rc = weir_thread_create(&tenant->reader, "weir-tenant", weir_tenant_reader,
+					tenant, error);
+	if (rc)
+		tenant_free(tenant);
+	else
+		*mux = &tenant->mux;
+	return rc;
+}

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir share, and tenants of it in processes of their own. Two daemons, as on two hosts: the tests
+ * are tenants of the one, and children they start of the other. Only the daemons have a device.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/platform.h"
+#include "lib/mux/tenant.h"
+#include "tests/lib/fixture.h"
+
+#define SERVICE 5
+#define PATIENCE_MS 60000 /* what does not come in so long does not come */
+
+struct daemon {
+	pid_t pid;
+	char socket[80], config[80], address[64];
+};
+
+static char directory[] = "/tmp/weir-share-XXXXXX";
+static struct daemon near, far;
+
+/* The daemon's first line: "ready ADDR:PORT". */
+static void read_address(struct daemon *d, int fd)
+{
+	char line[128];
+	FILE *out = fdopen(fd, "r");
+
+	assert_non_null(out);
+	assert_non_null(fgets(line, sizeof(line), out));
+	assert_int_equal(sscanf(line, "ready %63s", d->address), 1);
+	fclose(out);
+}
+
+static void config_write(const struct daemon *d, const char *text)
+{
+	FILE *file = fopen(d->config, "w");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void daemon_start(struct daemon *d, const char *name)
+{
+	int out[2];
+
+	snprintf(d->socket, sizeof(d->socket), "%s/%s.sock", directory, name);
+	snprintf(d->config, sizeof(d->config), "%s/%s.conf", directory, name);
+	config_write(d, "default connections 1024\n");
+	assert_int_equal(pipe(out), 0);
+	d->pid = fork();
+	if (!d->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing is left of a test that fails */
+		dup2(out[1], 1);
+		close(out[0]);
+		close(out[1]);
+		execl(getenv("WEIR_TEST_WEIR"), "weir", "share", "--socket", d->socket, "--listen",
+		      "127.0.0.1:0", "--config", d->config, "--device", "softnic", (char *)NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	read_address(d, out[0]);
+}
+
+static void daemon_stop(struct daemon *d)
+{
+	int status;
+
+	assert_int_equal(kill(d->pid, SIGTERM), 0);
+	assert_int_equal(waitpid(d->pid, &status, 0), d->pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(d->socket, F_OK), -1);
+	unlink(d->config);
+}
+
+static int daemons_start(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	daemon_start(&near, "near");
+	daemon_start(&far, "far");
+	return 0;
+}
+
+static int daemons_stop(void **state)
+{
+	(void)state;
+	daemon_stop(&near);
+	daemon_stop(&far);
+	assert_int_equal(rmdir(directory), 0);
+	return 0;
+}
+
+static struct weir_mux *tenant_of(const struct daemon *d)
+{
+	const struct weir_mux_options options = { .share = d->socket };
+	struct weir_error error = { "" };
+	struct weir_mux *mux = NULL;
+
+	if (weir_mux_open(&options, &mux, &error))
+		fail_msg("%s", error.text);
+	return mux;
+}
+
+static void wait_readable(int fd)
+{
+	struct pollfd in = { .fd = fd, .events = POLLIN };
+
+	assert_true(fd >= 0);
+	assert_int_equal(poll(&in, 1, PATIENCE_MS), 1);
+}
+
+static struct weir_conn *accept_from(struct weir_listener *listener)
+{
+	struct weir_conn *conn = NULL;
+	int rc;
+
+	while ((rc = weir_listener_accept(listener, &conn)) == -EAGAIN)
+		wait_readable(weir_listener_fd(listener));
+	assert_int_equal(rc, 0);
+	return conn;
+}
+
+static struct weir_conn *connect_to(struct weir_mux *mux, const struct daemon *d, uint32_t service)
+{
+	struct weir_error error = { "" };
+	struct weir_conn *conn = NULL;
+
+	if (weir_mux_connect(mux, d->address, service, NULL, &conn, &error))
+		fail_msg("%s", error.text);
+	return conn;
+}
+
+/* Sends back what comes, until the other end closes. */
+static int echo(struct weir_conn *conn, char *buffer, size_t size)
+{
+	size_t length;
+	int rc;
+
+	while (!(rc = weir_conn_recv(conn, buffer, size, &length, 0)))
+		if (weir_conn_send(conn, buffer, length, 0))
+			return 1;
+	weir_conn_close(conn);
+	return rc != -ENOTCONN;
+}
+
+/* What a child does, by name. It executes this very program: threads do not survive a fork. */
+static pid_t child_exec(const char *role, uint32_t service, int told)
+{
+	char number[16], fd[16];
+	pid_t pid;
+
+	snprintf(number, sizeof(number), "%u", service);
+	snprintf(fd, sizeof(fd), "%d", told);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execl("/proc/self/exe", "share_test", role, number, fd, near.socket, far.socket,
+		      far.address, (char *)NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+/* A tenant of @far that offers @service; it does so when this returns. */
+static pid_t child_start(uint32_t service, const char *role)
+{
+	char byte;
+	int told[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(told), 0);
+	pid = child_exec(role, service, told[1]);
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	return pid;
+}
+
+static void child_end(pid_t pid, int signal)
+{
+	int status;
+
+	if (signal)
+		assert_int_equal(kill(pid, signal), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, signal);
+}
+
+static int echo_one(struct weir_listener *listener)
+{
+	static char buffer[MIB];
+
+	return echo(accept_from(listener), buffer, sizeof(buffer));
+}
+
+static void fill(char *data, size_t length, unsigned int seed)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		data[i] = (char)((seed + i) * 2654435761u >> 11);
+}
+
+/* There and back. */
+static void round_trip(struct weir_conn *conn, size_t length)
+{
+	char *data = malloc(length + 1), *got = calloc(1, length + 1);
+	size_t received = 0;
+
+	assert_true(data && got);
+	fill(data, length, (unsigned int)length);
+	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_conn_recv(conn, got, length, &received, 0), 0);
+	assert_int_equal(received, length);
+	assert_memory_equal(got, data, length);
+	free(data);
+	free(got);
+}
+
+static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 4088, 65527, 65529, 262136, 1000003 };
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		round_trip(conn, sizes[i]);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Only waits to be killed. */
+static int hold(struct weir_listener *listener)
+{
+	accept_from(listener);
+	pause();
+	return 1;
+}
+
+static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(void **state)
+{
+	int i, rc, rounds = 5;
+	pid_t steady = child_start(SERVICE, "echo_one"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	char data[1000] = "", got[10];
+	size_t length;
+
+	(void)state;
+	for (i = 0; i < rounds; i++) {
+		child = child_start(SERVICE + 1, "hold");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		/* Both rings are full when it dies: something is on its way, always. */
+		while (!weir_conn_send(conn, data, sizeof(data), WEIR_CONN_DONTWAIT))
+			;
+		child_end(child, SIGKILL);
+		assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), -ECONNRESET);
+		while (!(rc = weir_conn_send(conn, data, sizeof(data), 0)))
+			;
+		assert_int_equal(rc, -ECONNRESET);
+		weir_conn_close(conn);
+		round_trip(other, 200000);
+	}
+	weir_conn_close(other);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+}
+
+static void who_does_not_read_is_held_back_alone(void **state)
+{
+	pid_t deaf = child_start(SERVICE + 1, "hold"), child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *unread = connect_to(mux, &far, SERVICE + 1);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	char *data = calloc(1, 100000);
+	int i;
+
+	(void)state;
+	assert_non_null(data);
+	for (i = 0; i < 10; i++) {
+		while (!weir_conn_send(unread, data, 100000, WEIR_CONN_DONTWAIT))
+			;
+		round_trip(conn, 200000);
+	}
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(deaf, SIGKILL);
+	free(data);
+}
+
+static void descriptors_say_when_a_call_is_worth_it(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct pollfd fds[] = { { .fd = weir_conn_fd(conn), .events = POLLIN },
+				{ .fd = weir_conn_room_fd(conn), .events = POLLIN } };
+	int sent = 0, received = 0, n = 400;
+	char data[4000] = "", got[4000];
+	size_t length;
+
+	(void)state;
+	while (received < n) {
+		while (sent < n && !weir_conn_send(conn, data, sizeof(data), WEIR_CONN_DONTWAIT))
+			sent++;
+		while (!weir_conn_recv(conn, got, sizeof(got), &length, WEIR_CONN_DONTWAIT))
+			received++;
+		if (received < n)
+			assert_true(poll(fds, sent < n ? 2 : 1, PATIENCE_MS) > 0);
+	}
+	assert_int_equal(received, n);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Takes what comes first, answers it, and so on in turn, until all have closed. */
+#define EACH 128
+#define PROCESSES 16
+
+static int echo_many(struct weir_listener *listener)
+{
+	struct weir_conn *conns[EACH];
+	char buffer[4096];
+	int i, rc = 0;
+
+	for (i = 0; i < EACH; i++)
+		conns[i] = accept_from(listener);
+	for (i = 0; i < EACH; i++)
+		rc |= echo(conns[i], buffer, sizeof(buffer));
+	return rc;
+}
+
+static int talk_many(uint32_t service)
+{
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conns[EACH];
+	int i;
+
+	for (i = 0; i < EACH; i++)
+		conns[i] = connect_to(mux, &far, service);
+	for (i = 0; i < EACH; i++) {
+		round_trip(conns[i], 1 + (size_t)i * 30);
+		weir_conn_close(conns[i]);
+	}
+	weir_mux_close(mux);
+	return 0;
+}
+
+static void a_thousand_connections_of_sixteen_processes_share_one_queue_pair(void **state)
+{
+	pid_t servers[PROCESSES / 2], clients[PROCESSES / 2];
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_mux_info info;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < PROCESSES / 2; i++)
+		servers[i] = child_start(100 + i, "echo_many");
+	for (i = 0; i < PROCESSES / 2; i++)
+		clients[i] = child_exec("talk_many", 100 + i, -1);
+	for (i = 0; i < PROCESSES / 2; i++) {
+		child_end(clients[i], 0);
+		child_end(servers[i], 0);
+	}
+	weir_mux_info(mux, &info);
+	assert_int_equal(info.queue_pairs, 2); /* class 0 introduces, the connections' is class 1 */
+	weir_mux_close(mux);
+}
+
+/* What a tenant can write where the daemon reads: at random, all of it, and more than once. */
+static void scribble(struct weir_conn *app, uint32_t seed)
+{
+	struct weir_tenant_conn *conn = container_of(app, struct weir_tenant_conn, app);
+	volatile uint32_t *words[] = { (uint32_t *)app->door, (uint32_t *)conn->tenant->board };
+	size_t sizes[] = { sizeof(*app->door), sizeof(*conn->tenant->board) }, i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < sizes[i] / sizeof(uint32_t); k++) {
+			seed = seed * 1664525 + 1013904223;
+			words[i][k] = seed;
+		}
+	conn->app.host->news(app);
+}
+
+static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one"), victim;
+	struct weir_mux *mux = tenant_of(&near), *hostile;
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE), *bad;
+	uint32_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 20; seed++) {
+		victim = child_start(SERVICE + 1, "hold");
+		hostile = tenant_of(&near);
+		bad = connect_to(hostile, &far, SERVICE + 1);
+		assert_int_equal(weir_conn_send(bad, "hello", 5, 0), 0);
+		scribble(bad, seed);
+		round_trip(conn, 100000);
+		weir_conn_close(bad);
+		weir_mux_close(hostile);
+		child_end(victim, SIGKILL);
+	}
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Questions that make no sense, in any order, of any length. */
+static void what_a_tenant_asks_at_random_harms_nobody(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_share_ask hello = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer;
+	uint32_t seed, i;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		int fd = weir_share_dial(near.socket, NULL);
+
+		assert_true(fd >= 0);
+		if (seed % 4)
+			assert_int_equal(weir_share_send(fd, &hello, sizeof(hello), NULL, 0), 0);
+		if (seed % 4)
+			assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		for (i = 0; i < 30; i++) {
+			struct weir_share_ask ask = { .what = (seed + i) % 13, .number = i,
+						      .nr = i * seed * 2654435761u,
+						      .value = i, .class_nr = seed,
+						      .weight = i << seed % 32 };
+
+			if (ask.what == WEIR_SHARE_CONNECT)
+				memset(ask.peer, 'x', sizeof(ask.peer));
+			if (weir_share_send(fd, &ask, i % 29 ? sizeof(ask) : i, NULL, 0))
+				break; /* it has had enough */
+		}
+		close(fd);
+		round_trip(conn, 1000);
+	}
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Waits until the daemon has read it: until a tenant is treated so. */
+static void configure(const char *text, int status)
+{
+	const struct weir_mux_options options = { .share = near.socket };
+	struct weir_mux *mux;
+	int rc;
+
+	config_write(&near, text);
+	assert_int_equal(kill(near.pid, SIGHUP), 0);
+	do {
+		rc = weir_mux_open(&options, &mux, NULL);
+		if (!rc)
+			weir_mux_close(mux);
+	} while (rc != status);
+}
+
+static void the_configuration_says_who_may_and_how_much(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_conn *conn, *second = NULL;
+	struct weir_error error = { "" };
+	struct weir_mux *mux;
+
+	(void)state;
+	configure("default deny\n", -EPERM);
+	configure("default connections 1 class 1\n", 0);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, SERVICE);
+	round_trip(conn, 1000);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &second, &error),
+			 -EDQUOT);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE,
+					  &(struct weir_conn_options){ .class_nr = 0 }, &second,
+					  &error), -EPERM);
+	assert_non_null(strstr(error.text, "class 0"));
+	assert_null(second);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	configure("default deny\n", -EPERM);
+	configure("default connections 1024\n", 0);
+	child_end(child, 0);
+}
+
+struct reading {
+	pthread_t thread;
+	struct weir_conn *conn;
+	int rc;
+};
+
+static void *read_one(void *arg)
+{
+	struct reading *r = arg;
+	size_t length;
+	char got[10];
+
+	r->rc = weir_conn_recv(r->conn, got, sizeof(got), &length, 0);
+	return NULL;
+}
+
+/* It ends the daemon, and starts another. */
+static void the_end_of_the_daemon_wakes_who_waits(void **state)
+{
+	pid_t child = child_start(SERVICE, "hold");
+	struct weir_mux *mux = tenant_of(&near);
+	struct reading r = { .conn = connect_to(mux, &far, SERVICE) };
+	struct weir_conn *none = NULL;
+
+	(void)state;
+	assert_int_equal(pthread_create(&r.thread, NULL, read_one, &r), 0);
+	daemon_stop(&near);
+	assert_int_equal(pthread_join(r.thread, NULL), 0);
+	assert_int_equal(r.rc, -ECONNRESET);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &none, NULL),
+			 -ECONNRESET);
+	weir_conn_close(r.conn);
+	weir_mux_close(mux);
+	child_end(child, SIGKILL);
+	daemon_start(&near, "near");
+}
+
+static int serve(const char *role, uint32_t service, int told)
+{
+	struct weir_listener *listener;
+	struct weir_mux *mux = tenant_of(&far);
+
+	if (weir_mux_listen(mux, service, 1024, &listener) || write(told, "", 1) != 1)
+		return 1;
+	if (!strcmp(role, "echo_one"))
+		return echo_one(listener);
+	return strcmp(role, "hold") ? echo_many(listener) : hold(listener);
+}
+
+/* A child: ROLE SERVICE FD NEAR-SOCKET FAR-SOCKET FAR-ADDRESS. */
+static int child_main(char **argv)
+{
+	uint32_t service = (uint32_t)atoi(argv[2]);
+
+	snprintf(near.socket, sizeof(near.socket), "%s", argv[4]);
+	snprintf(far.socket, sizeof(far.socket), "%s", argv[5]);
+	snprintf(far.address, sizeof(far.address), "%s", argv[6]);
+	if (!strcmp(argv[1], "talk_many"))
+		return talk_many(service);
+	return serve(argv[1], service, atoi(argv[3]));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
+		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
+		cmocka_unit_test(who_does_not_read_is_held_back_alone),
+		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
+		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_one_queue_pair),
+		cmocka_unit_test(what_a_tenant_scribbles_into_its_memory_harms_it_alone),
+		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
+		cmocka_unit_test(the_configuration_says_who_may_and_how_much),
+		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
+	};
+
+	if (argc == 7)
+		return child_main(argv);
+	return cmocka_run_group_tests(tests, daemons_start, daemons_stop);
+}
