@@ -20,6 +20,8 @@ PAPER_GAINS = {"gather": (7.8, 68), "broadcast": (8.9, 70)}
 PAPER_SAVES = {"gather": 79, "broadcast": 20}
 WHY = ("with one thread for the master the model has it take in as fast as four workers' bitmaps tell of messages, "
        "while immediates cost it a receive each; how many threads the paper's has it does not say")
+BEHIND = ("once the link is full a look stands behind all that was posted before it, four times as much as with one "
+          "peer, so that the slots are told of late")
 
 
 def run(sim):
@@ -42,7 +44,7 @@ def run(sim):
         targets.append(holds(f"6a, 6d: {shape}, what bitmaps gain at most", f"+{most} %", f"{max(gains):+.0f} %",
                              abs(max(gains) - most) <= 0.15 * most, WHY))
         targets.append(holds(f"6a, 6d: {shape}, and at least (the paper: +{least} %)", "never slower",
-                             f"{min(gains):+.0f} %", min(gains) >= -1))
+                             f"{min(gains):+.0f} %", min(gains) >= -1, BEHIND))
         saves = [100 * (1 - a / b) for a, b in zip(cpu[shape, "bitmaps"].y, cpu[shape, "immediates"].y)]
         targets.append(holds(f"6b, 6e: {shape}, CPU that the master saves, at most", f"{PAPER_SAVES[shape]} %",
                              f"{max(saves):.0f} %", abs(max(saves) - PAPER_SAVES[shape]) <= 15,
@@ -50,7 +52,7 @@ def run(sim):
     ratio = late["gather", "bitmaps"].at(16384) / alone[SIZES.index(16384)]["load"]["latency_us"]["p50"]
     targets += [
         holds("6c: above 4 KB, gather's latency in parts of one to one's", "about 4", f"{ratio:.1f} (16 KB)",
-              abs(ratio - 4) <= 0.6),
+              abs(ratio - 4) <= 0.6, BEHIND),
         holds("6c: below 4 KB the latency of bitmaps is lower", "yes",
               ", ".join(f"{late['gather', 'bitmaps'].at(s):.0f}/{late['gather', 'immediates'].at(s):.0f}"
                         for s in SMALL) + " us",
