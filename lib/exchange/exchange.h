@@ -5,7 +5,8 @@
  *	meet, listen, connect	until both ends have proven the key and told where their memory is
  *	memory			what is registered
  *	queue			work requests and completions, and what they mean
- *	wait			when to look, when to sleep, and how to be woken
+ *	look			when to look at the peer's bitmaps, to ask it for a sign, and to give one
+ *	wait			when to sleep, and for what
  *	put, take		what the user calls
  */
 #ifndef WEIR_LIB_EXCHANGE_H
@@ -27,10 +28,12 @@
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
+#define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
 #define WEIR_EXCHANGE_NEWS 1u
 #define WEIR_EXCHANGE_ROOM 2u
+#define WEIR_EXCHANGE_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM)
 
 /* A slot of the mirror that is full: what its header said when it came, read once. */
 struct weir_exchange_arrival {
@@ -59,6 +62,7 @@ struct weir_exchange_arrival {
  * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
  * @rung: what the peer was asked to wake this end for, and has not; @rings so far
  * @is_to_ring: the next look is to ask for that
+ * @looks: that a wait begins with before it rings, as far as they have been of use lately
  * @acked, @signalled, @marked: immediate mode: slots whose writes are known to be done; of them all,
  *	those before the last that will tell; those before the last mark
  * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
@@ -112,6 +116,7 @@ struct weir_exchange {
 	bool is_looking, is_armed, is_to_ring;
 	unsigned int rung;
 	uint64_t rings;
+	unsigned int looks;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */
 	uint64_t acked, signalled, marked;
 	bool was_refused;
@@ -274,11 +279,22 @@ typedef bool weir_exchange_ready_fn(const struct weir_exchange *x);
 int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
 		       uint64_t timeout_ns);
 
+/* look.c */
+
 /* Whether slots that are being sent are to be followed by a look. */
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);
 
 /* Looks if that is due for @want, or anything was sent that is not known to have arrived. */
 int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns);
+
+/* Asks the peer for a sign when there is @want, unless it was and gave none, and looks. */
+int weir_exchange_ring(struct weir_exchange *x, unsigned int want);
+
+/*
+ * The peer was asked for a sign of @want, the look behind that has found none, and it has not given one
+ * since. A look would be in vain; and its completion would wake who sleeps on this queue.
+ */
+bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want);
 
 /* Bits were flipped: wakes the peer if it sleeps for that. */
 int weir_exchange_answer(struct weir_exchange *x, unsigned int what);

@@ -63,6 +63,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	}
 	x->options = *options;
 	x->fd = -1;
+	x->looks = WEIR_EXCHANGE_LOOKS;
 	weir_pace_init(&x->confirm, BATCH, false);
 	weir_pace_init(&x->news, BATCH, false);
 	weir_pace_init(&x->room, options->slots < 4 * BATCH ? options->slots / 4 + 1 : BATCH, true);

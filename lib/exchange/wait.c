@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps
- * confirm nothing comes by itself, so who has looked a few times rings at the peer: he writes to a word
- * of the peer's what he waits for, and looks once more. The peer flips bits first and reads the word
- * then. So either that last look sees the flip, or the peer sees the word, and sends one immediate:
- * awake or asleep, there is nothing to be looked at until it comes.
+ * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps confirm,
+ * who has rung at the peer polls for its answer only: there is nothing to be looked at until that comes.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,105 +12,6 @@
 
 #define REST_MS_MAX 1000 /* asleep, a peer that vanished without a word is looked for so often */
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
-#define LOOKS 4u /* of who waits, before it asks to be woken */
-#define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
-#define CONFIRM_NS 256000ull /* nor is one for longer than that, while others are put */
-#define RING_BITS 2 /* of the bell's word, for what is waited for */
-#define WAITS_FOR_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM) /* who waits in an event loop */
-
-static bool is_low(const struct weir_exchange *x)
-{
-	return (uint64_t)x->out.free * 100 < (uint64_t)x->out.slots * x->options.percent_min;
-}
-
-/* What the bell says, if it asks for @what and was not answered; or 0. */
-static uint64_t rung_for(const struct weir_exchange *x, unsigned int what)
-{
-	uint64_t rung = weir_load_acquire(x->bell);
-
-	return rung != x->answered && rung & what ? rung : 0;
-}
-
-/*
- * A peer that still had slots to give back when it was last looked at is busy with those. Once it is
- * through and finds no more it rings, and the next put hears of that.
- */
-static bool is_to_confirm(const struct weir_exchange *x, uint64_t now_ns)
-{
-	if (!weir_pace_is_due(&x->confirm, now_ns))
-		return false;
-	return x->out.arrived == x->out.freed || rung_for(x, WEIR_EXCHANGE_NEWS) ||
-	       weir_exchange_unconfirmed(x) >= CONFIRM_MANY ||
-	       now_ns - x->confirm.looked_ns >= CONFIRM_NS;
-}
-
-bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
-{
-	return !weir_exchange_is_imm(x) && !x->is_looking &&
-	       (is_to_confirm(x, now_ns) ||
-		(is_low(x) && weir_pace_is_due(&x->room, now_ns)));
-}
-
-/*
- * The peer was asked to say when there is some, the look behind that has found none, and it has not
- * said so since. A look would be in vain; and its completion would wake who sleeps on this queue.
- */
-static bool has_asked(const struct weir_exchange *x, unsigned int want)
-{
-	return x->rung & want && !x->is_looking && !weir_exchange_unconfirmed(x);
-}
-
-static bool is_to_look(const struct weir_exchange *x, unsigned int want, uint64_t now_ns)
-{
-	const struct weir_pace *pace = want == WEIR_EXCHANGE_NEWS ? &x->news : &x->room;
-
-	if (x->is_looking)
-		return false;
-	if (weir_exchange_unconfirmed(x))
-		return true;
-	/* Of room there may be some that is not worth waking a sleeper for. */
-	if (want == WEIR_EXCHANGE_NEWS && has_asked(x, want))
-		return false;
-	return weir_pace_is_due(pace, now_ns);
-}
-
-/* Rings, unless that has been done and not been answered, and looks. */
-static int ring(struct weir_exchange *x, unsigned int want)
-{
-	x->is_to_ring = false;
-	if (x->rung == want)
-		return weir_exchange_queue_look(x, 0);
-	x->rung = want;
-	return weir_exchange_queue_look(x, ++x->rings << RING_BITS | want);
-}
-
-int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns)
-{
-	if (!is_to_look(x, want, now_ns))
-		return x->status;
-	return x->is_to_ring ? ring(x, WAITS_FOR_ALL) : weir_exchange_queue_look(x, 0);
-}
-
-/* A sleeper that waits for room is woken for some, or if there will be no more. */
-static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
-{
-	return what == WEIR_EXCHANGE_NEWS || !x->nr_taken || x->nr_released >= x->in.slots / 4;
-}
-
-int weir_exchange_answer(struct weir_exchange *x, unsigned int what)
-{
-	uint64_t rung;
-
-	if (weir_exchange_is_imm(x) || !is_worth_waking(x, what))
-		return x->status;
-	__sync_synchronize(); /* the flips, then the bell: the peer rings, and then looks */
-	rung = rung_for(x, what);
-	if (!rung)
-		return x->status;
-	x->answered = rung;
-	x->nr_released = 0;
-	return weir_exchange_queue_wake(x);
-}
 
 static void hear_completions(struct weir_exchange *x)
 {
@@ -184,7 +82,8 @@ static int arm(struct weir_exchange *x)
 
 /**
  * struct attempt - one wait
- * @looks: that it makes before it rings: what comes soon comes soonest so
+ * @looks: that it may still make before it rings: what comes soon comes soonest so, and cheapest
+ * @has_rung: none of them has found anything
  */
 struct attempt {
 	struct weir_exchange *x;
@@ -192,7 +91,19 @@ struct attempt {
 	uint64_t deadline_ns;
 	struct weir_poll poll;
 	unsigned int looks;
+	bool has_rung;
 };
+
+/* It is over: whether a few looks more, or fewer, would have been better. */
+static void learn(const struct attempt *a)
+{
+	struct weir_exchange *x = a->x;
+
+	if (!a->has_rung)
+		x->looks = WEIR_EXCHANGE_LOOKS;
+	else if (x->rung && x->looks < WEIR_EXCHANGE_LOOKS)
+		x->looks++; /* the look behind the ring has found it: nobody was woken */
+}
 
 /* Immediate mode: who waits for room may wait for his own writes to be done, too. */
 static void imm_round(struct weir_exchange *x, unsigned int want)
@@ -207,10 +118,13 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
-	if (x->is_looking || has_asked(x, a->want))
+	if (x->is_looking || weir_exchange_has_asked(x, a->want))
 		return;
 	if (!a->looks && !weir_exchange_unconfirmed(x)) {
-		ring(x, a->want);
+		if (!a->has_rung)
+			x->looks /= 2; /* those were in vain */
+		a->has_rung = true;
+		weir_exchange_ring(x, a->want);
 		return;
 	}
 	weir_exchange_look(x, a->want, now_ns);
@@ -228,7 +142,7 @@ static bool look_round(struct attempt *a, uint64_t now_ns)
 	}
 	look_on(a, now_ns);
 	weir_exchange_queue_poll(x);
-	return has_asked(x, a->want);
+	return weir_exchange_has_asked(x, a->want);
 }
 
 /* It is armed before the last poll: what came before raises no event. */
@@ -265,6 +179,7 @@ static int attempt(struct attempt *a, weir_exchange_ready_fn *is_ready)
 	for (;;) {
 		is_empty = look_round(a, now_ns);
 		if (is_ready(x)) {
+			learn(a);
 			weir_poll_polled(&a->poll, 1, now_ns);
 			return 0;
 		}
@@ -300,7 +215,7 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	uint64_t now_ns = weir_now_ns();
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = LOOKS,
+		.looks = x->looks,
 	};
 
 	if (is_ready(x))
@@ -359,9 +274,9 @@ static void process_round(struct weir_exchange *x)
 /* While a look is under way the next one is to ring, whoever posts it. */
 static void ask(struct weir_exchange *x)
 {
-	x->is_to_ring = x->rung != WAITS_FOR_ALL;
+	x->is_to_ring = x->rung != WEIR_EXCHANGE_ALL;
 	if (!x->is_looking && (x->is_to_ring || weir_exchange_unconfirmed(x)))
-		ring(x, WAITS_FOR_ALL);
+		weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
 }
 
 /* Return: as weir_exchange_process(). */
@@ -379,7 +294,7 @@ static int process(struct weir_exchange *x)
 		process_round(x);
 		/* A wake for an earlier ring has come: no other will. */
 	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->is_looking &&
-		 x->rung != WAITS_FOR_ALL);
+		 x->rung != WEIR_EXCHANGE_ALL);
 	return verdict_of(x);
 }
 
