@@ -233,7 +233,7 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 {
 	if (refusal->head.version != WIRE_VERSION)
 		return weir_fail(error, -EPROTONOSUPPORT,
-				 "the donor speaks version %u of the protocol, this client "
+				 "the other end speaks version %u of the protocol, this one "
 				 "version %d: upgrade the older one",
 				 refusal->head.version, WIRE_VERSION);
 	switch (refusal->status) {
@@ -244,10 +244,10 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 	case ENOMEM:
 	case ESTALE:
 	case ETIMEDOUT:
-		return weir_fail(error, -(int)refusal->status, "the donor refused: %s",
+		return weir_fail(error, -(int)refusal->status, "the other end refused: %s",
 				 refusal->text);
 	default:
-		return weir_fail(error, -EPROTO, "the donor refused: %s (errno %u)", refusal->text,
+		return weir_fail(error, -EPROTO, "the other end refused: %s (errno %u)", refusal->text,
 				 refusal->status);
 	}
 }
