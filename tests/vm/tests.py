@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""The tests that run in the guest too: those of Meson's suite "vm", on rxe0 instead of softnic."""
+"""What runs in the guests: the tests of Meson's suite "vm", on rxe0 instead of softnic, and those
+that need a kernel of their own.
+
+A test has an ID in the job, where it leaves the directory ID.taken, in which is the role of the guest
+that runs it; ID.log, what it said; and, when it is over, ID.end: its exit status and the seconds that
+it took.
+"""
 import json
 import os
+import re
 import shlex
 import subprocess
 
+from machine import read
+
 SUITE = "vm"
-# The guest is emulated: what is a fair limit for a test on a real machine is not there.
-SLOWER = 3
+# The guest is emulated, and not alone: what is a fair limit on a real machine is not one there.
+SLOWER = 5
 # What tells a test its device (tests/lib/fixture.h), and how much to do.
 DEVICE = {
     "WEIR_TEST_DEVICE": "rxe",
@@ -22,29 +31,45 @@ SKIPPED = 77
 
 
 class Test:
-    def __init__(self, build, number, described):
-        self.name = described["name"]
-        self.log = f"test-{number:02}.log"
-        self.limit = int(described["timeout"] * SLOWER)
-        self.command = described["cmd"]
-        self.environment = {**described["env"], **DEVICE}
-        self.directory = described["workdir"] or os.path.abspath(build)
+    """@limit_s: who takes longer hangs."""
 
-    def line(self):
-        """What the guest's shell is told."""
+    def __init__(self, name, command, limit_s, directory, environment):
+        self.name = name
+        self.command = command
+        self.limit_s = limit_s
+        self.directory = directory
+        self.environment = {**environment, **DEVICE}
+        self.id = re.sub(r"\W+", "-", name)
+
+    def line(self, how):
+        """What a guest's shell is told; @how is a function of run-tests."""
         settings = [f"{name}={value}" for name, value in self.environment.items()]
-        return shlex.join(["run_test", self.log, str(self.limit), self.directory,
+        return shlex.join([how, self.id, str(self.limit_s), self.directory,
                            "env", *settings, *self.command])
 
+    def log(self, job):
+        return read(os.path.join(job, f"{self.id}.log"))
 
-def of(build, names):
-    """The tests in the build directory @build; all of them where @names is empty."""
+    def taken_by(self, job):
+        """The role of the guest that has begun it, None if none has."""
+        try:
+            return os.listdir(os.path.join(job, f"{self.id}.taken"))[0]
+        except (FileNotFoundError, IndexError):
+            return None
+
+    def end(self, job):
+        """Its exit status and the seconds that it took; None until then."""
+        said = read(os.path.join(job, f"{self.id}.end")).decode().split()
+        return (int(said[0]), float(said[1])) if said else None
+
+
+def of_suite(build):
     listed = subprocess.run(["meson", "introspect", "--tests", build], check=True,
                             capture_output=True, text=True)
-    wanted = [test for test in json.loads(listed.stdout)
-              if any(suite.split(":")[-1] == SUITE for suite in test["suite"])
-              and (not names or test["name"] in names)]
-    return [Test(build, number, test) for number, test in enumerate(wanted)]
+    return [Test(test["name"], test["cmd"], int(test["timeout"] * SLOWER),
+                 test["workdir"] or os.path.abspath(build), test["env"])
+            for test in json.loads(listed.stdout)
+            if any(suite.split(":")[-1] == SUITE for suite in test["suite"])]
 
 
 def reason(log):
@@ -54,14 +79,3 @@ def reason(log):
         if "# SKIP" in line:
             return line.split("# SKIP", 1)[1].strip()
     return lines[-1].removeprefix("skipped: ")
-
-
-def results(job):
-    """What the guest has reported so far: {log: (status, seconds)}."""
-    try:
-        with open(os.path.join(job, "results"), encoding="ascii") as file:
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        return {}
-    return {log: (int(status), float(seconds))
-            for log, status, seconds in (line.split() for line in lines)}

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""'vm check': two guests on one wire share the tests, and one test is both of theirs.
+
+A guest that is done with one takes the next that nobody has: what waits in one leaves the
+processors to the other. Each has a kernel, a device and a file system of its own; so what disturbs
+each other on one machine does not here. In the end one is a host that loses its power.
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import kernel
+import tests
+from machine import Machine, prepare, read, say, tail, write
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Guests that have not ended by then have hung. Tests have limits of their own.
+LIMIT_SECONDS = 2400
+PAIR = "two hosts"
+BLOCK = "block device"
+OWN_LIMIT_SECONDS = 900
+
+
+
+class Report:
+    """Says how each test went, and leaves it in the form of Meson's testlog.json."""
+
+    def __init__(self, build):
+        self.path = os.path.join(build, "meson-logs", "vmlog.json")
+        self.failed = 0
+        self.lines = []
+        self.begin = time.monotonic()
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+    def add(self, name, result, seconds=0, cpu=0, why=""):
+        name = f"vm: {name}"
+        self.lines.append(json.dumps({"name": name, "result": result}) + "\n")
+        self.failed += result == "FAIL"
+        print(f"{name:32} {result:5} {seconds:6.1f} s {cpu:6.1f} s of CPU  {why}".rstrip(),
+              flush=True)
+
+    def add_ended(self, test, job, cpu):
+        status, seconds = test.end(job)
+        if status == tests.SKIPPED:
+            self.add(test.name, "SKIP", seconds, cpu, tests.reason(test.log(job)))
+        elif status:
+            self.add(test.name, "FAIL", seconds, cpu, f"exit status {status}")
+            say(test.name, test.log(job))
+        else:
+            self.add(test.name, "OK", seconds, cpu)
+
+    def write(self):
+        write(self.path, "".join(self.lines))
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"{len(self.lines)} tests in virtual machines: "
+              f"{time.monotonic() - self.begin:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU",
+              flush=True)
+
+
+class Guests:
+    """Those that share the tests @wanted, and what has become of these; @pair is for both at once."""
+
+    def __init__(self, report, wanted, pair, job):
+        prepared = prepare()
+        self.report = report
+        self.left = [*wanted, *pair]
+        self.pair = pair
+        self.job = job
+        roles = ("far", "near") if len(self.left) > 1 or pair else ("alone",)
+        script = [read(os.path.join(HERE, "run-tests")).decode(),
+                  *(test.line("take_test") for test in wanted),
+                  *(test.line("meet_for_test") for test in pair)]
+        for role in roles:
+            write(os.path.join(job, f"run.{role}"), "\n".join(script) + "\n")
+        self.machines = {role: Machine(prepared, job, role) for role in roles}
+        self.spent = dict.fromkeys(roles, 0)
+
+    def start(self):
+        for machine in self.machines.values():
+            machine.start()
+
+    def stop(self):
+        for machine in self.machines.values():
+            if machine.process:
+                machine.stop()
+
+    def cpu_of(self, role):
+        """What the guest has used since this was last asked, in seconds."""
+        now = self.machines[role].cpu_seconds()
+        used, self.spent[role] = now - self.spent[role], now
+        return used
+
+    def collect(self):
+        """Reports what has ended since the last time. A guest's boot counts as its first test's."""
+        for test in [test for test in self.left if test.end(self.job)]:
+            self.report.add_ended(test, self.job, self.cpu_of(test.taken_by(self.job)))
+            self.left.remove(test)
+
+    def is_over(self):
+        """Whether nothing more is to come. A guest that is gone will not be back; but in the test
+        of both the far one is to go."""
+        gone = [role for role, machine in self.machines.items() if not machine.is_running()]
+        return not self.left or any(role != "far" or self.left != self.pair for role in gone)
+
+    def follow(self):
+        deadline = time.monotonic() + LIMIT_SECONDS
+        over = False
+        while not over:
+            over = self.is_over() or time.monotonic() > deadline
+            self.collect()
+            time.sleep(0.2)
+        if self.left:
+            self.report_lost()
+
+    def report_lost(self):
+        """What has not ended, and the last words of the guests."""
+        for test in self.left:
+            role = test.taken_by(self.job)
+            why = f"the {role} guest, or the other, died or hung in it" if role else \
+                "no guest got there"
+            self.report.add(test.name, "FAIL", why=why)
+            if role:
+                say(test.name, tail(test.log(self.job)))
+        for role, machine in self.machines.items():
+            say(f"the {role} guest's console", tail(read(machine.console)))
+
+
+def block_device(build, report):
+    """The test of the kernel modules, which are built for the guest's kernel; or none."""
+    modules = os.path.abspath(os.path.join(build, "modules"))
+    made = subprocess.run([os.path.join(HERE, "../../scripts/modules"), modules,
+                           kernel.newest().version], capture_output=True, check=False)
+    if made.returncode == tests.SKIPPED:
+        report.add(BLOCK, "SKIP", why=made.stderr.decode().strip())
+        return []
+    if made.returncode:
+        report.add(BLOCK, "FAIL", why="the modules do not build")
+        say(BLOCK, made.stdout + made.stderr)
+        return []
+    return [own(build, BLOCK, "block.py", modules)]
+
+
+def own(build, name, program, *args):
+    """A test that Meson does not know, since it is for guests only."""
+    weir = os.path.abspath(os.path.join(build, "weir"))
+    return tests.Test(name, [os.path.join(HERE, program), weir, *args], OWN_LIMIT_SECONDS, "/", {})
+
+
+def check(build, names):
+    """Runs the tests @names of @build; all where there are none. Returns the exit status."""
+    def is_wanted(name):
+        return not names or name in names
+
+    report = Report(build)
+    wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
+    if is_wanted(BLOCK):
+        wanted += block_device(build, report)
+    pair = [own(build, PAIR, "two-hosts")] if is_wanted(PAIR) else []
+    if not wanted and not pair and not report.lines:
+        sys.exit(f"vm: no such test in the suite '{tests.SUITE}' of {build}: "
+                 "meson test --list shows what there is")
+    if wanted or pair:
+        # Who may take longest comes first, so that no guest is busy long after the other.
+        wanted.sort(key=lambda test: -test.limit_s)
+        with tempfile.TemporaryDirectory(prefix="weir-vm-") as job:
+            guests = Guests(report, wanted, pair, job)
+            try:
+                guests.start()
+                guests.follow()
+            finally:
+                guests.stop()
+    report.write()
+    return 1 if report.failed else 0
