@@ -22,7 +22,7 @@ SWAP = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                     "../../packaging/systemd/weir-blk-swap")
 KIB, MIB = 1 << 10, 1 << 20
 # What waits for something waits so long; nothing should ever take it.
-LONG = 120
+LONG = 300
 
 
 def run(*command, timeout=LONG, **more):

@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
-OWN_LIMIT_SECONDS = 900
+OWN_LIMIT_SECONDS = 1800
 
 
 
