@@ -16,14 +16,16 @@ import concurrent.futures
 import os
 import pathlib
 import queue
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 MORE_EXAMPLES = 3000
 SEEDS = 5000
+# What takes longer, and what needs so many times the processor that a clean core needs, hangs.
+LONG_S, HANG = 900, 5
 
 # How the hunt and the property test end.
 HOLDS, BROKEN, SKIPPED = 0, 1, 77
@@ -269,10 +271,15 @@ UNITS = {"core/lone.h": "tests/core/lone_test.c", "core/route.c": "tests/core/ro
          "core/sched.c": "tests/core/sched_test.c", "core/confirm.c": "tests/core/confirm_test.c",
          "core/pace.c": "tests/core/pace_test.c", "core/volume.c": "tests/core/volume_test.c",
          "core/volume_copy.c": "tests/core/volume_test.c"}
-# Of these it is all there is to know; what it is linked with.
-VOLUME = ("core/volume.c", "core/volume_copy.c")
-ONLY_BY_UNIT = {**{name: (name,) for name in ("core/route.c", "core/sched.c", "core/confirm.c", "core/pace.c")},
-                **{name: VOLUME for name in VOLUME}}
+# Of these it is all there is to know.
+ONLY_BY_UNIT = ("core/route.c", "core/sched.c", "core/confirm.c", "core/pace.c", "core/volume.c",
+                "core/volume_copy.c")
+
+
+def cpu_seconds():
+    """What all programs that have ended have used of the processors."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def is_broken(run):
@@ -282,8 +289,19 @@ def is_broken(run):
     return run.returncode == BROKEN
 
 
+def run_within(limit_s, *command):
+    """A run that is killed when it has used so much of a processor: it hangs, however busy the
+    machine is."""
+    return subprocess.run(["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(limit_s), *command],
+                          capture_output=True, text=True, timeout=LONG_S)
+
+
 class Copy:
-    """A copy of the core with what looks for bugs in it; one bug is planted after the other."""
+    """A copy of the core with what looks for bugs in it; one bug is planted after the other.
+
+    What is compiled from the core as it is stays; what a bug changes is compiled beside it, and
+    linked in its place.
+    """
 
     def __init__(self, source, cc, root):
         self.root = pathlib.Path(root)
@@ -294,61 +312,66 @@ class Copy:
         self.property = [self.root / "tests/core/sim.c"]
         self.hunt = [*sorted((self.root / "sim/hunt").glob("*.c")),
                      *(self.root / "sim" / name for name in ("event.c", "rng.c"))]
-        self.build(self.core + self.property + self.hunt)
+        self.units = [self.root / name for name in sorted(set(UNITS.values()))]
+        self.objects, self.needs = {}, {}
+        for path in self.core + self.property + self.hunt + self.units:
+            self.objects[path] = path.with_suffix(".o")
+            self.compile(path, self.objects[path], "-MD")
+            self.needs[path] = path.with_suffix(".d").read_text().split()
+        self.planted = {}
 
-    def build(self, changed):
-        for path in changed:
-            subprocess.run([*self.cc, "-c", path, "-o", path.with_suffix(".o")], check=True)
-        for sources, to in ((self.property, ["-shared", "-o", self.root / "engine.so"]),
-                            (self.hunt, ["-o", self.root / "hunt"])):
-            objects = [path.with_suffix(".o") for path in self.core + sources]
-            subprocess.run([*self.cc, *objects, *to], check=True)
+    def compile(self, path, to, *options):
+        subprocess.run([*self.cc, *options, "-c", path, "-o", to], check=True)
+
+    def object_of(self, path):
+        """As it is to be linked now: compiled when it is first wanted, if the bug changes it."""
+        if path in self.planted and not self.planted[path]:
+            self.planted[path] = path.with_suffix(".planted.o")
+            self.compile(path, self.planted[path])
+        return self.planted.get(path) or self.objects[path]
+
+    def link(self, sources, name, *options):
+        program = self.root / name
+        subprocess.run([*self.cc, *map(self.object_of, sources), *options, "-o", program], check=True)
+        return program
 
     def hunts(self, limit_s):
         """Whether the hunt comes upon a promise that is broken. A crash is one, too, and a hang."""
-        try:
-            run = subprocess.run([self.root / "hunt", "1", str(SEEDS)], capture_output=True, text=True,
-                                 timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            return True
+        program = self.link(self.core + self.hunt, "hunt")
+        run = run_within(limit_s, program, "1", str(SEEDS))
         return run.returncode < 0 or is_broken(run)
 
     def test(self, examples=""):
         """A run of the property test."""
-        return subprocess.run([sys.executable, self.root / "tests/core/engine_property.py",
-                               self.root / "engine.so"],
+        library = self.link(self.core + self.property, "engine.so", "-shared")
+        return subprocess.run([sys.executable, self.root / "tests/core/engine_property.py", library],
                               env={**os.environ, "WEIR_SHRINK": "0", "WEIR_EXAMPLES": str(examples)},
-                              capture_output=True, text=True, timeout=600)
+                              capture_output=True, text=True, timeout=LONG_S)
 
     def unit_finds(self, limit_s, name):
         """Whether the unit test of a file fails. A crash is failing, too, and so is a hang."""
-        program = self.root / "unit"
-        sources = [self.root / part for part in ONLY_BY_UNIT[name]] if name in ONLY_BY_UNIT \
-            else self.core
-        subprocess.run([*self.cc, *sources, self.root / UNITS[name], "-lcmocka",
-                        "-o", program], check=True)
-        try:
-            return subprocess.run([program], capture_output=True, timeout=limit_s).returncode != 0
-        except subprocess.TimeoutExpired:
-            return True
+        program = self.link([*self.core, self.root / UNITS[name]], "unit", "-lcmocka")
+        return run_within(limit_s, program).returncode != 0
+
+    def look(self, limit_s, name):
+        """Who finds what is planted in the file @name, or None; the cheapest looks first."""
+        if name in UNITS and self.unit_finds(limit_s, name):
+            return "unit test"
+        if name in ONLY_BY_UNIT:
+            return None
+        if self.hunts(limit_s):
+            return "hunt"
+        return "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
 
     def finds(self, limit_s, name, line, planted):
         """Who finds a bug, or None; the copy is clean again then."""
         path = self.root / name
         text = path.read_text()
-        changed = [path] if path in self.core else self.core + self.property + self.hunt
         path.write_text(text.replace(line, planted))
-        by = "unit test" if name in UNITS and self.unit_finds(limit_s, name) else None
-        if by or name in ONLY_BY_UNIT:
-            path.write_text(text)
-            return by
-        self.build(changed)
-        if self.hunts(limit_s):
-            by = "hunt"
-        else:
-            by = "property test" if any(is_broken(self.test(n)) for n in ("", MORE_EXAMPLES)) else None
+        self.planted = {source: None for source, needs in self.needs.items() if str(path) in needs}
+        by = self.look(limit_s, name)
         path.write_text(text)
-        self.build(changed)
+        self.planted = {}
         return by
 
 
@@ -387,13 +410,12 @@ def main(source, cc):
         if clean.returncode == SKIPPED:
             print("skipped: the property test cannot run here")
             return SKIPPED
-        began = time.monotonic()
-        if is_broken(clean) or copies[0].hunts(600) or \
-                any(copies[0].unit_finds(600, name) for name in UNITS):
+        began_s = cpu_seconds()
+        if is_broken(clean) or copies[0].hunts(LONG_S) or \
+                any(copies[0].unit_finds(LONG_S, name) for name in UNITS):
             print("something is found with nothing planted")
             return 1
-        # A copy that takes so much longer than a clean one hangs.
-        limit_s = 10 + 10 * (time.monotonic() - began)
+        limit_s = 2 + int(HANG * (cpu_seconds() - began_s))
         return 1 if search(copies, limit_s) else 0
 
 
