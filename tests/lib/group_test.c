@@ -2,9 +2,12 @@
 /* Groups, each member a thread of this process. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <weir/group.h>
-#include "tests/wire/cmocka_all.h"
+
+#include "fixture.h"
 
 #define SIZE 4
 #define PART 3000 /* bytes; several slots */
@@ -49,12 +52,15 @@ static void together(void (*work)(struct weir_group *), enum weir_exchange_mode 
 {
 	struct weir_exchange_options options = {
 		.mode = mode, .slots = 4, .slot_bytes = 512, .timeout_ns = PATIENCE_NS,
+		.key = fixture_key(),
 	};
 	struct weir_exchange_listener *listener;
 	struct member members[SIZE];
+	char address[80];
 	unsigned int i;
 
-	assert_int_equal(weir_exchange_listen("127.0.0.1:0", &options, &listener, NULL), 0);
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
 	for (i = 0; i < SIZE; i++) {
 		members[i] = (struct member){ .number = i, .options = options,
 					      .listener = listener, .work = work };
