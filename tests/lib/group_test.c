@@ -36,8 +36,8 @@ static void *run(void *arg)
 	if (m->number == 0)
 		status = weir_group_lead(m->listener, SIZE, PATIENCE_NS, &group, &error);
 	else
-		status = weir_group_join(weir_exchange_address(m->listener), NULL, m->number, SIZE,
-					 &m->options, &group, &error);
+		status = weir_group_join(weir_exchange_address(m->listener), fixture_address(),
+					 m->number, SIZE, &m->options, &group, &error);
 	if (status)
 		print_error("member %u: %s\n", m->number, error.text);
 	assert_int_equal(status, 0);
