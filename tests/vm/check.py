@@ -58,12 +58,12 @@ class Report:
         write(self.path, "".join(self.lines))
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{len(self.lines)} tests in virtual machines: "
-              f"{time.monotonic() - self.begin:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU",
-              flush=True)
+              f"{time.monotonic() - self.begin:.0f} s, "
+              f"{used.ru_utime + used.ru_stime:.0f} s of CPU", flush=True)
 
 
 class Guests:
-    """Those that share the tests @wanted, and what has become of these; @pair is for both at once."""
+    """Those that share the tests @wanted, and what became of these; @pair is for both at once."""
 
     def __init__(self, report, wanted, pair, job):
         prepared = prepare()
@@ -102,23 +102,22 @@ class Guests:
             self.left.remove(test)
 
     def is_missed(self, role):
-        """Whether one that is gone leaves something undone: in the test of both the far one is to go;
-        where there is none, whoever finds no test that nobody has."""
+        """Whether a guest that is gone should not be. Who finds nothing more to do may go; where
+        there is a test of both, the far one in it."""
         if self.pair:
             return role != "far" or self.left != self.pair
-        return any(test.taken_by(self.job) in (role, None) for test in self.left)
-
-    def is_over(self):
-        """Whether nothing more is to come."""
-        gone = [role for role, machine in self.machines.items() if not machine.is_running()]
-        return not self.left or any(self.is_missed(role) for role in gone)
+        return any(test.taken_by(self.job) == role for test in self.left)
 
     def follow(self):
+        """Reports results as they come, until nothing more is to come."""
         deadline = time.monotonic() + LIMIT_SECONDS
         over = False
         while not over:
-            over = self.is_over() or time.monotonic() > deadline
+            # Who is gone first: what they did is there by then.
+            gone = [role for role, machine in self.machines.items() if not machine.is_running()]
             self.collect()
+            over = not self.left or len(gone) == len(self.machines) or \
+                any(self.is_missed(role) for role in gone) or time.monotonic() > deadline
             time.sleep(0.2)
         if self.left:
             self.report_lost()

@@ -2,9 +2,9 @@
 """What runs in the guests: the tests of Meson's suite "vm", on rxe0 instead of softnic, and those
 that need a kernel of their own.
 
-A test has an ID in the job, where it leaves the directory ID.taken, in which is the role of the guest
-that runs it; ID.log, what it said; and, when it is over, ID.end: its exit status and the seconds that
-it took.
+A test has an ID in the job, where it leaves the directory ID.taken, in which is the role of the
+guest that runs it; ID.log, what it said; and, when it is over, ID.end: its exit status and the
+seconds that it took.
 """
 import json
 import os
