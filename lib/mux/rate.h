@@ -7,6 +7,7 @@
 #ifndef WEIR_LIB_MUX_RATE_H
 #define WEIR_LIB_MUX_RATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WEIR_RATE_KEPT_NS 1000000

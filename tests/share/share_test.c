@@ -488,10 +488,10 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 
 	(void)state;
 	configure("default deny\n", -EPERM);
-	configure("default connections 1 class 1\n", 0);
+	configure("default connections 1 class 1 rate 50M\n", 0);
 	mux = tenant_of(&near);
 	conn = connect_to(mux, &far, SERVICE);
-	round_trip(conn, 1000);
+	round_trip(conn, 1000003); /* held back again and again, and complete */
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &second, &error),
 			 -EDQUOT);
 	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE,

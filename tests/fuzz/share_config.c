@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Whatever stands in weir share's configuration: it is refused with a line of text, or says of
+ * everybody something that is within bounds.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "apps/share/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Bytes become pieces of lines that are nearly right; the names of users, who are looked up, apart. */
+static size_t compose(const uint8_t *data, size_t size, char *text, size_t room)
+{
+	static const char *const pieces[] = {
+		"default ", "user 7", "cgroup /a", "/b", " weight ", " class ", " connections ",
+		" memory ", " rate ", " deny", "\n", "#", "1", "9", "G", " ",
+	};
+	size_t i, length = 0;
+
+	for (i = 0; i < size && length + 16 < room; i++)
+		length += strlen(strcpy(text + length, pieces[data[i] % 16]));
+	return length;
+}
+
+static void check(const char *text, size_t length)
+{
+	struct weir_error error = { "" };
+	struct config config;
+	struct terms terms;
+
+	if (config_parse(text, length, &config, &error)) {
+		assert(error.text[0]);
+		return;
+	}
+	terms = config_terms(&config, 7, "/a/b");
+	assert(terms.weight >= 1 && terms.weight <= 1024);
+	assert(terms.class_nr <= 7);
+	assert(terms.connections >= 1 && terms.connections <= 4096);
+	assert(terms.memory_bytes);
+	config_fini(&config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char text[4096] = "";
+
+	if (!size)
+		return 0;
+	check((const char *)data, size);
+	check(text, compose(data, size, text, sizeof(text)));
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share's configuration: what it says of whom, and what is wrong with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "apps/share/config.h"
+
+static void parse(const char *text, struct config *config)
+{
+	struct weir_error error = { "" };
+
+	if (config_parse(text, strlen(text), config, &error))
+		fail_msg("%s", error.text);
+}
+
+static void nothing_said_leaves_the_defaults(void **state)
+{
+	struct config config;
+	struct terms terms;
+
+	(void)state;
+	parse("\n  # only this\n\n", &config);
+	terms = config_terms(&config, 1000, "/a");
+	assert_false(terms.is_denied);
+	assert_int_equal(terms.weight, 1);
+	assert_int_equal(terms.class_nr, 0);
+	assert_int_equal(terms.connections, 256);
+	assert_int_equal(terms.memory_bytes, UINT64_MAX);
+	assert_int_equal(terms.rate_bytes_s, 0);
+	config_fini(&config);
+}
+
+static void a_line_says_some_and_default_the_rest(void **state)
+{
+	struct config config;
+	struct terms terms;
+
+	(void)state;
+	parse("default weight 2 class 1 rate 1M # for all\nuser 7 class 0 connections 9 memory 1G\n",
+	      &config);
+	terms = config_terms(&config, 7, "/");
+	assert_int_equal(terms.weight, 2);
+	assert_int_equal(terms.class_nr, 0);
+	assert_int_equal(terms.connections, 9);
+	assert_int_equal(terms.memory_bytes, 1 << 30);
+	assert_int_equal(terms.rate_bytes_s, 1 << 20);
+	terms = config_terms(&config, 8, "/");
+	assert_int_equal(terms.class_nr, 1);
+	config_fini(&config);
+}
+
+static void the_longest_cgroup_that_holds_somebody_counts(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /a/b/ weight 4\ncgroup /ab deny\n",
+	      &config);
+	assert_int_equal(config_terms(&config, 7, "/c").weight, 2);
+	assert_int_equal(config_terms(&config, 7, "/a").weight, 3);
+	assert_int_equal(config_terms(&config, 7, "/a/bc").weight, 3);
+	assert_int_equal(config_terms(&config, 7, "/a/b").weight, 4);
+	assert_int_equal(config_terms(&config, 7, "/a/b/c").weight, 4);
+	assert_true(config_terms(&config, 7, "/ab/x").is_denied);
+	assert_false(config_terms(&config, 7, "/abc").is_denied);
+	config_fini(&config);
+}
+
+static void users_have_names_too(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("user root weight 5", &config);
+	assert_int_equal(config_terms(&config, 0, "/").weight, 5);
+	config_fini(&config);
+}
+
+static void mistakes_are_told_with_their_line(void **state)
+{
+	static const struct {
+		const char *text, *told;
+	} wrong[] = {
+		{ "everybody weight 1", "line 1: everybody" },
+		{ "default\nuser", "line 2: which user?" },
+		{ "cgroup", "line 1: which cgroup?" },
+		{ "cgroup a deny", "line 1: cgroup a" },
+		{ "user nobody-of-this-name deny", "there is no user nobody-of-this-name" },
+		{ "user 4294967295 deny", "user 4294967295" },
+		{ "default weight", "weight: of what value?" },
+		{ "default weight 0", "weight 0: 1 to 1024" },
+		{ "default weight 1025", "weight 1025" },
+		{ "default weight -1", "weight -1" },
+		{ "default weight 1x", "weight 1x" },
+		{ "default class 8", "class 8: 0 to 7" },
+		{ "default connections 4097", "connections 4097" },
+		{ "default memory much", "memory much: not a size" },
+		{ "default rate 0", "rate 0: not a size" },
+		{ "default colour 3", "line 1: colour" },
+	};
+	struct config config;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct weir_error error = { "" };
+
+		assert_int_equal(config_parse(wrong[i].text, strlen(wrong[i].text), &config,
+					      &error), -EINVAL);
+		if (!strstr(error.text, wrong[i].told))
+			fail_msg("\"%s\": \"%s\"", wrong[i].text, error.text);
+		assert_null(config.rules);
+	}
+	assert_int_equal(config_parse("default\0deny", 12, &config, NULL), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_said_leaves_the_defaults),
+		cmocka_unit_test(a_line_says_some_and_default_the_rest),
+		cmocka_unit_test(the_longest_cgroup_that_holds_somebody_counts),
+		cmocka_unit_test(users_have_names_too),
+		cmocka_unit_test(mistakes_are_told_with_their_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
