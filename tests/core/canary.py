@@ -90,7 +90,7 @@ BUGS = [
      "if (m->last->order.last != UINT64_MAX &&"),
     ("those before are not found", "core/merge.c",
      "while (m->first->order.first && grow(m, order, limits, false))", "while (0)"),
-    ("merging ignores that it is off", "core/batch.c", "e->merge && ", ""),
+    ("merging ignores that it is off", "core/batch.c", "if (e->merge && ", "if ("),
     ("a chain ignores its limit", "core/batch.c", "b->count < e->chain_max", "b->count < WEIR_BATCH_MAX"),
     ("the window is not given back", "core/engine.c",
      "weir_window_give(e->window, wr->length);", ""),
