@@ -69,14 +69,54 @@ static void *write_pages(void *arg)
 	return NULL;
 }
 
-static void run_threads(struct walk *walk)
+static void submit_row(struct walk *walk, struct weir_queue *queue, int page, int count)
+{
+	struct weir_transfer transfers[DEPTH];
+	struct weir_iov iov[DEPTH];
+	int i;
+
+	for (i = 0; i < count; i++) {
+		iov[i] = (struct weir_iov){ walk->pages + (page + i) * PAGE, PAGE, walk->memory };
+		transfers[i] = (struct weir_transfer){
+			.direction = WEIR_WRITE,
+			.region = walk->region,
+			.offset = (uint64_t)(page + i) * PAGE,
+			.iov = &iov[i],
+			.iovcnt = 1,
+			.completion = { .queue = queue },
+		};
+	}
+	if (weir_transfer_async(transfers, (unsigned int)count, NULL))
+		__atomic_fetch_add(&walk->failed, 1, __ATOMIC_RELAXED);
+}
+
+/* As write_pages(), with all that a thread may have under way submitted together. */
+static void *write_rows(void *arg)
+{
+	struct walk *walk = arg;
+	struct weir_queue *queue;
+	int page, under_way = 0, got = 1;
+
+	pthread_barrier_wait(&walk->begin);
+	if (weir_queue_create(&queue))
+		return NULL;
+	while (got && (page = __atomic_fetch_add(&walk->next, DEPTH, __ATOMIC_RELAXED)) < PAGES) {
+		submit_row(walk, queue, page, DEPTH);
+		for (under_way = DEPTH; got && under_way; under_way -= got)
+			got = wait_some(walk, queue);
+	}
+	weir_queue_destroy(queue);
+	return NULL;
+}
+
+static void run_threads(struct walk *walk, void *(*run)(void *walk))
 {
 	pthread_t threads[THREADS];
 	int i;
 
 	pthread_barrier_init(&walk->begin, NULL, THREADS);
 	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, write_pages, walk), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, run, walk), 0);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&walk->begin);
@@ -93,11 +133,12 @@ static void check_pages(struct walk *walk)
 }
 
 /* Returns how many work requests the device was given. */
-static uint64_t walk_with(const struct donor *donor, enum weir_batching batching)
+static uint64_t walk_with(const struct donor *donor, enum weir_batching batching,
+			  uint64_t window_bytes, void *(*run)(void *walk))
 {
 	const struct weir_session_options options = {
 		.batching = batching,
-		.window_bytes = WINDOW_BYTES,
+		.window_bytes = window_bytes,
 	};
 	struct weir_session *session = session_to(donor, &options);
 	struct walk walk = { .region = region_of(session, PAGES * PAGE) };
@@ -112,7 +153,7 @@ static uint64_t walk_with(const struct donor *donor, enum weir_batching batching
 	assert_int_equal(weir_memory_register(session, walk.pages, PAGES * PAGE, &walk.memory,
 					      NULL), 0);
 	verbs_count_read(&before);
-	run_threads(&walk);
+	run_threads(&walk, run);
 	verbs_count_read(&after);
 	assert_int_equal(walk.failed, 0);
 	assert_int_equal(after.posted_write_bytes - before.posted_write_bytes, PAGES * PAGE);
@@ -122,16 +163,27 @@ static uint64_t walk_with(const struct donor *donor, enum weir_batching batching
 	return after.posted_writes - before.posted_writes;
 }
 
-static void neighbours_of_many_threads_become_few_work_requests(void **in)
+static void check_fewer(const struct donor *donor, uint64_t window_bytes, void *(*run)(void *walk))
 {
-	uint64_t single = walk_with(*in, WEIR_BATCHING_SINGLE);
-	uint64_t hybrid = walk_with(*in, WEIR_BATCHING_HYBRID);
+	uint64_t single = walk_with(donor, WEIR_BATCHING_SINGLE, window_bytes, run);
+	uint64_t hybrid = walk_with(donor, WEIR_BATCHING_HYBRID, window_bytes, run);
 
 	assert_int_equal(single, PAGES);
 	if (hybrid * FEWER > single)
 		fail_msg("%llu work requests for %d neighbours", (unsigned long long)hybrid, PAGES);
 	print_message("single %llu, hybrid %llu work requests\n", (unsigned long long)single,
 		      (unsigned long long)hybrid);
+}
+
+static void neighbours_of_many_threads_become_few_work_requests(void **in)
+{
+	check_fewer(*in, WINDOW_BYTES, write_pages);
+}
+
+/* The window is as by default, and how fast the device is does not matter. */
+static void neighbours_that_are_submitted_together_do_so_in_any_window(void **in)
+{
+	check_fewer(*in, 0, write_rows);
 }
 
 /* They meet at one NIC: a thread of one session may find requests of the other, and posts them. */
@@ -184,6 +236,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neighbours_of_many_threads_become_few_work_requests),
+		cmocka_unit_test(neighbours_that_are_submitted_together_do_so_in_any_window),
 		cmocka_unit_test(sessions_of_one_nic_leave_nobody_behind),
 	};
 
