@@ -9,7 +9,7 @@
 #include "lib/session.h"
 #include "lib/waiter.h"
 
-static struct weir_request *request_new(struct weir_session *session)
+struct weir_request *weir_request_new(struct weir_session *session)
 {
 	struct weir_request *request = malloc(sizeof(*request));
 
@@ -18,13 +18,6 @@ static struct weir_request *request_new(struct weir_session *session)
 	request->session = session;
 	weir_list_init(&request->link);
 	return request;
-}
-
-struct weir_request *weir_request_get(struct weir_session *session)
-{
-	struct weir_inbox_node *node = weir_spare_get(&session->spares);
-
-	return node ? container_of(node, struct weir_request, node) : request_new(session);
 }
 
 void weir_request_put(struct weir_request *request)

@@ -37,8 +37,8 @@ static inline bool weir_request_has_waiter(const struct weir_request *request)
 	return !request->completion.done && !request->completion.queue;
 }
 
-/* One to be filled in, the caller's until it is submitted or put back; NULL: no memory. */
-struct weir_request *weir_request_get(struct weir_session *session);
+/* One more, when there is none to spare; the caller's until it is submitted or put. NULL: no memory. */
+struct weir_request *weir_request_new(struct weir_session *session);
 void weir_request_put(struct weir_request *request);
 
 /* Hands @request to its engine, the long way. With nic->lock held. */

@@ -15,7 +15,17 @@
 #include "lib/session.h"
 #include "lib/waiter.h"
 
-static void count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
+/* On the way of each request: a call costs more than what these do. */
+#define HOT inline __attribute__((always_inline))
+
+static HOT struct weir_request *request_get(struct weir_session *session)
+{
+	struct weir_inbox_node *node = weir_spare_get(&session->spares);
+
+	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
+}
+
+static HOT void count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
 {
 	session->counters->requests++;
 	session->counters->pre += way == WEIR_STAGE_PRE;
@@ -29,7 +39,7 @@ static void count(struct weir_session *session, enum weir_stage_way way, uint64_
 }
 
 /* From now on its completion is to be looked for. */
-static void begin(struct weir_request *request)
+static HOT void begin(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
@@ -80,7 +90,7 @@ static void take_back(struct weir_request *request, struct weir_wr *wr)
 }
 
 /* The short way of what comes alone. Its session is to be polled now, at the window's time. */
-static bool post(struct weir_request *request)
+static HOT bool post(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 	struct weir_window *window = session->engine.window;
@@ -109,7 +119,7 @@ static inline bool is_over(const struct weir_session *session)
 }
 
 /* Who is told of @request's end, and how often it may be tried; on failure nobody is. */
-static inline int promise(struct weir_request *request, const struct weir_completion *completion,
+static HOT int promise(struct weir_request *request, const struct weir_completion *completion,
 			  struct weir_request **out)
 {
 	struct weir_session *session = request->session;
@@ -128,7 +138,7 @@ static inline int promise(struct weir_request *request, const struct weir_comple
 }
 
 /* @request is filled in, and its end is promised. */
-static inline void submit(struct weir_request *request)
+static HOT void submit(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 	struct weir_nic *nic = session->nic;
@@ -151,7 +161,7 @@ static inline bool completion_is_valid(const struct weir_completion *completion,
 	return completion && (completion->done || (completion->queue && !handle));
 }
 
-static inline int fill_remote(struct weir_req *req, const struct weir_region *region,
+static HOT int fill_remote(struct weir_req *req, const struct weir_region *region,
 			      uint64_t offset)
 {
 	if (offset > region->length || req->length > region->length - offset)
@@ -175,7 +185,7 @@ static int give_up(struct weir_request *request, int rc)
 }
 
 /* Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again. */
-static inline int prepare(struct weir_request *request, const struct weir_region *region,
+static HOT int prepare(struct weir_request *request, const struct weir_region *region,
 			  uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
 			  const struct weir_completion *completion, struct weir_request **out)
 {
@@ -192,7 +202,7 @@ static inline int prepare(struct weir_request *request, const struct weir_region
 	return rc ? give_up(request, rc) : 0;
 }
 
-static inline int transfer(struct weir_request *request, const struct weir_region *region,
+static HOT int transfer(struct weir_request *request, const struct weir_region *region,
 			   uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
 			   const struct weir_completion *completion, struct weir_request **out)
 {
@@ -203,7 +213,7 @@ static inline int transfer(struct weir_request *request, const struct weir_regio
 	return rc;
 }
 
-static inline int move(struct weir_region *region, enum weir_op op, uint64_t offset,
+static HOT int move(struct weir_region *region, enum weir_op op, uint64_t offset,
 		const struct weir_iov *iov, unsigned int iovcnt,
 		const struct weir_completion *completion, struct weir_request **out)
 {
@@ -211,7 +221,7 @@ static inline int move(struct weir_region *region, enum weir_op op, uint64_t off
 
 	if (!completion_is_valid(completion, out))
 		return -EINVAL;
-	request = weir_request_get(region->session);
+	request = request_get(region->session);
 	if (!request)
 		return -ENOMEM;
 	request->req.op = op;
@@ -239,7 +249,7 @@ static int prepare_one(struct weir_session *session, const struct weir_transfer 
 	if (t->region->session != session || t->direction > WEIR_WRITE ||
 	    !completion_is_valid(&t->completion, t->request))
 		return -EINVAL;
-	*request = weir_request_get(session);
+	*request = request_get(session);
 	if (!*request)
 		return -ENOMEM;
 	(*request)->req.op = t->direction == WEIR_READ ? WEIR_OP_READ : WEIR_OP_WRITE;
@@ -280,7 +290,7 @@ static int transfer_new(struct weir_region *region, enum weir_op op, uint64_t of
 			uint64_t operand, const struct weir_completion *completion,
 			struct weir_request **out)
 {
-	struct weir_request *request = weir_request_get(region->session);
+	struct weir_request *request = request_get(region->session);
 
 	if (!request)
 		return -ENOMEM;
@@ -321,7 +331,7 @@ int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t a
 
 static int barrier(struct weir_session *session, const struct weir_completion *completion)
 {
-	struct weir_request *request = weir_request_get(session);
+	struct weir_request *request = request_get(session);
 	int rc;
 
 	if (!request)
