@@ -61,9 +61,9 @@ static void count_full(struct weir_engine *e, const struct weir_req *req, uint8_
 /* Whether it is better off with what comes beside it next: see engine.h. */
 static bool gathers(const struct weir_engine *e, const struct weir_req *req)
 {
-	return e->merge && e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
+	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
 	       req->order.streams && !req->posted && !req->alone &&
-	       req->length < e->fragment_bytes;
+	       req->length < e->fragment_bytes && e->merge;
 }
 
 /* Carries out a plan: makes it a WR, which must be free, on @channel. */
