@@ -454,7 +454,7 @@ static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 600; seed++) {
+	for (uint64_t seed = 1; seed <= 250; seed++) {
 		struct world w = {
 			.random = seed * 0x9e3779b97f4a7c15ull,
 			.fails_one_in = seed & 1 ? 60 : 20,
