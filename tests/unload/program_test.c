@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -36,9 +37,11 @@ static struct ibv_wc next_wc(struct pair *pair)
 	struct ibv_wc wc;
 	int n;
 
-	while (!(n = ibv_poll_cq(pair->cq, 1, &wc)))
+	while (!(n = ibv_poll_cq(pair->cq, 1, &wc))) {
+		sched_yield();
 		if (now_ns() > until)
 			fail_msg("no completion in %d s", PATIENCE_S);
+	}
 	assert_int_equal(n, 1);
 	return wc;
 }
