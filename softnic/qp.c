@@ -176,7 +176,7 @@ static int allocate(struct qp *qp)
 	return err;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	int err = check(pd, init);
 	struct qp *qp;
@@ -204,6 +204,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	fault_adopt(qp);
 	count(qps, 1);
 	return &qp->ibv;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return qp_create(pd, init);
 }
 
 #define LINGER_NS 500000000ull

@@ -204,6 +204,9 @@ static inline bool qp_is_connected(const struct qp *qp)
 	return s == IBV_QPS_RTR || s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE;
 }
 
+/** qp_create() - ibv_create_qp(), for softnic's own use: what stands before the exported one sees none */
+struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
+
 /** qp_segment_create() - one that suits a queue pair, in the reset state. 0 or -errno. */
 int qp_segment_create(const struct qp *qp, struct segment *segment);
 /** qp_segment_use() - from now on this one. Nobody polls or posts meanwhile. */

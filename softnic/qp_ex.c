@@ -292,7 +292,7 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 	if (!c)
 		return NULL;
 	/* The first fields of the one structure are those of the other. */
-	ibv = ibv_create_qp(init->pd, (struct ibv_qp_init_attr *)init);
+	ibv = qp_create(init->pd, (struct ibv_qp_init_attr *)init);
 	if (!ibv) {
 		free(c);
 		return NULL;

@@ -20,7 +20,7 @@ struct ring;
  * @next: of all; set once
  * @context: the program's, or NULL: closed
  * @ops: its functions
- * @create_qp_ex: the same, or NULL
+ * @create_qp_ex, @create_cq_ex: the same, or NULL
  * @lock: held from a check to the end of its copy, and when a registration goes; guards what
  * follows
  * @remote: what peers may write, by rkey; the owner is the PD's handle
@@ -33,6 +33,8 @@ struct device {
 	struct device *next;
 	struct ibv_context *context;
 	struct ibv_context_ops ops;
+	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 	pthread_mutex_t lock;
 	struct weir_umtt remote;
 	struct ring *rings;

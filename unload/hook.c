@@ -13,6 +13,7 @@
 #include "unload/next.h"
 #include "unload/post.h"
 #include "unload/ring.h"
+#include "unload/say.h"
 #include "unload/service.h"
 #include "unload/side.h"
 #include "unload/watch.h"
@@ -31,6 +32,49 @@ void *next_function(const char *name)
 	return function;
 }
 
+static void created(struct ibv_qp *qp, int sq_sig_all, uint32_t send_wrs)
+{
+	if (!device_of(qp->context) || !service_is_here())
+		return;
+	pthread_mutex_lock(&watch_life);
+	watch_created(qp, sq_sig_all, send_wrs);
+	pthread_mutex_unlock(&watch_life);
+}
+
+/* What ibv_wr_start() and the like post passes by the device's table. */
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp = device_of(context)->create_qp_ex(context, init);
+
+	if (qp && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		say("QP %#x: nothing is unloaded: it is posted to by ibv_wr_start()", qp->qp_num);
+	else if (qp)
+		created(qp, init->sq_sig_all, init->cap.max_send_wr);
+	return qp;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	struct ibv_cq_ex *cq = device_of(context)->create_cq_ex(context, init);
+
+	if (cq)
+		say("an extended CQ: whose completions are not taken by ibv_poll_cq() "
+		    "goes by the device");
+	return cq;
+}
+
+static void take_over_extended(struct device *device)
+{
+	struct verbs_context *extended = verbs_get_ctx(device->context);
+
+	device->create_qp_ex = extended ? extended->create_qp_ex : NULL;
+	device->create_cq_ex = extended ? extended->create_cq_ex : NULL;
+	if (device->create_qp_ex)
+		extended->create_qp_ex = create_qp_ex;
+	if (device->create_cq_ex)
+		extended->create_cq_ex = create_cq_ex;
+}
+
 static struct ibv_context *opened(struct ibv_context *context)
 {
 	struct device *device;
@@ -38,8 +82,10 @@ static struct ibv_context *opened(struct ibv_context *context)
 	if (!context || !service_start())
 		return context;
 	device = device_open(context);
-	if (device)
+	if (device) {
 		post_take_over(device);
+		take_over_extended(device);
+	}
 	return context;
 }
 
@@ -66,11 +112,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 {
 	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, init);
 
-	if (qp && device_of(qp->context) && service_is_here()) {
-		pthread_mutex_lock(&watch_life);
-		watch_created(qp, init->sq_sig_all, init->cap.max_send_wr);
-		pthread_mutex_unlock(&watch_life);
-	}
+	if (qp)
+		created(qp, init->sq_sig_all, init->cap.max_send_wr);
 	return qp;
 }
 

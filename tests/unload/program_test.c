@@ -85,7 +85,7 @@ static struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge)
 }
 
 /* Writes until the QPs have found each other. */
-static void open_unloading(struct pair *pair)
+static void open_unloading_made(struct pair *pair, pair_make_fn *make)
 {
 	uint64_t before, until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct ibv_sge sge;
@@ -93,13 +93,86 @@ static void open_unloading(struct pair *pair)
 
 	memset(pair, 0, sizeof(*pair));
 	pair_open(pair);
-	assert_true(pair_connect(pair, NULL));
+	assert_true(pair_connect(pair, make));
 	wr = small_write(pair, &sge);
 	before = unloaded();
 	while (unloaded() == before) {
 		assert_true(now_ns() < until);
 		complete(pair, &wr);
 	}
+}
+
+static void open_unloading(struct pair *pair)
+{
+	open_unloading_made(pair, NULL);
+}
+
+static struct ibv_qp *make_extended(struct pair *pair, const struct ibv_qp_init_attr *init,
+				    uint64_t send_ops)
+{
+	struct ibv_qp_init_attr_ex extended = {
+		.send_cq = init->send_cq, .recv_cq = init->recv_cq, .cap = init->cap,
+		.qp_type = init->qp_type, .pd = pair->pd, .send_ops_flags = send_ops,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS :
+					 IBV_QP_INIT_ATTR_CREATE_FLAGS),
+	};
+
+	return ibv_create_qp_ex(pair->context, &extended);
+}
+
+static struct ibv_qp *make_with_flags(struct pair *pair, struct ibv_qp_init_attr *init)
+{
+	return make_extended(pair, init, 0);
+}
+
+static struct ibv_qp *make_for_wr_start(struct pair *pair, struct ibv_qp_init_attr *init)
+{
+	return make_extended(pair, init, IBV_QP_EX_WITH_RDMA_WRITE);
+}
+
+static void however_a_queue_pair_was_made_its_writes_are_unloaded(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	open_unloading_made(&pair, make_with_flags);
+	pair_close(&pair);
+}
+
+static void a_queue_pair_for_ibv_wr_start_is_the_devices_alone(void **state)
+{
+	const uint64_t before = unloaded();
+	struct ibv_qp_ex *qp;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair pair;
+	struct ibv_wc wc;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	assert_true(pair_connect(&pair, make_for_wr_start));
+	qp = ibv_qp_to_qp_ex(pair.qp[0]);
+	assert_non_null(qp);
+	for (i = 0; i < 200; i++) {
+		memset(pair.bytes, i, SMALL);
+		ibv_wr_start(qp);
+		qp->wr_id = (uint64_t)i;
+		qp->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_rdma_write(qp, pair.mr->rkey, (uintptr_t)pair.bytes + PAIR_BYTES);
+		ibv_wr_set_sge(qp, pair.mr->lkey, (uintptr_t)pair.bytes, SMALL);
+		assert_int_equal(ibv_wr_complete(qp), 0);
+		wc = next_wc(&pair);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, i);
+		assert_memory_equal(pair.bytes, pair.bytes + PAIR_BYTES, SMALL);
+	}
+	wr = small_write(&pair, &sge);
+	for (i = 0; i < 200; i++)
+		complete(&pair, &wr);
+	assert_int_equal(unloaded(), before);
+	pair_close(&pair);
 }
 
 static void a_completed_write_is_there_and_completes_once(void **state)
@@ -400,6 +473,8 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(however_a_queue_pair_was_made_its_writes_are_unloaded),
+		cmocka_unit_test(a_queue_pair_for_ibv_wr_start_is_the_devices_alone),
 		cmocka_unit_test(a_completed_write_is_there_and_completes_once),
 		cmocka_unit_test(what_follows_sees_what_was_unloaded),
 		cmocka_unit_test(many_without_a_completion_wait_for_slots),
