@@ -9,8 +9,8 @@ import threading
 import time
 import unittest
 
-from world import (KEY, NOBODY, PROMPT_SECONDS, WEIR, World, environment, is_mount_point, main,
-                   read, scaled, until, write)
+from world import (KEY, NOBODY, PATIENCE_SECONDS, PROMPT_SECONDS, WEIR, World, environment,
+                   is_mount_point, main, read, scaled, until, write)
 
 # What a donor lends to those who will see an end of it; on a slow device it is filled sooner.
 MEMORY = max(16, scaled(64)) << 20
@@ -140,7 +140,7 @@ class Ends(unittest.TestCase):
         write(self.client / "closed", b"kept")
         self.write_until_the_end(self.client.process.kill)
         self.client.process.wait()
-        self.assertTrue(until(lambda: not self.client.is_mounted(), 5), self.client.said())
+        self.assertTrue(until(lambda: not self.client.is_mounted()), self.client.said())
         self.assertEqual(read(self.world.mount() / "closed"), b"kept")
 
     def test_both_killed_leave_no_mount(self):
@@ -150,7 +150,7 @@ class Ends(unittest.TestCase):
 
         self.write_until_the_end(kill_both)
         self.client.process.wait()
-        self.assertTrue(until(lambda: not self.client.is_mounted(), 5), self.client.said())
+        self.assertTrue(until(lambda: not self.client.is_mounted()), self.client.said())
 
     def test_a_signal_unmounts_and_what_was_written_stays(self):
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -158,7 +158,7 @@ class Ends(unittest.TestCase):
             fd = os.open(client / "open", os.O_WRONLY | os.O_CREAT)
             os.write(fd, b"not closed")
             client.process.send_signal(number)
-            self.assertEqual(client.process.wait(PROMPT_SECONDS), 0)
+            self.assertEqual(client.process.wait(PATIENCE_SECONDS), 0)
             self.assertFalse(client.is_mounted())
             with self.assertRaises(OSError):
                 os.write(fd, b"more")
