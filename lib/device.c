@@ -5,19 +5,26 @@
 #include "lib/device.h"
 #include "lib/error.h"
 
-/* A listener on all addresses is bound to no device: take the one asked for, or the first. */
+/*
+ * A listener on all addresses is bound to no device: take the one asked for, or the first by name.
+ * librdmacm lists them by GUID, which a software device draws anew at each boot.
+ */
 static struct ibv_context *pick(const char *name)
 {
-	struct ibv_context **devices, *device = NULL;
+	struct ibv_context **devices, *first = NULL;
 	int i, n;
 
 	devices = rdma_get_devices(&n);
-	for (i = 0; devices && i < n && !device; i++)
-		if (!name || !strcmp(name, ibv_get_device_name(devices[i]->device)))
-			device = devices[i];
+	for (i = 0; devices && i < n; i++) {
+		const char *found = ibv_get_device_name(devices[i]->device);
+
+		if (name ? !strcmp(found, name) :
+			   !first || strcmp(found, ibv_get_device_name(first->device)) < 0)
+			first = devices[i];
+	}
 	if (devices)
 		rdma_free_devices(devices);
-	return device;
+	return first;
 }
 
 int weir_device_find(const struct rdma_cm_id *listener, const char *listen, const char *name,

@@ -27,7 +27,7 @@ enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARNING, WEIR_LOG_INFO, WEIR_LOG_
 
 struct weir_donor_options {
 	const char *listen; /* "addr", "addr:port", ":port"; default 127.0.0.1:7474. Port 0: any */
-	const char *device; /* only this verbs device; NULL: any */
+	const char *device; /* only this verbs device; NULL: that of @listen, or the first by name */
 	const struct weir_key *const *keys; /* each is a tenant with its own PD, names and application
 					     * state; kept until close. None: loopback only */
 	unsigned int nr_keys;

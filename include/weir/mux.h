@@ -68,7 +68,7 @@ struct weir_mux_class {
 struct weir_mux_options {
 	const char *listen; /* "host:port", where others connect; NULL: they cannot. The port
 			     * defaults to WEIR_PORT_DEFAULT; port 0: any that is free */
-	const char *device; /* only this verbs device; NULL: the one of @listen, or the first */
+	const char *device; /* only this verbs device; NULL: the one of @listen, or the first by name */
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
 	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */

@@ -87,8 +87,10 @@ static int route(struct dial *d)
 	if (rc)
 		return rc;
 	if (d->id->verbs != d->hub->device)
-		return weir_fail(d->error, -ENODEV, "the route to %s goes by another device than "
-				 "%s", d->peer, ibv_get_device_name(d->hub->device->device));
+		return weir_fail(d->error, -ENODEV, "the route to %s goes by %s, not by %s, which this "
+				 "mux is on: name the device when it is opened", d->peer,
+				 ibv_get_device_name(d->id->verbs->device),
+				 ibv_get_device_name(d->hub->device->device));
 	if (rdma_resolve_route(d->id, left_ms(d)))
 		return weir_fail(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
 				 weir_strerror(-errno));
