@@ -6,7 +6,7 @@
 #include <weir/key.h>
 #include <weir/session.h>
 
-#define CLIENT_HELP "  -k, --key FILE         the key that the donor was given\n"
+#define CLIENT_HELP "  -k, --key FILE         the key that the other end was given\n"
 
 struct client {
 	struct weir_key *key;

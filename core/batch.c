@@ -2,10 +2,11 @@
 /*
  * A batch takes whatever is ready at this moment: alone, a request is a batch of one. Only what
  * comes beside a stream that keeps the NIC busy stays, until it can go along with what follows it
- * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one). The first that is ready brings its neighbours along, merged,
- * and the next one begins the next WR of the chain. That ends at its limit, or once it
- * holds a fragment's worth of bytes: chaining saves doorbells for small requests, while
- * large ones would only queue up behind each other on one channel with others idle.
+ * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one), and
+ * what is ready behind that stays with it: there is one line. The first that is ready brings its
+ * neighbours along, merged, and the next one begins the next WR of the chain. That ends at its
+ * limit, or once it holds a fragment's worth of bytes: chaining saves doorbells for small requests,
+ * while large ones would only queue up behind each other on one channel with others idle.
  *
  * A merged WR waits for as much room in the window as it wants rather than taking what
  * there is, or one small completion at a time would keep what waits in small pieces for

@@ -15,7 +15,8 @@
  * Batching (promise 5): what is ready when the host pulls is merged where it lies side by
  * side, see merge.h, and chained; nothing waits for more to come, but for a stream: what came
  * beside one that was not done, while WEIR_STREAM_WRS of its kind are in flight, gathers until one
- * of those completes. That is soon, and until then the NIC has enough to do.
+ * of those completes, and what is ready behind it waits with it. That is soon, and until then the
+ * NIC has enough to do.
  *
  * Unloading (see route.h): small writes, merged or not, may take a channel of their own, on which
  * the target's CPU copies them, and which completes them when it has. To all that is said here that
