@@ -50,6 +50,11 @@ static bool is_denied(struct tenant *tenant)
 	return denied;
 }
 
+static int denied(const struct turn *turn)
+{
+	return explained(turn, -EPERM, "weir share's configuration lets this user or cgroup not in");
+}
+
 static int hello(struct turn *turn)
 {
 	struct tenant *tenant = turn->tenant;
@@ -58,9 +63,14 @@ static int hello(struct turn *turn)
 	if (turn->ask->value != WEIR_SHARE_VERSION)
 		return explained(turn, -EPROTONOSUPPORT,
 				 "weir share speaks another version: restart what is older");
+	if (tenant->is_too_many)
+		return explained(turn, -EAGAIN, "weir share has as many tenants as it takes: try "
+						"again when one has gone");
+	if (!tenant->cgroup[0])
+		return explained(turn, -EPERM, "weir share cannot see this process's cgroup: it "
+					       "needs to find it in its own /proc");
 	if (is_denied(tenant))
-		return explained(turn, -EPERM, "weir share's configuration lets this user or "
-					       "cgroup not in");
+		return denied(turn);
 	rc = give_fd(turn, tenant->board_fd);
 	return rc ? rc : give_fd(turn, tenant->tenants_bell);
 }
@@ -233,11 +243,20 @@ static int tenant_for(struct turn *turn)
 	return rc;
 }
 
+static bool makes_something(uint32_t what)
+{
+	return what == WEIR_SHARE_CONNECT || what == WEIR_SHARE_LISTEN ||
+	       what == WEIR_SHARE_ACCEPT;
+}
+
 static int serve(struct turn *turn)
 {
 	struct weir_hub *hub = turn->tenant->share->hub;
 	int rc;
 
+	/* It may have been let in before. */
+	if (makes_something(turn->ask->what) && is_denied(turn->tenant))
+		return denied(turn);
 	switch (turn->ask->what) {
 	case WEIR_SHARE_HELLO:
 		return hello(turn);
@@ -270,7 +289,8 @@ static int serve(struct turn *turn)
 	}
 }
 
-static void turn_take(struct tenant *tenant, const struct weir_share_ask *ask, bool *is_known)
+/* Return: whether it may go on: who has not been let in may not. */
+static bool turn_take(struct tenant *tenant, const struct weir_share_ask *ask, bool *is_known)
 {
 	struct weir_share_answer answer = { .number = ask->number };
 	struct turn turn = { .tenant = tenant, .ask = ask, .answer = &answer };
@@ -278,11 +298,15 @@ static void turn_take(struct tenant *tenant, const struct weir_share_ask *ask, b
 
 	/* First HELLO, and it once. */
 	answer.status = is_hello == *is_known ? -EPROTO : serve(&turn);
-	*is_known |= is_hello && !answer.status;
+	if (is_hello && !answer.status) {
+		*is_known = true;
+		weir_share_patience(tenant->socket, 0);
+	}
 	if (answer.status && !answer.text[0])
 		explained(&turn, answer.status, weir_strerror(answer.status));
 	if (!turn.is_answered)
 		tenant_answer(tenant, &answer, turn.fds, turn.nr_fds);
+	return *is_known;
 }
 
 /* Nobody finds it any more, neither usher nor dialers. */
@@ -345,8 +369,10 @@ void *clerk_run(void *arg)
 	struct weir_share_ask ask;
 	bool is_known = false;
 
-	while (!weir_share_recv(tenant->socket, &ask, sizeof(ask), NULL))
-		turn_take(tenant, &ask, &is_known);
+	weir_share_patience(tenant->socket, WEIR_SHARE_HELLO_S);
+	while (!weir_share_recv(tenant->socket, &ask, sizeof(ask), NULL) &&
+	       turn_take(tenant, &ask, &is_known))
+		;
 	leave(tenant);
 	end_all(tenant);
 	wait_for_all(tenant);

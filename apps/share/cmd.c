@@ -2,6 +2,7 @@
 /* weir share: one NIC, many tenants. */
 #include "apps/cmd.h"
 #include "apps/device.h"
+#include "apps/json.h"
 #include "apps/share/share.h"
 
 #include <getopt.h>
@@ -76,13 +77,19 @@ static void raise_limits(void)
 static void say_ready(const struct command *c, struct share *share)
 {
 	struct weir_mux_info info;
+	struct json json;
 
 	weir_hub_info(share->hub, &info);
-	if (c->json)
-		printf("{\"ready\": true, \"address\": \"%s\", \"socket\": \"%s\", \"pid\": %ld}\n",
-		       info.address, c->socket, (long)getpid());
-	else
+	if (c->json) {
+		json_begin_line(&json, stdout);
+		json_bool(&json, "ready", true);
+		json_string(&json, "address", info.address);
+		json_string(&json, "socket", c->socket);
+		json_int(&json, "pid", getpid());
+		json_end(&json);
+	} else {
 		printf("ready %s\n", info.address);
+	}
 	fflush(stdout);
 }
 

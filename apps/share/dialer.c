@@ -43,18 +43,20 @@ void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,
 	pthread_mutex_lock(&tenant->share->lock);
 	if (!tenant->is_gone)
 		rc = tenant_put(tenant, conn);
+	if (!rc) {
+		/* In its place the tenant may name it, and have it closed, once the lock is free. */
+		answer->nr = conn->nr;
+		answer->chunk = conn->chunk->number;
+		answer->slot = conn->slot;
+	}
 	pthread_mutex_unlock(&tenant->share->lock);
 	answer->status = rc;
-	if (rc) {
-		pthread_mutex_lock(&hub->lock);
-		weir_circuit_abort(conn);
-		pthread_mutex_unlock(&hub->lock);
-		weir_fail((struct weir_error *)answer->text, rc, "%s", weir_strerror(rc));
+	if (!rc)
 		return;
-	}
-	answer->nr = conn->nr;
-	answer->chunk = conn->chunk->number;
-	answer->slot = conn->slot;
+	pthread_mutex_lock(&hub->lock);
+	weir_circuit_abort(conn);
+	pthread_mutex_unlock(&hub->lock);
+	weir_fail((struct weir_error *)answer->text, rc, "%s", weir_strerror(rc));
 }
 
 static void dial(struct tenant *tenant, const struct weir_share_ask *ask)

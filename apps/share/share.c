@@ -47,7 +47,9 @@ static int socket_open(struct share *share, const char *path, struct weir_error 
 				      sizeof(address)) ||
 	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
 		rc = -errno;
-		return weir_fail(error, rc, "cannot listen at %s: %s", path, strerror(-rc));
+		return weir_fail(error, rc, "cannot listen at %s: %s: its directory has to be "
+				 "there, and ours to write (mkdir), or choose with --socket",
+				 path, strerror(-rc));
 	}
 	share->path = path;
 	return 0;
@@ -64,7 +66,8 @@ static int tenant_start(struct share *share, struct tenant *tenant)
 	tenant->nr = ++share->last_nr;
 	tenant->board->asleep = 1; /* the usher may be */
 	tenant_terms(tenant);
-	if (share->nr_clerks < SHARE_TENANTS_MAX && !share->is_stopping)
+	tenant->is_too_many = share->nr_clerks >= SHARE_TENANTS_MAX;
+	if (share->nr_clerks < SHARE_TENANTS_MAX + SHARE_REFUSED_MAX && !share->is_stopping)
 		rc = weir_thread_create(&clerk, "weir-clerk", clerk_run, tenant, NULL);
 	if (!rc) {
 		pthread_detach(clerk);

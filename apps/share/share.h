@@ -18,14 +18,16 @@
 #include "lib/mux/share.h"
 
 #define SHARE_TENANTS_MAX 1024
+#define SHARE_REFUSED_MAX 64 /* that are being told so, at a time */
 #define SHARE_DIALERS_MAX 32 /* of a tenant */
 
 /**
  * struct tenant - one
  * @bell, @tenants_bell: both ends
- * @pid, @uid, @cgroup: as the kernel says, when it connected
+ * @pid, @uid, @cgroup: as the kernel says, when it connected; no @cgroup: it cannot be seen
  * @conns, @offers: by the number that it knows; the clerk alone takes them away
  * @dialing: dialers at work
+ * @is_too_many: it is only told that it is
  * @is_gone: its clerk ends what is its
  */
 struct tenant {
@@ -42,7 +44,7 @@ struct tenant {
 	struct weir_circuit *conns[WEIR_SHARE_CONNS_MAX];
 	struct weir_offer *offers[WEIR_SHARE_OFFERS_MAX];
 	unsigned int next_conn, dialing;
-	bool is_gone;
+	bool is_too_many, is_gone;
 };
 
 /**

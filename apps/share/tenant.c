@@ -12,31 +12,36 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The first line of a file of /proc, without its end. */
-static bool read_line(const char *path, char *line, int size)
+/* The first line of a file of /proc that begins so, without that and its end; cut at @size. */
+static bool read_line(const char *path, const char *start, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
-	bool ok = file && fgets(line, size, file);
+	char *text = NULL;
+	size_t room = 0, skip = strlen(start);
+	bool found = false;
 
+	while (file && !found && getline(&text, &room, file) >= 0)
+		found = !strncmp(text, start, skip);
+	if (found)
+		snprintf(line, size, "%.*s", (int)strcspn(text + skip, "\n"), text + skip);
+	free(text);
 	if (file)
 		fclose(file);
-	if (ok)
-		line[strcspn(line, "\n")] = '\0';
-	return ok;
+	return found;
 }
 
-/* Its name for people, and its cgroup: "0::/PATH" in the unified hierarchy. */
+/* Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. */
 static void look_up(struct tenant *tenant)
 {
-	char path[64], line[sizeof(tenant->cgroup)];
+	char path[64], ours[sizeof(tenant->cgroup)];
 	size_t i;
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", tenant->pid);
-	strcpy(tenant->cgroup, "/");
-	if (read_line(path, line, sizeof(line)) && !strncmp(line, "0::/", 4))
-		strcpy(tenant->cgroup, line + 3);
+	if (!read_line(path, "0::", tenant->cgroup, sizeof(tenant->cgroup)) &&
+	    !read_line("/proc/self/cgroup", "0::", ours, sizeof(ours)))
+		strcpy(tenant->cgroup, "/");
 	snprintf(path, sizeof(path), "/proc/%d/comm", tenant->pid);
-	if (!read_line(path, tenant->name, sizeof(tenant->name)))
+	if (!read_line(path, "", tenant->name, sizeof(tenant->name)))
 		strcpy(tenant->name, "?");
 	for (i = 0; tenant->name[i]; i++)
 		if (!isprint((unsigned char)tenant->name[i]))
@@ -160,8 +165,9 @@ void tenant_answer(struct tenant *tenant, struct weir_share_answer *answer, cons
 {
 	unsigned int i;
 
-	/* Who does not listen is gone, or has himself to blame. */
-	weir_share_send(tenant->socket, answer, sizeof(*answer), fds, nr);
+	/* Who is owed an answer that cannot be sent would wait for ever. */
+	if (weir_share_send(tenant->socket, answer, sizeof(*answer), fds, nr))
+		shutdown(tenant->socket, SHUT_RDWR);
 	for (i = 0; i < nr; i++)
 		close(fds[i]);
 }

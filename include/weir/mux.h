@@ -210,7 +210,7 @@ int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *le
  * Readable when weir_conn_recv() is worth a call; until it has returned -EAGAIN, also for nothing.
  * The connection's, from the first call on; weir only makes one if asked.
  * Context: any thread.
- * Return: the descriptor, or -ENOMEM.
+ * Return: the descriptor; -ENOMEM. Of a mux that is shared also -EMFILE and -ECONNRESET.
  */
 int weir_conn_fd(struct weir_conn *conn);
 

@@ -32,6 +32,9 @@ int weir_tenant_ask(struct weir_tenant *tenant, struct weir_share_ask *ask,
 	weir_list_del(&call.link);
 	if (!rc)
 		rc = call.is_done ? answer->status : -ECONNRESET;
+	/* The kernel leaves out what there is no room for. */
+	if (!rc && fds && fds[0] < 0)
+		rc = -EMFILE;
 	pthread_mutex_unlock(&tenant->lock);
 	return rc;
 }

@@ -66,7 +66,7 @@ static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 	struct weir_chunk *chunk;
 	int rc;
 
-	if (owner->nr_chunks == owner->nr_chunks_max)
+	if (owner->nr_chunks >= owner->nr_chunks_max)
 		return -EDQUOT;
 	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
@@ -157,9 +157,30 @@ void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 	weir_list_add_tail(&hub->owners, &owner->link);
 }
 
+/* Those of its connections that may wait for their turn look again. */
+static void tell_conns(struct weir_owner *owner, struct weir_node *node)
+{
+	struct weir_list *at;
+
+	for (at = node->conns.next; at != &node->conns; at = at->next) {
+		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, node_link);
+
+		if (conn->owner == owner && !conn->is_detached &&
+		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
+			weir_circuit_news(conn);
+	}
+}
+
 void weir_owner_limit(struct weir_owner *owner, uint64_t bytes_s)
 {
-	__atomic_store_n(&owner->rate.bytes_s, bytes_s, __ATOMIC_RELAXED);
+	struct weir_hub *hub = owner->hub;
+	struct weir_list *at;
+
+	if (__atomic_load_n(&owner->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
+		return;
+	weir_rate_set(&owner->rate, bytes_s);
+	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
+		tell_conns(owner, weir_list_entry(at, struct weir_node, link));
 }
 
 void weir_owner_fini(struct weir_owner *owner)

@@ -127,6 +127,9 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 
 	if (limit <= conn->posted) {
 		weir_sched_idle(&node->sched, &conn->flow);
+		/* If it has failed just now, the other end is to hear. */
+		if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
+			weir_circuit_news(conn);
 		return;
 	}
 	if (is_early(node, conn, now_ns))

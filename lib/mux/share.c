@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -70,9 +71,16 @@ int weir_share_recv(int socket, void *data, size_t length, int *fds)
 		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
-		return -ECONNRESET;
+		return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
 	fds_take(&message, fds);
 	return (size_t)n == length && !(message.msg_flags & MSG_TRUNC) ? 0 : -ECONNRESET;
+}
+
+void weir_share_patience(int socket, unsigned int seconds)
+{
+	const struct timeval limit = { .tv_sec = seconds };
+
+	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 int weir_share_dial(const char *path, struct weir_error *error)

@@ -21,6 +21,7 @@
 #define WEIR_SHARE_CONNS_MAX 4096 /* of a tenant */
 #define WEIR_SHARE_OFFERS_MAX 64
 #define WEIR_SHARE_FDS_MAX 2 /* with an answer */
+#define WEIR_SHARE_HELLO_S 30 /* within which both HELLO and its answer come */
 
 enum weir_share_what {
 	WEIR_SHARE_HELLO = 1, /* @value the version; answered with the board and the bell */
@@ -75,10 +76,13 @@ struct weir_share_board {
 
 /*
  * One message with descriptors. weir_share_send(): -errno. weir_share_recv(): all of @length, or
- * -ECONNRESET; @fds receives WEIR_SHARE_FDS_MAX, -1 where none came; NULL: none is wanted.
+ * -ECONNRESET, or -ETIMEDOUT; @fds receives WEIR_SHARE_FDS_MAX, -1 where none came; NULL: none is
+ * wanted.
  */
 int weir_share_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr);
 int weir_share_recv(int socket, void *data, size_t length, int *fds);
+/* How long weir_share_recv() waits from now on; 0: for ever, as at first. */
+void weir_share_patience(int socket, unsigned int seconds);
 
 /* Connects to the daemon's socket. Return: it, or a negative errno. */
 int weir_share_dial(const char *path, struct weir_error *error);

@@ -159,6 +159,14 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	return rc ? weir_fail(error, rc, "no memory of weir share's: %s", weir_strerror(rc)) : 0;
 }
 
+static void unlisten(struct weir_tenant *tenant, uint32_t nr)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_UNLISTEN, .nr = nr };
+	struct weir_share_answer answer;
+
+	weir_tenant_ask(tenant, &ask, &answer, NULL);
+}
+
 static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
 		      struct weir_listener **listener)
 {
@@ -166,13 +174,15 @@ static int mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backl
 				      .value = backlog };
 	struct weir_tenant_offer *offer = calloc(1, sizeof(*offer));
 	struct weir_tenant *tenant = tenant_of(mux);
-	struct weir_share_answer answer;
+	struct weir_share_answer answer = { .status = -ECONNRESET };
 	int rc, fds[WEIR_SHARE_FDS_MAX];
 
 	if (!offer)
 		return -ENOMEM;
 	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
 	if (rc) {
+		if (!answer.status)
+			unlisten(tenant, answer.nr);
 		free(offer);
 		return rc;
 	}
@@ -210,11 +220,9 @@ static void offer_free(struct weir_tenant_offer *offer)
 static void listener_close(struct weir_listener *listener)
 {
 	struct weir_tenant_offer *offer = offer_of(listener);
-	struct weir_share_ask ask = { .what = WEIR_SHARE_UNLISTEN, .nr = offer->nr };
 	struct weir_tenant *tenant = offer->tenant;
-	struct weir_share_answer answer;
 
-	weir_tenant_ask(tenant, &ask, &answer, NULL);
+	unlisten(tenant, offer->nr);
 	pthread_mutex_lock(&tenant->lock);
 	offer_free(offer);
 	pthread_mutex_unlock(&tenant->lock);
@@ -237,12 +245,15 @@ static int conn_fd(struct weir_conn *app, bool out)
 	struct weir_share_ask ask = { .what = WEIR_SHARE_FD, .nr = conn->nr, .value = out };
 	int *at = out ? &app->room_fd : &app->fd, fds[WEIR_SHARE_FDS_MAX];
 	struct weir_share_answer answer;
+	int rc = 0;
 
 	pthread_mutex_lock(&conn->tenant->fds);
-	if (*at < 0 && !weir_tenant_ask(conn->tenant, &ask, &answer, fds))
+	if (*at < 0)
+		rc = weir_tenant_ask(conn->tenant, &ask, &answer, fds);
+	if (*at < 0 && !rc)
 		__atomic_store_n(at, fds[0], __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&conn->tenant->fds);
-	return *at < 0 ? -ENOMEM : *at;
+	return rc ? rc : *at;
 }
 
 static void conn_free(struct weir_tenant_conn *conn)
@@ -347,13 +358,24 @@ static int hello(struct weir_tenant *tenant, const char *path, struct weir_error
 	char *board;
 	int rc = weir_share_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
 
+	weir_share_patience(tenant->socket, WEIR_SHARE_HELLO_S);
 	if (!rc)
 		rc = weir_share_recv(tenant->socket, &answer, sizeof(answer), fds);
+	weir_share_patience(tenant->socket, 0);
+	if (rc == -ETIMEDOUT)
+		return weir_fail(error, rc, "%s does not answer: is 'weir share' stopped?", path);
 	if (rc)
 		return weir_fail(error, rc, "%s does not speak as weir share does", path);
 	if (answer.status)
 		return weir_fail(error, answer.status, "%s", answer.text);
 	tenant->bell = fds[1];
+	/* They come in this order: without the bell the board may have come, too. */
+	if (fds[1] < 0) {
+		if (fds[0] >= 0)
+			close(fds[0]);
+		return weir_fail(error, -EMFILE, "no room for weir share's descriptors: raise the "
+						 "limit (ulimit -n)");
+	}
 	rc = map(fds[0], sizeof(*tenant->board), &board);
 	if (rc)
 		return weir_fail(error, rc, "no memory of weir share's");

@@ -71,7 +71,8 @@ void *weir_tenant_reader(void *tenant);
  * @fds: receives WEIR_SHARE_FDS_MAX descriptors; NULL: none is wanted
  *
  * Context: any thread, without the lock.
- * Return: the answer's status; -ECONNRESET the daemon is gone.
+ * Return: the answer's status; -ECONNRESET the daemon is gone; -EMFILE there was no room for its
+ * descriptor.
  */
 int weir_tenant_ask(struct weir_tenant *tenant, struct weir_share_ask *ask,
 		    struct weir_share_answer *answer, int *fds);

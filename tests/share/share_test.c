@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -332,6 +333,35 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 	child_end(child, 0);
 }
 
+/* Rings for nothing, as fast as it can, until it is killed. */
+static int flood(struct weir_listener *listener)
+{
+	int bell = container_of(listener, struct weir_tenant_offer, listener)->tenant->bell;
+	struct pollfd out = { .fd = bell, .events = POLLOUT };
+	static char bytes[65536];
+
+	while (poll(&out, 1, -1) == 1 && (send(bell, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 ||
+					  errno == EAGAIN))
+		;
+	return 1;
+}
+
+static void a_tenant_that_rings_all_the_time_holds_nobody_up(void **state)
+{
+	pid_t loud = child_start(SERVICE + 1, "flood"), child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		round_trip(conn, 100000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(loud, SIGKILL);
+}
+
 /* Takes what comes first, answers it, and so on in turn, until all have closed. */
 #define EACH 128
 #define PROCESSES 16
@@ -463,6 +493,41 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 	child_end(child, 0);
 }
 
+static void who_does_not_begin_with_hello_is_sent_away(void **state)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO };
+	struct weir_share_answer answer;
+	int fd = weir_share_dial(near.socket, NULL);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(answer.status, -EPROTO);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), -ECONNRESET);
+	close(fd);
+}
+
+static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
+{
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_listener *listener = NULL;
+	struct rlimit files, none;
+	int next = dup(0);
+
+	(void)state;
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){ (rlim_t)next, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), 0);
+	weir_listener_close(listener);
+	weir_mux_close(mux);
+}
+
 /* Waits until the daemon has read it: until a tenant is treated so. */
 static void configure(const char *text, int status)
 {
@@ -504,6 +569,53 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 	configure("default deny\n", -EPERM);
 	configure("default connections 1024\n", 0);
 	child_end(child, 0);
+}
+
+static void who_is_denied_by_a_new_configuration_makes_nothing_more(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE), *second = NULL;
+	struct weir_listener *listener = NULL;
+	struct weir_error error = { "" };
+
+	(void)state;
+	configure("default deny\n", -EPERM);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, NULL, &second, &error),
+			 -EPERM);
+	assert_non_null(strstr(error.text, "configuration"));
+	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), -EPERM);
+	round_trip(conn, 1000);
+	configure("default connections 1024\n", 0);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* At the first rate, what is sent would take hours. */
+static void a_higher_rate_holds_for_what_waits_already(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	char *data = calloc(1, 200000);
+	struct weir_mux *mux;
+	struct weir_conn *conn;
+	size_t length;
+
+	(void)state;
+	assert_non_null(data);
+	configure("default deny\n", -EPERM);
+	configure("default rate 8\n", 0);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, SERVICE);
+	assert_int_equal(weir_conn_send(conn, data, 200000, 0), 0);
+	configure("default rate 1G connections 1024\n", 0);
+	assert_int_equal(weir_conn_recv(conn, data, 200000, &length, 0), 0);
+	assert_int_equal(length, 200000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	configure("default connections 1024\n", 0);
+	child_end(child, 0);
+	free(data);
 }
 
 struct reading {
@@ -552,6 +664,8 @@ static int serve(const char *role, uint32_t service, int told)
 		return 1;
 	if (!strcmp(role, "echo_one"))
 		return echo_one(listener);
+	if (!strcmp(role, "flood"))
+		return flood(listener);
 	return strcmp(role, "hold") ? echo_many(listener) : hold(listener);
 }
 
@@ -578,7 +692,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_one_queue_pair),
 		cmocka_unit_test(what_a_tenant_scribbles_into_its_memory_harms_it_alone),
 		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
+		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
+		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
+		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
 		cmocka_unit_test(the_configuration_says_who_may_and_how_much),
+		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),
+		cmocka_unit_test(a_higher_rate_holds_for_what_waits_already),
 		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
 	};
 
