@@ -659,8 +659,12 @@ static int serve(const char *role, uint32_t service, int told)
 {
 	struct weir_listener *listener;
 	struct weir_mux *mux = tenant_of(&far);
+	int rc;
 
-	if (weir_mux_listen(mux, service, 1024, &listener) || write(told, "", 1) != 1)
+	/* Who offered it before has been killed, and the daemon may not have cleaned up yet. */
+	while ((rc = weir_mux_listen(mux, service, 1024, &listener)) == -EADDRINUSE)
+		poll(NULL, 0, 1);
+	if (rc || write(told, "", 1) != 1)
 		return 1;
 	if (!strcmp(role, "echo_one"))
 		return echo_one(listener);
