@@ -7,6 +7,7 @@
 
 static struct device *devices;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* who adds one */
+static int channels; /* of all devices; atomic */
 
 struct device *device_first(void)
 {
@@ -59,11 +60,24 @@ struct device *device_open(struct ibv_context *context)
 	return device;
 }
 
+bool device_open_channel(struct device *device)
+{
+	if (device->channel)
+		return true;
+	if (__atomic_add_fetch(&channels, 1, __ATOMIC_RELAXED) <= DEVICE_CHANNELS_MAX)
+		device->channel = NEXT(ibv_create_comp_channel)(device->context);
+	if (!device->channel)
+		__atomic_sub_fetch(&channels, 1, __ATOMIC_RELAXED);
+	return device->channel;
+}
+
 void device_close(struct device *device)
 {
 	pthread_mutex_lock(&device->lock);
-	if (device->channel)
+	if (device->channel) {
 		NEXT(ibv_destroy_comp_channel)(device->channel);
+		__atomic_sub_fetch(&channels, 1, __ATOMIC_RELAXED);
+	}
 	device->channel = NULL;
 	pthread_mutex_unlock(&device->lock);
 	__atomic_store_n(&device->context, NULL, __ATOMIC_RELEASE);
@@ -79,7 +93,8 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 	};
 	struct device *device = device_of(mr->context);
 
-	if (!device || iova != (uintptr_t)mr->addr || access & IBV_ACCESS_ZERO_BASED)
+	if (!device || iova != (uintptr_t)mr->addr ||
+	    access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND))
 		return;
 	/* A full table means that what goes there is not unloaded. */
 	entry.tag = mr->lkey;

@@ -12,6 +12,7 @@
 #include "core/umtt.h"
 
 #define DEVICE_MRS_MAX 8192 /* a table's; three in four may be in use */
+#define DEVICE_CHANNELS_MAX 14 /* of all devices: who has none beyond that copies for nobody */
 
 struct ring;
 
@@ -52,6 +53,9 @@ struct device {
  */
 struct device *device_open(struct ibv_context *context);
 
+/* Has a channel from now on, for the service thread to sleep on. Context: with lock. Return: so. */
+bool device_open_channel(struct device *device);
+
 /* It is about to close it: its QPs are gone. */
 void device_close(struct device *device);
 
@@ -61,7 +65,10 @@ struct device *device_of(const struct ibv_context *context);
 /* The first of all; the others by next. */
 struct device *device_first(void);
 
-/* Something was registered with @access: remembered if a CPU reaches it at the same addresses. */
+/*
+ * Something was registered with @access: remembered if a CPU reaches it at the same addresses, and
+ * all of it is there: registered on demand, it need not be mapped.
+ */
 void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int access);
 
 /* It is about to go. When this returns nobody writes there, and nobody will. */

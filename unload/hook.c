@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "unload/clock.h"
 #include "unload/device.h"
 #include "unload/meet.h"
 #include "unload/next.h"
@@ -125,7 +126,7 @@ static void end(struct watched *w)
 	w->side_sought = NULL;
 	w->seek = SEEK_NONE;
 	pthread_mutex_lock(&w->device->lock);
-	ring_close(w->ring);
+	ring_close(w->ring, clock_ns() + RING_LAST_NS);
 	w->ring = NULL;
 	pthread_mutex_unlock(&w->device->lock);
 }

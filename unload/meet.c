@@ -190,13 +190,6 @@ static bool may_be_written(const struct meant *m)
 	return m->path.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE;
 }
 
-static bool channel_open(struct device *device)
-{
-	if (!device->channel)
-		device->channel = NEXT(ibv_create_comp_channel)(device->context);
-	return device->channel;
-}
-
 /* A peer that asks anew has forgotten what it had: QPs are reused. */
 static void ring_offer(const struct meant *m)
 {
@@ -204,10 +197,10 @@ static void ring_offer(const struct meant *m)
 
 	pthread_mutex_lock(&w->device->lock);
 	if (w->ring && w->ring->offer.nonce != m->offer->nonce) {
-		ring_close(w->ring);
+		ring_close(w->ring, clock_ns() + RING_LAST_NS);
 		w->ring = NULL;
 	}
-	if (!w->ring && may_be_written(m) && channel_open(w->device))
+	if (!w->ring && may_be_written(m) && device_open_channel(w->device))
 		w->ring = ring_open(w, &m->path, m->offer);
 	pthread_mutex_unlock(&w->device->lock);
 }

@@ -23,7 +23,6 @@
 #define RETURNS_MAX WIRE_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
 #define WCS 16
-#define LAST_NS (100 * NS_PER_MS) /* for the last return to arrive: a peer that lives takes no part */
 
 enum { WR_SLOT = 1, WR_RETURN, WR_LAST };
 
@@ -210,7 +209,7 @@ static void tell_news(struct ring *ring, struct weir_ceiling *ceiling, bool more
 		tell(ring, pause_ms(ring, ceiling), false);
 }
 
-static bool completed(struct ring *ring, const struct ibv_wc *wc)
+static void completed(struct ring *ring, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS)
 		ring->has_failed = true;
@@ -218,7 +217,8 @@ static bool completed(struct ring *ring, const struct ibv_wc *wc)
 		received(ring, wc);
 	else if (wc->wr_id == WR_RETURN)
 		ring->returns -= SIGNAL_EVERY;
-	return wc->wr_id == WR_LAST;
+	else if (wc->wr_id == WR_LAST)
+		ring->has_ended = true;
 }
 
 uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling)
@@ -240,28 +240,28 @@ void ring_arm(struct ring *ring)
 		ring->device->ops.req_notify_cq(ring->cq, 0);
 }
 
-/* Who ends must not take along what a peer waits for. */
-static void tell_last(struct ring *ring)
+void ring_end(struct ring *ring)
 {
-	uint64_t until_ns = clock_ns() + LAST_NS;
-	struct ibv_wc wc;
-	bool is_over = false;
-
+	if (!ring || ring->is_ending)
+		return;
+	ring->is_ending = true;
 	ring->is_refused = true;
 	if (!ring->has_failed)
 		tell(ring, 0, true);
-	while (!is_over && !ring->has_failed && clock_ns() < until_ns)
-		if (ring->device->ops.poll_cq(ring->cq, 1, &wc) > 0)
-			is_over = completed(ring, &wc);
 }
 
-void ring_close(struct ring *ring)
+/* Who ends must not take along what a peer waits for. */
+void ring_close(struct ring *ring, uint64_t until_ns)
 {
 	struct ring **at;
+	struct ibv_wc wc;
 
 	if (!ring)
 		return;
-	tell_last(ring);
+	ring_end(ring);
+	while (!ring->has_ended && !ring->has_failed && clock_ns() < until_ns)
+		if (ring->device->ops.poll_cq(ring->cq, 1, &wc) > 0)
+			completed(ring, &wc);
 	at = &ring->device->rings;
 	while (*at != ring)
 		at = &(*at)->next;

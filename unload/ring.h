@@ -13,8 +13,11 @@
 #include <stdint.h>
 
 #include "core/ceiling.h"
+#include "unload/clock.h"
 #include "wire/offer.h"
 #include "wire/unload.h"
+
+#define RING_LAST_NS (100 * NS_PER_MS) /* for the last return: a peer that lives takes no part */
 
 struct device;
 struct path;
@@ -31,6 +34,7 @@ struct watched;
  * @seen: writes that came, modulo 2^16; @returned: as far as the peer was told
  * @is_refused: nothing more is copied; @is_told: the peer knows
  * @has_failed: it has no peer any more
+ * @is_ending: the last return is out; @has_ended: it has arrived
  * @began_ns: when the first came that the peer was not told of; 0: none
  * @returns: under way, or not known to have arrived; @unsignalled: of them, the last
  */
@@ -49,6 +53,8 @@ struct ring {
 	bool is_refused;
 	bool is_told;
 	bool has_failed;
+	bool is_ending;
+	bool has_ended;
 	uint64_t began_ns;
 	uint32_t returns;
 	uint32_t unsignalled;
@@ -66,7 +72,10 @@ struct ring *ring_open(const struct watched *w, const struct path *path,
 		       const struct wire_offer *offer);
 
 /* The peer is told what has been copied, and that nothing more will be. NULL does nothing. */
-void ring_close(struct ring *ring);
+void ring_end(struct ring *ring);
+
+/* Ends it, waits until @until_ns at most for the peer to know, and frees it. NULL does nothing. */
+void ring_close(struct ring *ring, uint64_t until_ns);
 
 /* Copies what has come, and tells the peer. Return: how many. */
 uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling);

@@ -19,7 +19,6 @@
 #include "unload/service.h"
 #include "unload/watch.h"
 
-#define CHANNELS_MAX 14
 #define WAKE_NS 50000 /* what it costs to be woken */
 #define LOOK_NS 200000 /* awake, it looks at its sockets so often */
 #define CPU_PERCENT_MAX 50 /* of its time it copies; beyond that, peers are told to offload */
@@ -93,11 +92,18 @@ static int timeout_ms(uint64_t now_ns)
 	return service.seek_ns <= now_ns ? 0 : (int)((service.seek_ns - now_ns) / NS_PER_MS) + 1;
 }
 
+/*
+ * Who destroys a QP waits until its peer has copied, and that may be waiting for us to copy: what
+ * there is to meet stays where it is until then, and is found again.
+ */
 static void meet(const struct pollfd *socket, const struct pollfd *bell)
 {
 	uint64_t rung;
 
-	pthread_mutex_lock(&watch_life);
+	if (pthread_mutex_trylock(&watch_life)) {
+		sched_yield();
+		return;
+	}
 	if (socket->revents)
 		meet_receive(service.socket);
 	if (bell->revents && read(service.bell, &rung, sizeof(rung)) > 0)
@@ -110,15 +116,15 @@ static void meet(const struct pollfd *socket, const struct pollfd *bell)
 /* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
 static void look(bool may_sleep)
 {
-	struct pollfd fds[2 + CHANNELS_MAX] = {
+	struct pollfd fds[2 + DEVICE_CHANNELS_MAX] = {
 		{ .fd = service.socket, .events = POLLIN },
 		{ .fd = service.bell, .events = POLLIN },
 	};
-	struct device *device, *at[CHANNELS_MAX];
+	struct device *device, *at[DEVICE_CHANNELS_MAX];
 	uint64_t now_ns = clock_ns();
 	int i, n = 0;
 
-	for (device = device_first(); device && n < CHANNELS_MAX; device = device->next) {
+	for (device = device_first(); device && n < DEVICE_CHANNELS_MAX; device = device->next) {
 		pthread_mutex_lock(&device->lock);
 		if (device->channel) {
 			fds[2 + n].fd = device->channel->fd;
@@ -161,30 +167,42 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* Who is told so late gets its answer from the device. */
-static void close_ring(struct watched *w, void *arg)
+static void end_ring(struct watched *w, void *arg)
 {
 	(void)arg;
 	pthread_mutex_lock(&w->device->lock);
-	ring_close(w->ring);
+	ring_end(w->ring);
+	pthread_mutex_unlock(&w->device->lock);
+}
+
+/* Who is told so late gets its answer from the device. */
+static void close_ring(struct watched *w, void *arg)
+{
+	const uint64_t *until_ns = arg;
+
+	pthread_mutex_lock(&w->device->lock);
+	ring_close(w->ring, *until_ns);
 	w->ring = NULL;
 	pthread_mutex_unlock(&w->device->lock);
 }
 
 /*
  * A peer may wait for a write to be copied that this program has seen: what ends it may have been
- * that.
+ * that. All are told before one is waited for: those that are gone cost their wait once.
  */
 static void at_exit(void)
 {
 	struct timespec until;
+	uint64_t until_ns;
 
 	if (!service_is_here())
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	if (!pthread_mutex_timedlock(&watch_life, &until)) {
-		watch_each(close_ring, NULL);
+		watch_each(end_ring, NULL);
+		until_ns = clock_ns() + RING_LAST_NS;
+		watch_each(close_ring, &until_ns);
 		pthread_mutex_unlock(&watch_life);
 	}
 	say_all();

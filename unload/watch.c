@@ -20,14 +20,22 @@ static struct watched **chain_of(uint32_t qpn)
 	return &table[qpn % CHAINS];
 }
 
+/* Context: with table_lock. */
+static struct watched *find(const struct ibv_context *context, uint32_t qpn)
+{
+	struct watched *w = *chain_of(qpn);
+
+	while (w && (w->qp->qp_num != qpn || w->qp->context != context))
+		w = w->chain;
+	return w;
+}
+
 struct watched *watch_find(const struct ibv_context *context, uint32_t qpn)
 {
 	struct watched *w;
 
 	pthread_rwlock_rdlock(&table_lock);
-	w = *chain_of(qpn);
-	while (w && (w->qp->qp_num != qpn || w->qp->context != context))
-		w = w->chain;
+	w = find(context, qpn);
 	pthread_rwlock_unlock(&table_lock);
 	return w;
 }
@@ -196,14 +204,9 @@ static void take_expected(struct watched *w)
 		weir_route_completed(&w->route, e->path, clock_ns() - e->at_ns);
 }
 
-void watch_polled(const struct ibv_context *context, const struct ibv_wc *wc)
+static void polled(struct watched *w, const struct ibv_wc *wc)
 {
-	struct watched *w;
-
-	if (wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV)
-		return;
-	w = watch_find(context, wc->qp_num);
-	if (!w || watch_is_plain(w))
+	if (watch_is_plain(w))
 		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		watch_make_plain(w, "something on it has failed");
@@ -212,4 +215,18 @@ void watch_polled(const struct ibv_context *context, const struct ibv_wc *wc)
 	pthread_mutex_lock(&w->lock);
 	take_expected(w);
 	pthread_mutex_unlock(&w->lock);
+}
+
+/* Another thread may destroy the QP that this completion is of: the lock keeps it here until then. */
+void watch_polled(const struct ibv_context *context, const struct ibv_wc *wc)
+{
+	struct watched *w;
+
+	if (wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV)
+		return;
+	pthread_rwlock_rdlock(&table_lock);
+	w = find(context, wc->qp_num);
+	if (w)
+		polled(w, wc);
+	pthread_rwlock_unlock(&table_lock);
 }

@@ -7,7 +7,7 @@
  * a QP is idle when everything has completed that went through it. That is known from the
  * completions that the program polls, in order, of what it asked completions for.
  *
- * Locks: watch_life, then watched.post, then the device's, then watched.lock.
+ * Locks: watch_life, then watched.post, then the device's, then the table's, then watched.lock.
  */
 #ifndef UNLOAD_WATCH_H
 #define UNLOAD_WATCH_H
@@ -92,7 +92,10 @@ void watch_destroyed(struct ibv_qp *qp);
 /* It begins anew. Context: with watch_life. */
 void watch_reset(struct watched *w);
 
-/* The one of that number, or NULL. It is there until the program destroys the QP. */
+/*
+ * The one of that number, or NULL. It is there until the program destroys the QP: for who was given
+ * the QP by the program.
+ */
 struct watched *watch_find(const struct ibv_context *context, uint32_t qpn);
 
 /* Calls @visit for each. Context: with watch_life. */
