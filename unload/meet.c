@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "unload/clock.h"
 #include "unload/connect.h"
+#include "unload/datagram.h"
 #include "unload/device.h"
 #include "unload/meet.h"
 #include "unload/next.h"
@@ -15,31 +12,14 @@
 #include "unload/say.h"
 #include "unload/side.h"
 #include "unload/watch.h"
-#include "wire/offer.h"
 
 #define SEEK_WAIT_NS (5 * NS_PER_MS) /* for an answer to the first offer; then twice as long */
 #define SEEK_WAIT_MAX_NS (200 * NS_PER_MS)
 #define SEEK_NS (10 * NS_PER_S) /* in all: nobody who runs under weir needs as long */
 
-static int bind_to(int fd, uint16_t port)
-{
-	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-
-	return bind(fd, (struct sockaddr *)&address, sizeof(address));
-}
-
 int meet_open(void)
 {
-	int port, zero = 0, fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	for (port = WIRE_OFFER_PORT; port < WIRE_OFFER_PORT + WIRE_OFFER_PORTS; port++)
-		if (!bind_to(fd, port))
-			return fd;
-	close(fd);
-	return -1;
+	return datagram_open();
 }
 
 static bool is_own(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
@@ -53,17 +33,21 @@ static bool is_own(struct ibv_context *context, uint8_t port, const union ibv_gi
 	return false;
 }
 
-/* A GID is an address, but for those that no host routes; one of ours is here. */
-static int address_of(struct watched *w, const struct path *path, struct sockaddr_in6 *address)
+/* Where the peer is: a GID is an address, but for those that no host routes; one of ours is here. */
+struct place {
+	struct in6_addr ip;
+	bool is_here;
+};
+
+static int place_of(struct watched *w, const struct path *path, struct place *place)
 {
 	const struct ibv_ah_attr *ah = &path->attr.ah_attr;
 	const union ibv_gid *gid = &ah->grh.dgid;
 	static const uint8_t loopback[16] = { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 };
-	bool own = is_own(w->qp->context, ah->port_num, gid);
 
-	*address = (struct sockaddr_in6){ .sin6_family = AF_INET6 };
-	memcpy(&address->sin6_addr, own ? loopback : gid->raw, sizeof(address->sin6_addr));
-	return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) ? -EHOSTUNREACH : 0;
+	place->is_here = is_own(w->qp->context, ah->port_num, gid);
+	memcpy(&place->ip, place->is_here ? loopback : gid->raw, sizeof(place->ip));
+	return datagram_reaches(&place->ip) ? 0 : -EHOSTUNREACH;
 }
 
 static void give_up(struct watched *w, const char *why)
@@ -81,13 +65,13 @@ static int offer_send(int fd, struct watched *w)
 	struct wire_offer offer = { .magic = WIRE_OFFER_MAGIC, .version = WIRE_OFFER_VERSION,
 				    .type = WIRE_OFFER };
 	const struct side *side = w->side_sought;
-	struct sockaddr_in6 to;
+	struct in6_addr own;
+	struct place to;
 	struct path path;
-	int port;
 
 	if (path_of(w->qp, &path))
 		return -ENOTCONN;
-	if (address_of(w, &path, &to))
+	if (place_of(w, &path, &to))
 		return -EHOSTUNREACH;
 	offer.nonce = side->nonce;
 	offer.addr = (uintptr_t)&side->memory->told;
@@ -97,11 +81,9 @@ static int offer_send(int fd, struct watched *w)
 	offer.psn = side->psn;
 	offer.rkey = side->mr->rkey;
 	memcpy(offer.from_gid, path.own.raw, sizeof(offer.from_gid));
-	for (port = WIRE_OFFER_PORT; port < WIRE_OFFER_PORT + WIRE_OFFER_PORTS; port++) {
-		to.sin6_port = htons(port);
-		/* One that is lost is as one that nobody answers. */
-		sendto(fd, &offer, sizeof(offer), 0, (struct sockaddr *)&to, sizeof(to));
-	}
+	memcpy(&own, path.own.raw, sizeof(own));
+	/* The peer takes it from this address only. */
+	datagram_send_all(fd, &offer, &to.ip, to.is_here ? NULL : &own);
 	return 0;
 }
 
@@ -190,33 +172,47 @@ static bool may_be_written(const struct meant *m)
 	return m->path.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE;
 }
 
-/* A peer that asks anew has forgotten what it had: QPs are reused. */
-static void ring_offer(const struct meant *m)
+/* Neither its peer nor who pretends to be it may take the place of one that works. */
+static bool is_over(const struct ring *ring)
+{
+	return ring->has_failed || ring->is_refused;
+}
+
+/*
+ * A peer that asks anew has forgotten what it had: QPs are reused. Until ours has begun anew, too,
+ * it gets no answer, and asks again. Return: whether it gets one.
+ */
+static bool ring_offer(const struct meant *m)
 {
 	struct watched *w = m->w;
+	bool has_answer;
 
 	pthread_mutex_lock(&w->device->lock);
-	if (w->ring && w->ring->offer.nonce != m->offer->nonce) {
+	if (w->ring && w->ring->offer.nonce != m->offer->nonce && is_over(w->ring)) {
 		ring_close(w->ring, clock_ns() + RING_LAST_NS);
 		w->ring = NULL;
 	}
 	if (!w->ring && may_be_written(m) && device_open_channel(w->device))
 		w->ring = ring_open(w, &m->path, m->offer);
+	has_answer = !w->ring || w->ring->offer.nonce == m->offer->nonce;
 	pthread_mutex_unlock(&w->device->lock);
+	return has_answer;
 }
 
-static void offer_received(int fd, const struct wire_offer *offer, const struct sockaddr_in6 *from)
+static void offer_received(int fd, const struct wire_offer *offer,
+			   const union datagram_address *from)
 {
 	struct meant m = { .offer = offer };
 	struct wire_offer answer = *offer;
+	struct place peer;
 
 	watch_each(is_meant, &m);
-	if (!m.w)
+	if (!m.w || place_of(m.w, &m.path, &peer) || !datagram_is_from(from, &peer.ip))
 		return;
-	ring_offer(&m);
+	if (!ring_offer(&m))
+		return;
 	answer.type = WIRE_OFFER_REFUSED;
-	sendto(fd, m.w->ring ? &m.w->ring->answer : &answer, sizeof(answer), 0,
-	       (const struct sockaddr *)from, sizeof(*from));
+	datagram_answer(fd, m.w->ring ? &m.w->ring->answer : &answer, from);
 }
 
 static void answer_taken(struct watched *w, const struct wire_offer *answer)
@@ -247,13 +243,10 @@ static void is_answered(struct watched *w, void *arg)
 
 void meet_receive(int fd)
 {
-	struct sockaddr_in6 from;
-	socklen_t from_size = sizeof(from);
+	union datagram_address from;
 	struct wire_offer offer;
-	uint8_t bytes[sizeof(offer) + 1];
-	ssize_t n = recvfrom(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &from_size);
 
-	if (n < 0 || wire_offer_decode(bytes, (size_t)n, &offer))
+	if (datagram_receive(fd, &offer, &from))
 		return;
 	if (offer.type == WIRE_OFFER)
 		offer_received(fd, &offer, &from);
