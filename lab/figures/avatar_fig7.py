@@ -5,7 +5,7 @@ from lab import avatar as mux
 from lab.experiment import Result, Series, holds
 
 NAME = "avatar-fig7"
-TITLE = "a large message that is cut is done no later than a whole one"
+TITLE = "how long a large message takes, cut or whole, beside others without priorities"
 VARIED = "size of the messages in the background; 1 MB at a time in the foreground; one class"
 PROFILE = "connectx-5-edr"
 
