@@ -5,7 +5,7 @@
 #include "apps/serve/client.h"
 #include "apps/serve/holder.h"
 #include "apps/serve/inode.h"
-#include "apps/serve/request.h"
+#include "apps/serve/postponed.h"
 
 #define SHARE_TIMEOUT_NS (5 * 1000000000ull)
 

@@ -4,7 +4,7 @@
 
 #include "apps/serve/dir.h"
 #include "apps/serve/inode.h"
-#include "apps/serve/request.h"
+#include "apps/serve/postponed.h"
 
 #define META_BYTES_MIN (16ull << 20)
 #define CLEAN_BYTES (2u << 20) /* at a time: some 0.3 ms */

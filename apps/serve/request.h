@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Requests that are postponed: those that want more memory than can be zeroed at once, or that
- * is in limbo and about to come back. They are tried again until they succeed or fail.
- */
 #ifndef WEIR_SERVE_REQUEST_H
 #define WEIR_SERVE_REQUEST_H
 
 #include "apps/serve/tree.h"
 
-void fsd_postponed_retry(struct fsd *fsd);
-/* The client goes: its calls are answered. */
-void fsd_postponed_drop(struct fsd_client *client);
+/* Handles and answers a message, or returns -EINPROGRESS and has done neither. */
+int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length);
 
 #endif
