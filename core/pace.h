@@ -10,12 +10,13 @@
 
 #include "core/platform.h"
 
-#define WEIR_PACE_NS_MAX 32000 /* how long a look may be put off for company, at most */
+#define WEIR_PACE_NS 32000 /* how long a look may be put off for company, if somebody waits */
 #define WEIR_PACE_COMPANY 4 /* and for how many at least: fewer are not worth waiting for */
 
 /**
  * struct weir_pace - of looks for one kind of news
  * @batch: news that a look is to find, if they come fast enough
+ * @gap_ns_max: between looks, at most, if they do not
  * @is_patient: nobody needs them one by one: looks that find nothing become rarer
  * @looked_ns, @found_ns: of the last look, and of the last that found something
  * @interval_ns: between news
@@ -24,6 +25,7 @@
 struct weir_pace {
 	uint32_t batch;
 	bool is_patient;
+	uint64_t gap_ns_max;
 	uint64_t looked_ns;
 	uint64_t found_ns;
 	uint64_t interval_ns;
@@ -31,7 +33,7 @@ struct weir_pace {
 };
 
 /* Nothing is known yet: look at once. */
-void weir_pace_init(struct weir_pace *p, uint32_t batch, bool is_patient);
+void weir_pace_init(struct weir_pace *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient);
 
 /* A look is back, and found @news. */
 void weir_pace_looked(struct weir_pace *p, uint32_t news, uint64_t now_ns);

@@ -313,9 +313,10 @@ int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct si
 	x->taken = calloc(slots, sizeof(*x->taken));
 	if (!x->has_landed || !x->begin_ps || !x->bytes || !x->landed || !x->given || !x->taken)
 		return -ENOMEM;
-	weir_pace_init(&x->confirm, BATCH, false);
-	weir_pace_init(&x->news, BATCH, false);
-	weir_pace_init(&x->room, slots < 4 * BATCH ? slots / 4 + 1 : BATCH, true);
+	weir_pace_init(&x->confirm, BATCH, WEIR_PACE_NS, false);
+	weir_pace_init(&x->news, BATCH, WEIR_PACE_NS, false);
+	weir_pace_init(&x->room, slots < 4 * BATCH ? slots / 4 + 1 : BATCH, WEIR_PACE_NS,
+		       true);
 	rc = end_init(&x->sender, x, from, weir_confirm_out_bytes(slots));
 	if (!rc)
 		rc = end_init(&x->receiver, x, to, weir_confirm_in_bytes(slots));

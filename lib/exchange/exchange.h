@@ -28,6 +28,7 @@
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
+#define WEIR_EXCHANGE_CONFIRM_NS 512000u /* what was put is unconfirmed no longer, while more is put */
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */

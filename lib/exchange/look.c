@@ -8,7 +8,6 @@
 #include "lib/exchange/exchange.h"
 
 #define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
-#define CONFIRM_NS 256000ull /* nor is one for longer than that, while others are put */
 #define RING_BITS 2 /* of the bell's word, for what is waited for */
 
 static bool is_low(const struct weir_exchange *x)
@@ -34,14 +33,20 @@ static bool is_to_confirm(const struct weir_exchange *x, uint64_t now_ns)
 		return false;
 	return x->out.arrived == x->out.freed || rung_for(x, WEIR_EXCHANGE_NEWS) ||
 	       weir_exchange_unconfirmed(x) >= CONFIRM_MANY ||
-	       now_ns - x->confirm.looked_ns >= CONFIRM_NS;
+	       now_ns - x->confirm.looked_ns >= WEIR_EXCHANGE_CONFIRM_NS;
+}
+
+/* Who sleeps gives nothing back: the look that wakes it tells of what it gave back before. */
+static bool is_to_make_room(const struct weir_exchange *x, uint64_t now_ns)
+{
+	return is_low(x) && weir_pace_is_due(&x->room, now_ns) &&
+	       !rung_for(x, WEIR_EXCHANGE_NEWS);
 }
 
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return !weir_exchange_is_imm(x) && !x->is_looking &&
-	       (is_to_confirm(x, now_ns) ||
-		(is_low(x) && weir_pace_is_due(&x->room, now_ns)));
+	       (is_to_confirm(x, now_ns) || is_to_make_room(x, now_ns));
 }
 
 bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want)

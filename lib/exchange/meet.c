@@ -50,6 +50,12 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	return 0;
 }
 
+/* Of a pool, but of a large one not much. */
+static uint32_t part_of(uint32_t slots, uint32_t parts)
+{
+	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
+}
+
 int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **out,
 		      struct weir_error *error)
 {
@@ -64,9 +70,10 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	x->options = *options;
 	x->fd = -1;
 	x->looks = WEIR_EXCHANGE_LOOKS;
-	weir_pace_init(&x->confirm, BATCH, false);
-	weir_pace_init(&x->news, BATCH, false);
-	weir_pace_init(&x->room, options->slots < 4 * BATCH ? options->slots / 4 + 1 : BATCH, true);
+	weir_pace_init(&x->confirm, part_of(options->slots, 2),
+		       WEIR_EXCHANGE_CONFIRM_NS, true);
+	weir_pace_init(&x->news, BATCH, WEIR_PACE_NS, false);
+	weir_pace_init(&x->room, part_of(options->slots, 4), WEIR_PACE_NS, true);
 	weir_gaps_init(&x->gaps, WEIR_WAKE_NS);
 	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS);
 	*out = x;

@@ -267,7 +267,8 @@ static int looked(struct weir_exchange *x)
 		return -EPROTO;
 	weir_pace_looked(&x->news, (uint32_t)found, now_ns);
 	weir_pace_looked(&x->room, (uint32_t)freed, now_ns);
-	weir_pace_looked(&x->confirm, (uint32_t)(x->out.arrived - arrived), now_ns);
+	if (x->out.arrived != arrived)
+		weir_pace_looked(&x->confirm, (uint32_t)(x->out.arrived - arrived), now_ns);
 	while (!rc && (slot = weir_confirm_in_find(&x->in)) >= 0)
 		rc = weir_exchange_arrive(x, (uint32_t)slot);
 	if (!rc && x->out.arrived != arrived)
