@@ -95,22 +95,23 @@ def _calibrate(options):
     sys.exit(1 if calibrate.unexplained(fits) else 0)
 
 
+USUAL = {"op": "write", "size": 4096, "threads": 1, "depth": 1, "pattern": "sequential", "region": 64 << 20}
+OF_A_TRACE = ("op", "size", "pattern", "region")
+
+
 def _what_if(options):
-    if not simulate.profile_path(options.profile).is_file():
-        _misused(f"no profile '{options.profile}': one of {', '.join(simulate.profiles())},"
-                 " or a file, with a / in its path")
-    if options.trace and options.op:
-        _misused("--op and --trace: a trace says what is read and what is written")
-    if options.size > options.region:
-        _misused(f"--size {whatif.size(options.size)} is more than --region"
-                 f" {whatif.size(options.region)}")
-    names = ("op", "size", "threads", "depth", "pattern", "region", "mr", "trace", *whatif.CHOICES)
+    names = (*USUAL, "mr", "trace", *whatif.CHOICES)
     workload = {name: getattr(options, name) for name in names}
+    for name in OF_A_TRACE:
+        if options.trace and workload[name]:
+            _misused(f"--{name} and --trace: a trace says what is asked for, how long it is and where it lies")
     if options.trace:
         asked = {name: workload[name] for name in ("threads", "depth") if workload[name]}
         workload.update(whatif.of_trace(options.trace), **asked)
-    for name, usual in (("op", "write"), ("threads", 1), ("depth", 1)):
-        workload[name] = workload[name] or usual
+    workload.update({name: workload[name] or usual for name, usual in USUAL.items()})
+    if not options.trace and workload["size"] > workload["region"]:
+        _misused(f"--size {whatif.size(workload['size'])} is more than --region"
+                 f" {whatif.size(workload['region'])}")
     sim = simulate.Sim(options.profile, options.seeds, options.quiet)
     found = whatif.answer(sim, workload)
     if options.json:
@@ -165,6 +166,16 @@ def _bytes(least, most):
     return number
 
 
+def _profile(text):
+    found = simulate.profile_named(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"no profile '{text}': {', '.join(simulate.SHORT)}, or a file")
+    wrong = simulate.wrong_with(found)
+    if wrong:
+        raise argparse.ArgumentTypeError(wrong)
+    return found
+
+
 def _window(text):
     return whatif.NO_WINDOW if text == "off" else _bytes(64 << 10, whatif.NO_WINDOW)(text)
 
@@ -175,24 +186,25 @@ def _add_what_if(commands):
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
     add("-o", "--op", choices=["read", "write"], help="default write")
-    add("-s", "--size", type=_bytes(1, 16 << 20), default=4096, metavar="BYTES", help="default 4K")
+    add("-s", "--size", type=_bytes(1, 16 << 20), metavar="BYTES", help="default 4K")
     add("-t", "--threads", type=_upto(1024), metavar="N",
         help="default 1; with a trace as many as it had requests under way")
     add("-n", "--depth", type=_upto(4096), metavar="N",
         help="requests that each thread has under way; default 1")
-    add("-r", "--region", type=_bytes(4096, 1 << 40), default=64 << 20, metavar="BYTES",
+    add("-r", "--region", type=_bytes(4096, 1 << 40), metavar="BYTES",
         help="of the donor's memory; default 64M")
-    add("-p", "--pattern", choices=list(whatif.PATTERNS), default="sequential",
+    add("-p", "--pattern", choices=list(whatif.PATTERNS),
         help="sequential: each thread in a part of its own; default sequential")
-    add("--trace", metavar="FILE", help="what is asked for, as weir-perf(1) has it, or etc or sys; .xz is"
-        " unpacked; in place of --op, --size, --pattern and --region")
+    add("--trace", metavar="FILE", help="what is asked for, as weir-perf(1) has it, etc or sys, or - for"
+        " standard input; .xz is unpacked; in place of --op, --size, --pattern and --region")
     add("-m", "--mr", choices=["pre", "dyn", "user"], default="pre", help="default pre")
     add("-c", "--channels", type=_upto(16), default=2, metavar="N", help="default 2")
     add("-b", "--batching", choices=list(whatif.BATCHING), default="hybrid", help="default hybrid")
     add("-l", "--polling", choices=list(whatif.POLLING), default="adaptive",
         help="default adaptive")
     add("-w", "--window", type=_window, default=8 << 20, metavar="off|BYTES", help="default 8M")
-    add("--profile", default="connectx-5", metavar="NAME|FILE", help="the NIC; default connectx-5")
+    add("--profile", type=_profile, default="connectx-5", metavar="NAME|FILE",
+        help="the NIC: cx3, cx5, cx5-edr or a file; default cx5")
     add("--seeds", type=_count, default=1, metavar="N",
         help="runs of each setting, of which the median is taken; default 1")
     add("-j", "--json", action="store_true", help="one JSON object")
@@ -205,9 +217,9 @@ def _options():
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
                         help="runs of each point, of which the median is shown (default 3)")
-    common.add_argument("--profile", metavar="NAME|FILE",
-                        help="another NIC than the paper's: connectx-3, connectx-5, "
-                             "connectx-5-edr")
+    common.add_argument("--profile", type=_profile, metavar="NAME|FILE",
+                        help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like those in"
+                             " sim/profiles")
     common.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
     listing = commands.add_parser("list", help="name the figures")

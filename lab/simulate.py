@@ -19,6 +19,7 @@ SIM = HERE.parent / "sim"
 PROGRAM = SIM / "weir-sim"
 PROFILES = SIM / "profiles"
 ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(PROFILES)}
+SHORT = {"cx3": "connectx-3", "cx5": "connectx-5", "cx5-edr": "connectx-5-edr"}
 
 
 class Failure(Exception):
@@ -30,8 +31,16 @@ def profiles():
     return sorted(path.name for path in PROFILES.iterdir() if path.name.startswith("connectx"))
 
 
+def profile_named(said):
+    """As the simulator takes it: a name of one that comes with the lab, or a path; None: there is none."""
+    name = SHORT.get(said, said)
+    if name in profiles():
+        return name
+    return str(pathlib.Path(said).absolute()) if pathlib.Path(said).is_file() else None
+
+
 def profile_path(profile):
-    """Of a name, or of a path with a / in it."""
+    """Of one that profile_named() gave."""
     return pathlib.Path(profile) if "/" in profile else PROFILES / profile
 
 
@@ -44,9 +53,18 @@ def _run(arguments):
     if done.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
         raise KeyboardInterrupt
     if done.returncode:
-        raise Failure(f"weir-sim {' '.join(arguments)}: "
-                      f"{done.stderr.strip() or f'exit status {done.returncode}'}")
+        raise Failure(done.stderr.strip() or
+                      f"weir-sim {' '.join(arguments)}: exit status {done.returncode}")
     return json.loads(done.stdout)
+
+
+def wrong_with(profile):
+    """What the simulator has to say against one, or nothing."""
+    try:
+        _run([f"profile={profile}", "threads=0", "run_us=1", "warmup_us=0"])
+    except Failure as failure:
+        return str(failure)
+    return ""
 
 
 def _median(outcomes):

@@ -6,10 +6,13 @@ import functools
 import lzma
 import pathlib
 import shutil
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHIPPED = {"etc": HERE / "etc.xz", "sys": HERE / "sys.xz"}
+STDIN = "-"
+XZ = b"\xfd7zXZ\0"  # how such a file begins
 _unpacked = {}
 _written = {}
 
@@ -34,19 +37,29 @@ def scratch(name, text):
     return str(_written[name])
 
 
+def _packed(name, path):
+    """What is to be unpacked, or None: the simulator reads the file itself."""
+    if name == STDIN:
+        return sys.stdin.buffer.read()
+    return path.read_bytes() if path.suffix == ".xz" else None
+
+
 def plain(name):
-    """Of one that is shipped, by its name, or of any by its path: a file that the simulator reads."""
+    """Of one that is shipped, by its name, of any by its path, or what comes in: a file that the simulator
+    reads."""
     path = pathlib.Path(SHIPPED.get(name, name))
-    if path.suffix != ".xz":
-        return str(path)
-    if path not in _unpacked:
+    if name not in _unpacked:
         try:
-            text = lzma.decompress(path.read_bytes())
+            text = _packed(name, path)
+            if text is None:
+                return str(path)
+            if text.startswith(XZ) or name != STDIN:
+                text = lzma.decompress(text)
         except (OSError, lzma.LZMAError) as error:
-            raise Failure(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-        _unpacked[path] = _folder() / path.stem
-        _unpacked[path].write_bytes(text)
-    return str(_unpacked[path])
+            raise Failure(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+        _unpacked[name] = _folder() / f"{len(_unpacked)}.trace"
+        _unpacked[name].write_bytes(text)
+    return str(_unpacked[name])
 
 
 def facts(name):

@@ -66,9 +66,24 @@ class Lab(unittest.TestCase):
     def test_a_profile_that_is_not_there_is_named(self):
         for profile in ("connectx-99", "./nowhere"):
             done = lab("run", "avatar-fig1", "--seeds", "1", "--profile", profile)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn(profile, done.stderr)
-            self.assertNotIn("Traceback", done.stderr)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"no profile '{profile}'", done.stderr)
+
+    def test_a_profile_is_a_short_name_a_long_one_or_a_file(self):
+        text = lab("run", "rdmabox-fig5", "--profile", "connectx-3").stdout
+        self.assertEqual(lab("run", "rdmabox-fig5", "--profile", "cx3").stdout, text)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "mine")
+            shipped = pathlib.Path(WEIR).parent / "sim/profiles/connectx-3"
+            file.write_text(shipped.read_text())
+            self.assertEqual(lab("run", "rdmabox-fig5", "--profile", "mine", cwd=folder).stdout, text)
+            for bad, why in (("", "mine: cores is missing"), ("cores is 3\n", "mine:1: not of the form"),
+                             ("cores = x\n", "mine:1: "), ("coers = 3\n", "mine:1: ")):
+                file.write_text(bad)
+                done = lab("run", "rdmabox-fig5", "--profile", str(file))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(why, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
 
     def test_what_if_says_what_binds_and_what_would_be_better(self):
         done = lab("what-if", "--depth", "16", "--polling", "busy", "--mr", "user", "--size", "64K",
@@ -96,7 +111,12 @@ class Lab(unittest.TestCase):
             file.flush()
             done = lab("what-if", "--trace", file.name, "--polling", "busy", "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
-            asked = json.loads(done.stdout)["workload"]
+            said = json.loads(done.stdout)
+            with open(file.name, encoding="ascii") as again:
+                done = lab("what-if", "--trace", "-", "--polling", "busy", "--json", stdin=again)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["mops"], said["mops"])
+        asked = said["workload"]
         self.assertEqual((asked["threads"], asked["depth"], asked["size"]), (2, 1, 8192))
         for trace, why in (("/nowhere", "No such file"), ("/dev/null", "no request in it")):
             done = lab("what-if", "--trace", trace)
@@ -110,7 +130,9 @@ class Lab(unittest.TestCase):
                                (("--channels", "17"), "from 1 to 16"),
                                (("--window", "3K"), "from 64K to 1G"),
                                (("--size", "8M", "--region", "4M"), "more than --region 4M"),
-                               (("--op", "read", "--trace", "etc"), "a trace says what"),
+                               (("--op", "read", "--trace", "etc"), "--op and --trace"),
+                               (("--trace", "sys", "--size", "4K"), "--size and --trace"),
+                               (("--pattern", "random", "--trace", "-"), "--pattern and --trace"),
                                (("--profile", "connectx-99"), "no profile 'connectx-99'")):
             done = lab("what-if", *arguments)
             self.assertEqual(done.returncode, 2, arguments)
