@@ -31,6 +31,10 @@ class Series:
         """Its value there, or None."""
         return dict(zip(self.x, self.y)).get(x)
 
+    def of(self, unit):
+        """The same in another plot, whose unit says more."""
+        return dataclasses.replace(self, unit=unit)
+
     def peak(self):
         """Where it is highest."""
         return self.x[self.y.index(max(self.y))]

@@ -6,7 +6,25 @@
 
 #include "sim/pattern.h"
 
-int sim_zipf_init(struct sim_zipf *zipf, uint64_t count)
+#define ONE (1u << 12)
+
+/* @x to the power of @hundredths, by square roots of square roots: its exponent's binary digits. */
+static double power(double x, uint64_t hundredths)
+{
+	uint64_t whole = hundredths / 100, part = hundredths % 100 * ONE / 100;
+	double result = 1, root = x;
+
+	for (; whole; whole--)
+		result *= x;
+	for (; part; part = part * 2 % ONE) {
+		root = sqrt(root);
+		if (part >= ONE / 2)
+			result *= root;
+	}
+	return result;
+}
+
+int sim_zipf_init(struct sim_zipf *zipf, uint64_t count, uint64_t skew)
 {
 	double sum = 0;
 	uint64_t i;
@@ -16,7 +34,7 @@ int sim_zipf_init(struct sim_zipf *zipf, uint64_t count)
 	if (!zipf->upto)
 		return -ENOMEM;
 	for (i = 0; i < count; i++)
-		zipf->upto[i] = sum += 1 / sqrt((double)(i + 1));
+		zipf->upto[i] = sum += 1 / power((double)(i + 1), skew);
 	return 0;
 }
 

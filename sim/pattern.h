@@ -23,7 +23,8 @@ struct sim_pattern {
 };
 
 /**
- * struct sim_zipf - which of some things, when the k-th is asked for as often as 1 / sqrt(k)
+ * struct sim_zipf - which of some things, by Zipf's law: the k-th is asked for 1 / k^skew as often as
+ * the first
  * @upto: of the first so many, how often in all
  * @count: things
  */
@@ -32,8 +33,8 @@ struct sim_zipf {
 	uint64_t count;
 };
 
-/* For @count things. Return: 0, or -ENOMEM. */
-int sim_zipf_init(struct sim_zipf *zipf, uint64_t count);
+/* For @count things, and a @skew in hundredths. Return: 0, or -ENOMEM. */
+int sim_zipf_init(struct sim_zipf *zipf, uint64_t count, uint64_t skew);
 void sim_zipf_fini(struct sim_zipf *zipf);
 
 /* The pattern of thread @number. */

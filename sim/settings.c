@@ -27,7 +27,7 @@ struct setting {
 
 static const struct setting run_settings[] = {
 	{ "seed", RUN(seed), 1, 0, UINT64_MAX, 1 },
-	{ "clients", RUN(clients), 1, 1, 64, 1 },
+	{ "clients", RUN(clients), 1, 1, SIM_CLIENTS_MAX, 1 },
 	{ "servers", RUN(servers), 1, 1, 64, 1 },
 	{ "both", RUN(both), 1, 0, 1, 0 },
 	{ "warmup_us", RUN(warmup_ps), SIM_PS_PER_US, 0, 10000000, 100 },
@@ -52,6 +52,7 @@ static const struct setting load_settings[] = {
 	{ "poll_wcs", LOAD(poll_wcs), 1, 1, 256, 16 },
 	{ "poll_retries", LOAD(poll_retries), 1, 0, 1000000, 0 },
 	{ "pattern", LOAD(pattern), 1, 0, 0, SIM_PATTERN_SEQ, { "seq", "random", "zipf", "trace" } },
+	{ "skew", LOAD(skew), 1, 0, 400, 50 },
 	{ "mrs", LOAD(mrs), 1, 1, 1 << 22, 1 },
 	{ "region_bytes", LOAD(region_bytes), 1, 64, 1ull << 40, 1 << 20 },
 	{ "class", LOAD(class), 1, 0, SIM_CLASSES - 1, 0 },
@@ -72,6 +73,8 @@ static const struct setting load_settings[] = {
 	  { "off", "always", "hints", "frequency", "measured" } },
 	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
 	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
+	{ "parity", LOAD(parity), 1, 0, 1, 0 },
+	{ "until", LOAD(until), 1, 0, 0, SIM_UNTIL_ANSWER, { "answer", "complete" } },
 	{ "conns", LOAD(conns), 1, 1, 1 << 20, 1024 },
 	{ "segment", LOAD(segment), 1, 1, 1 << 24, WEIR_SCHED_SEGMENT_BYTES },
 	{ "policy", LOAD(policy), 1, 0, 0, WEIR_SCHED_FAIR, { "fair", "turns" } },

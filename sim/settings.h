@@ -16,6 +16,7 @@ enum sim_driver { SIM_DRIVER_VERBS, SIM_DRIVER_WEIR, SIM_DRIVER_TRIP, SIM_DRIVER
 enum sim_hold { SIM_HOLD_POST, SIM_HOLD_OP };
 enum sim_mr { SIM_MR_USER, SIM_MR_PRE, SIM_MR_DYN };
 enum sim_lock_kind { SIM_LOCK_SPIN, SIM_LOCK_MUTEX };
+enum sim_until { SIM_UNTIL_ANSWER, SIM_UNTIL_COMPLETE };
 enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, SIM_PATTERN_TRACE };
 
 /**
@@ -32,6 +33,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @lock, @hold: of those: an enum sim_lock_kind, and while what is done it is held
  * @poll, @poll_wcs, @poll_retries: as struct weir_poll_config
  * @pattern: where to: an enum sim_pattern_kind
+ * @skew: of Zipf's law, in hundredths
  * @mrs, @region_bytes: how many regions a server has, how large each
  * @class: traffic class
  * @mr: an enum sim_mr: memory is registered already, copied through some that is, or registered
@@ -45,6 +47,8 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
  * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
  * @learn: trip: writes that the policy has seen before the run
+ * @parity: trip: what was unloaded is complete when the target says that it has copied
+ * @until: trip: an enum sim_until: what is timed
  * @conns: mux: connections of each client
  * @segment, @policy, @flow_wrs: mux: as struct weir_sched_config, of all classes
  * @low_bytes: mux: what all but the first class have in flight
@@ -55,10 +59,10 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  */
 struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
-	uint64_t poll, poll_wcs, poll_retries, pattern, mrs, region_bytes, class;
+	uint64_t poll, poll_wcs, poll_retries, pattern, skew, mrs, region_bytes, class;
 	uint64_t mr, think_ps, handle_ps, poller, cqs, sq_depth, core_ps;
 	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
-	uint64_t unload, hot, learn;
+	uint64_t unload, hot, learn, parity, until;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
 	uint64_t slots, slot_bytes, imm, gives, percent;
 };
@@ -86,6 +90,7 @@ struct sim_settings {
 };
 
 #define SIM_SETTINGS_WHY_BYTES 512
+#define SIM_CLIENTS_MAX 64
 
 /**
  * sim_settings_parse() - read the command line

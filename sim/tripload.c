@@ -3,8 +3,11 @@
  * Round trips of small writes, as uRDMA times them (section 4): a thread writes to the other side,
  * where a thread waits for that, and writes back a word that the first one waits for. core/route
  * says by which path each goes. An offloaded write is seen in memory. An unloaded one goes, with
- * immediate, to a buffer that is always the same; the other thread takes its completion, posts a receive, and
- * copies, which is what handle_ns stands for.
+ * immediate, to a buffer that is always the same; the other thread takes its completion, posts a receive,
+ * checks, which is what handle_ns stands for, and copies.
+ *
+ * The NIC completes an unloaded write before it is copied. With parity, which the paper leaves open, the
+ * other thread sends an empty message when it has copied, before it answers: that is the completion.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,21 +41,26 @@ struct trip {
 	struct sim_loads *loads;
 	struct side here, there;
 	struct sim_cq slots; /* what is unloaded, there */
+	struct sim_cq returns; /* what is copied, here */
 	struct sim_pattern pattern;
-	struct weir_route route;
-	uint8_t *counters;
+	struct weir_route *route;
 };
 
+/* A client's choice of path is one, with any number of queue pairs, as a session's is. */
 struct trips {
 	struct sim_loads loads;
 	struct trip *trips;
 	uint32_t count;
+	struct weir_route routes[SIM_CLIENTS_MAX];
+	uint8_t *counters[SIM_CLIENTS_MAX];
 };
 
 static void lands(void *arg, const struct sim_wr *wr)
 {
 	struct side *side = arg;
 
+	if (wr->op == SIM_OP_SEND)
+		return;
 	side->landed++;
 	side->op = wr->op;
 	sim_thread_poke(&side->thread, 0);
@@ -82,11 +90,38 @@ static void post(struct side *side, struct sim_wr *wr)
 		abort(); /* the queue is deeper than what one round trip leaves */
 }
 
+static void await_one(struct side *side, struct sim_cq *cq)
+{
+	struct sim_wc wc;
+
+	while (!cq->count)
+		sim_await_cq(&side->thread, cq, SIM_NEVER);
+	sim_poll_cq(&side->thread, cq, &wc, 1);
+}
+
+static bool is_returned(const struct trip *trip, unsigned int path)
+{
+	return trip->loads->settings->parity && path & WEIR_PATH_UNLOAD;
+}
+
+/* Until the write that went by @path is complete. */
+static void await_completion(struct trip *trip, unsigned int path)
+{
+	struct side *here = &trip->here;
+
+	if (!is_returned(trip, path)) {
+		await_one(here, &here->send_cq);
+		return;
+	}
+	await_one(here, &trip->returns);
+	sim_post_recv(&here->thread, trip->there.qp->peer, 1);
+}
+
 static enum weir_route_hint hint_of(const struct trip *trip, uint64_t region)
 {
-	if (trip->route.config.policy != WEIR_ROUTE_HINTS)
+	if (trip->route->config.policy != WEIR_ROUTE_HINTS)
 		return WEIR_ROUTE_HINT_NONE;
-	return region < trip->route.config.hot_pages ? WEIR_ROUTE_HINT_HOT : WEIR_ROUTE_HINT_COLD;
+	return region < trip->route->config.hot_pages ? WEIR_ROUTE_HINT_HOT : WEIR_ROUTE_HINT_COLD;
 }
 
 /* The regions that are written most come first, as Zipf's law has it here. */
@@ -98,7 +133,7 @@ static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
 	sim_pattern_next(&trip->pattern, &region, &offset);
 	*wr = (struct sim_wr){ .op = SIM_OP_WRITE, .rkey = 1 + (uint32_t)region, .remote = offset,
 			       .bytes = (uint32_t)trip->loads->settings->size };
-	path = weir_route_decide(&trip->route,
+	path = weir_route_decide(trip->route,
 				 region * trip->loads->settings->region_bytes + offset,
 				 hint_of(trip, region), now_ns);
 	if (path & WEIR_PATH_UNLOAD) {
@@ -115,40 +150,61 @@ static void ask(void *arg)
 	struct trip *trip = arg;
 	struct side *here = &trip->here;
 	struct sim_clock *clock = &trip->loads->world->clock;
+	bool is_until_answer = trip->loads->settings->until == SIM_UNTIL_ANSWER;
 
 	for (;;) {
-		uint64_t begin_ps = clock->now_ps;
+		uint64_t begin_ps = clock->now_ps, done_ps;
 		struct sim_wr wr;
 		unsigned int path;
 
-		if (weir_route_counts(trip->route.config.policy))
+		if (weir_route_counts(trip->route->config.policy))
 			sim_thread_run(&here->thread, trip->loads->settings->core_ps);
 		path = next_write(trip, &wr);
 		post(here, &wr);
-		await(here);
+		if (is_until_answer)
+			await(here);
+		else
+			await_completion(trip, path);
+		done_ps = clock->now_ps;
 		sim_loads_count(trip->loads, begin_ps, trip->loads->settings->size);
 		if (path & WEIR_PATH_PROBE)
-			weir_route_completed(&trip->route, path,
-					     (clock->now_ps - begin_ps) / SIM_PS_PER_NS);
+			weir_route_completed(trip->route, path,
+					     (done_ps - begin_ps) / SIM_PS_PER_NS);
+		if (!is_until_answer)
+			await(here);
+		else if (is_returned(trip, path))
+			await_completion(trip, path);
 	}
+}
+
+/* What was unloaded is checked and copied, and its sender is told if he wants to know. */
+static void copy(struct trip *trip)
+{
+	const struct sim_load_settings *s = trip->loads->settings;
+	struct side *there = &trip->there;
+	struct sim_wr wr = { .op = SIM_OP_SEND };
+	struct sim_wc wc;
+
+	sim_poll_cq(&there->thread, &trip->slots, &wc, 1);
+	sim_post_recv(&there->thread, wc.qp, 1);
+	sim_thread_run(&there->thread, s->handle_ps);
+	sim_copy(&there->thread, s->size);
+	if (s->parity)
+		post(there, &wr);
 }
 
 static void answer(void *arg)
 {
 	struct trip *trip = arg;
 	struct side *there = &trip->there;
-	struct sim_wc wc;
 
 	for (;;) {
 		struct sim_wr wr = { .op = SIM_OP_WRITE, .rkey = ANSWER_RKEY,
 				     .bytes = ANSWER_BYTES };
 
 		await(there);
-		if (there->op == SIM_OP_WRITE_IMM) {
-			sim_poll_cq(&there->thread, &trip->slots, &wc, 1);
-			sim_post_recv(&there->thread, wc.qp, 1);
-			sim_thread_run(&there->thread, trip->loads->settings->handle_ps);
-		}
+		if (there->op == SIM_OP_WRITE_IMM)
+			copy(trip);
 		post(there, &wr);
 	}
 }
@@ -171,7 +227,8 @@ static int connect(struct trip *trip, struct side *from, struct side *to)
 	return 0;
 }
 
-static int route_init(struct trip *trip)
+/* Of the client whose first round trips these are. */
+static int route_init(struct trip *trip, uint8_t **counters)
 {
 	const struct sim_load_settings *s = trip->loads->settings;
 	const struct weir_route_config config = {
@@ -184,14 +241,14 @@ static int route_init(struct trip *trip)
 	uint64_t i;
 	int rc;
 
-	trip->counters = calloc(COUNTERS, 1);
-	if (!trip->counters)
+	*counters = calloc(COUNTERS, 1);
+	if (!*counters)
 		return -ENOMEM;
-	rc = weir_route_init(&trip->route, &config, trip->counters);
+	rc = weir_route_init(trip->route, &config, *counters);
 	/* What was written before the run: of trials nothing is known. */
 	for (i = 0; !rc && i < s->learn; i++) {
 		if (next_write(trip, &wr) & WEIR_PATH_PROBE)
-			weir_route_forgo(&trip->route);
+			weir_route_forgo(trip->route);
 	}
 	return rc;
 }
@@ -207,10 +264,12 @@ static int side_start(struct side *side, void (*run)(void *arg))
 static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
 {
 	struct sim_world *world = all->loads.world;
+	uint32_t client = number % (uint32_t)world->settings->clients;
 	int rc;
 
 	trip->loads = &all->loads;
-	trip->here.node = &world->nodes[number % world->settings->clients];
+	trip->route = &all->routes[client];
+	trip->here.node = &world->nodes[client];
 	trip->there.node = sim_world_next_peer(world, trip->here.node);
 	sim_pattern_init(&trip->pattern, all->loads.settings, &all->loads.zipf,
 			 world->settings->seed, number);
@@ -218,13 +277,16 @@ static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
 	if (!rc)
 		rc = connect(trip, &trip->there, &trip->here);
 	if (!rc)
-		rc = sim_cq_init(&trip->slots, NULL, 8);
-	if (!rc)
-		rc = route_init(trip);
+		rc = sim_cq_init(&trip->slots, NULL, 8) || sim_cq_init(&trip->returns, NULL, 8) ?
+			     -ENOMEM : 0;
+	if (!rc && !all->counters[client])
+		rc = route_init(trip, &all->counters[client]);
 	if (rc)
 		return rc;
 	trip->here.qp->peer->recv_cq = &trip->slots;
 	trip->here.qp->peer->recvs = SIM_RECVS;
+	trip->there.qp->peer->recv_cq = &trip->returns;
+	trip->there.qp->peer->recvs = SIM_RECVS;
 	rc = side_start(&trip->there, answer);
 	return rc ? rc : side_start(&trip->here, ask);
 }
@@ -244,7 +306,8 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	all->trips = calloc(all->count, sizeof(*all->trips));
 	if (!all->trips)
 		return -ENOMEM;
-	if (load->pattern == SIM_PATTERN_ZIPF && sim_zipf_init(&all->loads.zipf, load->mrs))
+	if (load->pattern == SIM_PATTERN_ZIPF &&
+	    sim_zipf_init(&all->loads.zipf, load->mrs, load->skew))
 		return -ENOMEM;
 	for (i = 0; !rc && i < all->count; i++)
 		rc = trip_init(all, &all->trips[i], i);
@@ -267,8 +330,10 @@ static void stop(struct sim_loads *loads)
 		side_fini(&all->trips[i].here);
 		side_fini(&all->trips[i].there);
 		sim_cq_fini(&all->trips[i].slots);
-		free(all->trips[i].counters);
+		sim_cq_fini(&all->trips[i].returns);
 	}
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		free(all->counters[i]);
 	free(all->trips);
 	free(all);
 }
@@ -278,8 +343,8 @@ static void collect(struct sim_loads *loads)
 	struct trips *all = container_of(loads, struct trips, loads);
 	uint32_t i;
 
-	for (i = 0; i < all->count; i++)
-		loads->tally.unloaded += all->trips[i].route.unloaded;
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		loads->tally.unloaded += all->routes[i].unloaded;
 }
 
 static void forget(struct sim_loads *loads)
@@ -287,8 +352,8 @@ static void forget(struct sim_loads *loads)
 	struct trips *all = container_of(loads, struct trips, loads);
 	uint32_t i;
 
-	for (i = 0; i < all->count; i++)
-		all->trips[i].route.unloaded = 0;
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		all->routes[i].unloaded = 0;
 }
 
 const struct sim_load_kind sim_trip_load = { start, stop, collect, forget };

@@ -245,7 +245,8 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 	all->workers = calloc(all->nr_workers, sizeof(*all->workers));
 	if (!all->clients || !all->workers)
 		return -ENOMEM;
-	if (load->pattern == SIM_PATTERN_ZIPF && sim_zipf_init(&all->loads.zipf, load->mrs))
+	if (load->pattern == SIM_PATTERN_ZIPF &&
+	    sim_zipf_init(&all->loads.zipf, load->mrs, load->skew))
 		return -ENOMEM;
 	for (i = 0; i < all->nr_clients && !rc; i++)
 		rc = client_init(all, i);
