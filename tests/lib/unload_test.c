@@ -342,13 +342,17 @@ static void post_forged(struct state *s, uint64_t addr, uint32_t length, uint32_
 	weir_session_unlock(s->session);
 }
 
+/* A refusal ends the link, which whoever writes next finds out. */
 static void wait_refused(struct state *s, uint64_t count)
 {
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS;
+	char data[8] = "notices";
 
 	while (donor_info_of(s).unload_refused < count && now_ns() < until_ns)
 		usleep(100);
 	assert_int_equal(donor_info_of(s).unload_refused, count);
+	weir_write(s->region, REGION_BYTES - 8, data, 8);
+	wait_mended(s, count);
 }
 
 static void break_link(struct state *s)
@@ -372,13 +376,10 @@ static void slots_of_no_length_or_a_wrong_one_are_refused(void **state)
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
 		post_forged(s, s->region->addr, lengths[i], s->region->rkey);
 		wait_refused(s, i + 1);
-		break_link(s);
-		wait_mended(s, i + 1);
 	}
 	assert_reads(s->region, 0, zeroes, REGION_BYTES - 8);
 }
 
-/* The other tenant's donor is this one; only the first is the fixture's. */
 static void slots_that_wrap_the_address_space_are_refused(void **state)
 {
 	static const struct {
@@ -391,8 +392,6 @@ static void slots_that_wrap_the_address_space_are_refused(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		post_forged(s, cases[i].addr, cases[i].length, s->region->rkey);
 		wait_refused(s, i + 1);
-		break_link(s);
-		wait_mended(s, i + 1);
 	}
 }
 
