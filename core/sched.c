@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Deficit round robin (Shreedhar and Varghese, 1996) in the form that lets a flow overdraw on its
- * last turn instead of asking for the length beforehand, so that whoever has the turn can
- * still decide how much goes along; and with turns of one segment, so that a flow of
- * large weight spends its quantum between the others' turns and not in one go. Classes of a level
- * share by the least weighted sum sent (start-time fair queueing): they are few.
+ * Two levels of rounds in a class, of its bundles and of a bundle's flows, and a choice between
+ * classes: those of a level share by the least weighted sum sent (start-time fair queueing): they
+ * are few.
+ *
+ * A bundle is listed among those that may have a turn until it is found at its turn that none of
+ * its flows may. That is forgotten when one of them may again.
  */
 #include "core/sched.h"
 
@@ -21,10 +22,7 @@ static void class_init(struct weir_sched_class *c, const struct weir_sched_confi
 {
 	memset(c, 0, sizeof(*c));
 	c->config = *config;
-	c->round = 1;
-	weir_list_init(&c->current);
-	weir_list_init(&c->next);
-	weir_list_init(&c->held);
+	weir_turns_init(&c->bundles);
 }
 
 int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *configs,
@@ -46,27 +44,33 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 	return 0;
 }
 
-void weir_flow_init(struct weir_flow *flow, uint8_t class, uint16_t weight)
+void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight)
 {
-	memset(flow, 0, sizeof(*flow));
-	weir_list_init(&flow->link);
-	flow->class = class;
-	flow->weight = weight;
+	weir_turn_init(&bundle->turn, weight);
+	bundle->class = class;
+	weir_turns_init(&bundle->flows);
+}
+
+void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight)
+{
+	bundle->turn.weight = weight;
+}
+
+void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight)
+{
+	weir_turn_init(&flow->turn, weight);
+	flow->bundle = bundle;
+	flow->wrs = 0;
 }
 
 static struct weir_sched_class *class_of(struct weir_sched *s, const struct weir_flow *flow)
 {
-	return &s->classes[flow->class];
+	return &s->classes[flow->bundle->class];
 }
 
-static struct weir_flow *first_of(const struct weir_list *list)
+static struct weir_flow *flow_of(struct weir_turn *turn)
 {
-	return weir_list_entry(list->next, struct weir_flow, link);
-}
-
-static bool class_waits(const struct weir_sched_class *c)
-{
-	return c->open || c->waiting;
+	return container_of(turn, struct weir_flow, turn);
 }
 
 static bool is_low(const struct weir_sched *s, const struct weir_sched_class *c)
@@ -81,27 +85,27 @@ static uint32_t cost_of(const struct weir_sched_class *c, uint32_t bytes)
 	return bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
 }
 
-/* No less than the dearest turn, or who has overdrawn would have nothing in the next round. */
-static int64_t quantum_of(const struct weir_sched_class *c, const struct weir_flow *flow)
+/* What a weight of 1 may spend in a round: the dearest turn. */
+static uint32_t unit_of(const struct weir_sched_class *c)
 {
-	return (int64_t)flow->weight * cost_of(c, c->config.segment_bytes);
+	return cost_of(c, c->config.segment_bytes);
 }
 
-/* Puts a flow that wants to send and may post where it belongs; @flow is in no list. */
-static void flow_enlist(struct weir_sched_class *c, struct weir_flow *flow)
+/* Something of the bundle may be sent, perhaps. */
+static void bundle_list(struct weir_sched_class *c, struct weir_bundle *bundle)
 {
-	weir_list_add_tail(flow->round == c->round ? &c->current : &c->next, &flow->link);
+	if (bundle->turn.is_held)
+		weir_turns_prefer(&c->bundles, &bundle->turn);
+	else
+		weir_turns_list(&c->bundles, &bundle->turn);
 }
 
-static void flow_delist(struct weir_flow *flow)
+/* In a bundle that is held, who has something in flight already waits for room like the others. */
+static void flow_list(struct weir_sched_class *c, struct weir_flow *flow)
 {
-	weir_list_del(&flow->link);
-	flow->is_held = false;
-}
-
-static uint32_t *count_of(struct weir_sched_class *c, const struct weir_flow *flow)
-{
-	return flow->round == c->round ? &c->open : &c->waiting;
+	weir_turns_list(&flow->bundle->flows, &flow->turn);
+	if (!flow->bundle->turn.is_held || !flow->wrs)
+		bundle_list(c, flow->bundle);
 }
 
 /* What @level has come to: of those who want to send the least, of nobody the most. */
@@ -115,7 +119,7 @@ static uint64_t level_share(const struct weir_sched *s, uint8_t level)
 
 		if (c->config.level != level)
 			continue;
-		if (class_waits(c) && c->share < least)
+		if (weir_turns_are_wanted(&c->bundles) && c->share < least)
 			least = c->share;
 		if (c->share > most)
 			most = c->share;
@@ -136,42 +140,31 @@ static void class_begin(const struct weir_sched *s, struct weir_sched_class *c)
 void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
 {
 	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
 
-	if (flow->is_ready)
+	if (flow->turn.is_ready)
 		return;
-	if (!class_waits(c))
+	if (!weir_turns_are_wanted(&c->bundles))
 		class_begin(s, c);
-	if (flow->round < c->round) {
-		flow->round = c->round;
-		flow->left = quantum_of(c, flow);
-	}
-	flow->is_ready = true;
-	++*count_of(c, flow);
+	if (!bundle->turn.is_ready)
+		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
+	weir_turns_join(&bundle->flows, &flow->turn, unit_of(c));
 	if (flow->wrs < c->config.wrs_max)
-		flow_enlist(c, flow);
+		flow_list(c, flow);
 }
 
 void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 {
-	if (!flow->is_ready)
-		return;
-	flow_delist(flow);
-	--*count_of(class_of(s, flow), flow);
-	flow->is_ready = false;
-}
+	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
 
-/* All have spent their quantum: whoever waits has another. */
-static void round_begin(struct weir_sched_class *c)
-{
-	c->round++;
-	c->open = c->waiting;
-	c->waiting = 0;
-	if (weir_list_is_empty(&c->next))
+	if (!flow->turn.is_ready)
 		return;
-	c->current = c->next;
-	c->current.next->prev = &c->current;
-	c->current.prev->next = &c->current;
-	weir_list_init(&c->next);
+	weir_turns_leave(&bundle->flows, &flow->turn);
+	if (!weir_turns_are_wanted(&bundle->flows))
+		weir_turns_leave(&c->bundles, &bundle->turn);
+	else
+		bundle_list(c, bundle); /* the others may have waited for it */
 }
 
 /* A low flow always has one WR, or it might never come to post; more only as there is room. */
@@ -182,26 +175,46 @@ static bool may_post(const struct weir_sched *s, const struct weir_sched_class *
 }
 
 /*
- * Whose turn it would be in a class. Those that were held came to their turn before any in
- * @current. Each flow is moved to @held once for a WR that it posted.
+ * Whose turn it would be in a bundle. Those that were held came to their turn before any other.
+ * Each flow is held once for a WR that it posted.
  */
-static struct weir_flow *class_next(const struct weir_sched *s, struct weir_sched_class *c)
+static struct weir_flow *bundle_next(const struct weir_sched *s, const struct weir_sched_class *c,
+				     struct weir_bundle *bundle)
 {
-	struct weir_flow *flow;
+	struct weir_turn *turn = weir_turns_held(&bundle->flows);
 
-	if (!weir_list_is_empty(&c->held) && may_post(s, c, first_of(&c->held)))
-		return first_of(&c->held);
-	if (!c->open && c->waiting)
-		round_begin(c);
-	while (!weir_list_is_empty(&c->current)) {
-		flow = first_of(&c->current);
-		if (may_post(s, c, flow))
-			return flow;
-		weir_list_del(&flow->link);
-		weir_list_add_tail(&c->held, &flow->link);
-		flow->is_held = true;
+	if (turn && may_post(s, c, flow_of(turn)))
+		return flow_of(turn);
+	while ((turn = weir_turns_first(&bundle->flows)) != NULL) {
+		if (may_post(s, c, flow_of(turn)))
+			return flow_of(turn);
+		weir_turns_hold(&bundle->flows, turn);
 	}
 	return NULL;
+}
+
+/* The same, in a class. A bundle that has something held waits for room, another for completions. */
+static struct weir_flow *class_next(const struct weir_sched *s, struct weir_sched_class *c)
+{
+	struct weir_bundle *bundle;
+	struct weir_turn *turn;
+	struct weir_flow *flow;
+
+	for (;;) {
+		turn = s->low_bytes < s->low_bytes_max ? weir_turns_held(&c->bundles) : NULL;
+		if (!turn)
+			turn = weir_turns_first(&c->bundles);
+		if (!turn)
+			return NULL;
+		bundle = container_of(turn, struct weir_bundle, turn);
+		flow = bundle_next(s, c, bundle);
+		if (flow)
+			return flow;
+		if (weir_turns_held(&bundle->flows))
+			weir_turns_hold(&c->bundles, turn);
+		else
+			weir_turns_unlist(turn);
+	}
 }
 
 static bool class_starves(const struct weir_sched_class *c)
@@ -248,7 +261,8 @@ static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint3
 	for (i = 0; i < s->nr_classes; i++) {
 		struct weir_sched_class *other = &s->classes[i];
 
-		if (other->config.level > c->config.level && class_waits(other))
+		if (other->config.level > c->config.level &&
+		    weir_turns_are_wanted(&other->bundles))
 			other->passed_bytes += cost;
 	}
 }
@@ -256,22 +270,20 @@ static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint3
 void weir_sched_posted(struct weir_sched *s, struct weir_flow *flow, uint32_t bytes)
 {
 	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
 
-	if (weir_bug(!flow->is_ready || bytes > c->config.segment_bytes))
+	if (weir_bug(!flow->turn.is_ready || bytes > c->config.segment_bytes))
 		return;
-	flow_delist(flow);
-	flow->left -= cost_of(c, bytes);
-	if (flow->left <= 0) {
-		c->open--;
-		c->waiting++;
-		flow->round++;
-		flow->left += quantum_of(c, flow);
-	}
+	weir_turns_unlist(&flow->turn);
+	weir_turns_unlist(&bundle->turn);
+	weir_turns_spend(&bundle->flows, &flow->turn, cost_of(c, bytes), unit_of(c));
+	weir_turns_spend(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));
 	flow->wrs++;
 	if (is_low(s, c))
 		s->low_bytes += bytes;
 	if (flow->wrs < c->config.wrs_max)
-		flow_enlist(c, flow);
+		weir_turns_list(&bundle->flows, &flow->turn);
+	bundle_list(c, bundle);
 	class_posted(s, c, bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes);
 }
 
@@ -284,12 +296,9 @@ void weir_sched_completed(struct weir_sched *s, struct weir_flow *flow, uint32_t
 	if (is_low(s, c))
 		s->low_bytes -= bytes;
 	flow->wrs--;
-	if (!flow->is_ready)
+	if (!flow->turn.is_ready)
 		return;
-	if (flow->is_held && !flow->wrs) {
-		flow_delist(flow);
-		weir_list_add(&c->current, &flow->link);
-	} else if (weir_list_is_empty(&flow->link)) {
-		flow_enlist(c, flow);
-	}
+	if (flow->turn.is_held && !flow->wrs)
+		weir_turns_prefer(&flow->bundle->flows, &flow->turn);
+	flow_list(c, flow);
 }

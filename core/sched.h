@@ -2,22 +2,19 @@
 /*
  * The scheduler: whose turn it is, and for how much (Avatar, section 3.2).
  *
- * What wants to send is a flow, and each flow is of a class. Classes stand on levels: a lower
- * number goes before a higher one; classes of one level share by weight. Within a class its
- * flows share: by bytes (deficit round robin with weights), or turn by turn (round robin).
+ * What wants to send is a flow, each flow is of a bundle, and each bundle of a class: the bundle
+ * is what one tenant sends there. Classes stand on levels: a lower number goes before a higher
+ * one; classes of one level share by weight. Within a class its bundles share, and within a
+ * bundle its flows, so that a tenant with many flows has no more than one with few: by bytes
+ * (deficit round robin with weights), or turn by turn (round robin). How the rounds go,
+ * core/turns.h tells.
  *
  * A turn is one work request, of one segment at most: what is larger is cut, what is smaller and
- * of one flow may go together. So who comes to send waits for no more than one segment of each
- * flow that competes, however much that flow has to send. What has been posted nobody can
- * overtake; so a flow has few work requests posted at a time, and all that stands below the first
- * level has no more than @low_bytes_max in flight, or one segment a flow where that is more.
- *
- * How the rounds go. A flow is given its quantum for a round, and spends it turn by turn,
- * alternating with the others. Who has spent it waits for the next round, which begins when all
- * who still want to send have spent theirs: also one that may not post now, since too much of it
- * is in flight. Were it passed over instead, everyone would get as much as his limit in
- * flight gives him, and not what his weight does. Who has just come joins the round under way,
- * with what is left to him of it.
+ * of one flow may go together. So who comes to send while nothing else of its bundle does waits
+ * for no more than one segment of each bundle that competes, and then within a bundle for one of each
+ * flow, however much that flow has to send. What has been posted nobody can overtake; so a flow
+ * has few work requests posted at a time, and all that stands below the first level has no more
+ * than @low_bytes_max in flight, or one segment a flow where that is more.
  *
  * A low level does not starve: a class that has something to post is passed by at most
  * @pass_bytes_max of higher levels' before it gets a turn.
@@ -39,7 +36,7 @@
 #ifndef WEIR_CORE_SCHED_H
 #define WEIR_CORE_SCHED_H
 
-#include "core/list.h"
+#include "core/turns.h"
 
 #define WEIR_SCHED_CLASSES_MAX 8
 #define WEIR_SCHED_CLASSES_ALL ((1u << WEIR_SCHED_CLASSES_MAX) - 1)
@@ -57,7 +54,7 @@ enum weir_sched_policy {
  * struct weir_sched_config - one class
  * @level: lower goes first
  * @weight: of the class among those of its level, 1 to WEIR_SCHED_WEIGHT_MAX
- * @policy: how its flows share
+ * @policy: how its bundles share, and the flows of each
  * @segment_bytes: a WR is at most this long, 1 to WEIR_SCHED_SEGMENT_MAX
  * @wrs_max: work requests of one flow in flight, at least 1
  * @pass_bytes_max: what higher levels send while it waits, at most; 0: any amount
@@ -72,25 +69,15 @@ struct weir_sched_config {
 };
 
 /**
- * struct weir_sched_class - a class, and where its flows stand
+ * struct weir_sched_class - a class
  * @config: copied
- * @current: may post, and have something of their quantum left; whose turn comes next, first
- * @next: may post, in the next round
- * @held: as @current, but came to their turn when too much of the low levels was in flight
- * @round: counted from 1
- * @open: flows that want to send and have something left in this round, listed or not
- * @waiting: flows that want to send and have spent it, listed or not
+ * @bundles: take turns
  * @share: bytes sent, divided by weight: who has the least is next in its level
  * @passed_bytes: what higher levels have sent since it was served, or began to wait
  */
 struct weir_sched_class {
 	struct weir_sched_config config;
-	struct weir_list current;
-	struct weir_list next;
-	struct weir_list held;
-	uint64_t round;
-	uint32_t open;
-	uint32_t waiting;
+	struct weir_turns bundles;
 	uint64_t share;
 	uint64_t passed_bytes;
 };
@@ -111,26 +98,27 @@ struct weir_sched {
 };
 
 /**
- * struct weir_flow - what the scheduler is fair between
- * @link: in a list of its class, or in none
+ * struct weir_bundle - flows that have one share between them
+ * @turn: among the bundles of its class
  * @class: number of its class
- * @weight: 1 to WEIR_SCHED_WEIGHT_MAX
- * @is_ready: it has something to send, posted work requests apart
- * @is_held: it is in the class's list of that name
+ * @flows: take turns in what is the bundle's
+ */
+struct weir_bundle {
+	struct weir_turn turn;
+	uint8_t class;
+	struct weir_turns flows;
+};
+
+/**
+ * struct weir_flow - what the scheduler is fair between
+ * @turn: among the flows of its bundle; ready: it has something to send, posted work requests apart
+ * @bundle: its bundle
  * @wrs: in flight
- * @round: the one that @left is for
- * @left: what it may still send in that round: bytes or turns. At least 1; the last turn of a
- *	round may take more, which is then missing in the next
  */
 struct weir_flow {
-	struct weir_list link;
-	uint8_t class;
-	uint16_t weight;
-	bool is_ready;
-	bool is_held;
+	struct weir_turn turn;
+	struct weir_bundle *bundle;
 	uint32_t wrs;
-	uint64_t round;
-	int64_t left;
 };
 
 /**
@@ -147,12 +135,23 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 		    uint8_t nr_classes, uint64_t low_bytes_max);
 
 /**
+ * weir_bundle_init() - a bundle without flows
+ * @bundle: to be initialised. It may go when its flows may
+ * @class: one of the scheduler's
+ * @weight: among those of its class, 1 to WEIR_SCHED_WEIGHT_MAX
+ */
+void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight);
+
+/* Another weight, from the bundle's next round on. */
+void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight);
+
+/**
  * weir_flow_init() - a flow with nothing to send
  * @flow: to be initialised. It may go when it is idle and nothing of it is in flight
- * @class: one of the scheduler's
- * @weight: 1 to WEIR_SCHED_WEIGHT_MAX
+ * @bundle: kept until then
+ * @weight: among those of its bundle, 1 to WEIR_SCHED_WEIGHT_MAX
  */
-void weir_flow_init(struct weir_flow *flow, uint8_t class, uint16_t weight);
+void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight);
 
 /* The flow has something to send, and may send it. Nothing changes if it was ready before. */
 void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow);

@@ -67,7 +67,7 @@ static void take_turn(struct sim_thread *self, struct sim_mux *mux, struct sim_c
 	struct sim_message *message =
 		weir_list_entry(conn->messages.next, struct sim_message, link);
 	uint64_t bytes = message->bytes - message->posted;
-	uint32_t segment = mux->sched.classes[conn->flow.class].config.segment_bytes;
+	uint32_t segment = mux->sched.classes[conn->flow.bundle->class].config.segment_bytes;
 
 	sim_thread_run(self, mux->settings->core_ps);
 	if (bytes > segment)
@@ -78,7 +78,7 @@ static void take_turn(struct sim_thread *self, struct sim_mux *mux, struct sim_c
 		weir_list_del(&message->link);
 	if (weir_list_is_empty(&conn->messages))
 		weir_sched_idle(&mux->sched, &conn->flow);
-	append(self, mux, &mux->lanes[conn->flow.class], message, (uint32_t)bytes);
+	append(self, mux, &mux->lanes[conn->flow.bundle->class], message, (uint32_t)bytes);
 }
 
 static uint32_t classes_with_room(const struct sim_mux *mux)
@@ -183,7 +183,7 @@ static int sched_init(struct sim_mux *mux)
 	struct weir_sched_config configs[SIM_CLASSES];
 	uint8_t i;
 
-	for (i = 0; i < SIM_CLASSES; i++)
+	for (i = 0; i < SIM_CLASSES; i++) {
 		configs[i] = (struct weir_sched_config){
 			.level = i,
 			.weight = 1,
@@ -191,6 +191,8 @@ static int sched_init(struct sim_mux *mux)
 			.segment_bytes = (uint32_t)s->segment,
 			.wrs_max = (uint32_t)s->flow_wrs,
 		};
+		weir_bundle_init(&mux->bundles[i], i, 1);
+	}
 	return weir_sched_init(&mux->sched, configs, SIM_CLASSES, s->low_bytes);
 }
 
@@ -240,6 +242,6 @@ void sim_mux_fini(struct sim_mux *mux)
 void sim_conn_init(struct sim_conn *conn, struct sim_mux *mux, uint8_t class)
 {
 	*conn = (struct sim_conn){ .mux = mux };
-	weir_flow_init(&conn->flow, class, 1);
+	weir_flow_init(&conn->flow, &mux->bundles[class], 1);
 	weir_list_init(&conn->messages);
 }

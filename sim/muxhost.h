@@ -46,7 +46,7 @@ struct sim_lane {
  * struct sim_mux - connections of one machine to another
  * @node: from where
  * @settings: kept; of who began it
- * @sched: whose turn it is
+ * @sched: whose turn it is; @bundles: by class, of all its connections
  * @lanes: by class
  * @cq, @events: of all lanes
  * @inbox: connections with news
@@ -59,6 +59,7 @@ struct sim_mux {
 	struct sim_node *node;
 	const struct sim_load_settings *settings;
 	struct weir_sched sched;
+	struct weir_bundle bundles[SIM_CLASSES];
 	struct sim_lane lanes[SIM_CLASSES];
 	struct sim_cq cq;
 	struct sim_channel events;

@@ -271,12 +271,26 @@ static const struct rule *rule_for(const struct config *config, uid_t uid, const
 	return group ? group : user;
 }
 
+/* Whoever is under the same cgroup's line, or else the same user, is of one party. */
+static uint64_t party_of(const struct rule *rule, uid_t uid)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+	const char *at;
+
+	if (!rule || rule->kind == RULE_USER)
+		return uid;
+	for (at = rule->cgroup; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+	return hash | 1ull << 63;
+}
+
 struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup)
 {
 	const struct rule *rule = rule_for(config, uid, cgroup);
 	struct terms terms = rule ? rule->terms : config->terms;
 	const struct terms *d = &config->terms;
 
+	terms.party = party_of(rule, uid);
 	if (!terms.weight)
 		terms.weight = d->weight ? d->weight : 1;
 	if (!terms.has_class)

@@ -24,7 +24,8 @@
 /* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
 struct terms {
 	bool is_denied, has_class;
-	unsigned int weight; /* 1 to 1024, times that of each connection; default 1 */
+	uint64_t party; /* who has the weight: all of a cgroup's line, or else of a user */
+	unsigned int weight; /* 1 to 1024, of all connections together; default 1 */
 	unsigned int class_nr; /* the most urgent that he may use; default the first */
 	unsigned int connections; /* at once; default 256 */
 	uint64_t memory_bytes; /* of rings, in steps of 16 connections; default: any amount */

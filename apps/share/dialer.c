@@ -48,6 +48,7 @@ void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,
 		answer->nr = conn->nr;
 		answer->chunk = conn->chunk->number;
 		answer->slot = conn->slot;
+		answer->ring_bytes = conn->size;
 	}
 	pthread_mutex_unlock(&tenant->share->lock);
 	answer->status = rc;

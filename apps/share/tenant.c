@@ -63,10 +63,10 @@ void tenant_terms(struct tenant *tenant)
 
 	tenant->terms = config_terms(&tenant->share->config, tenant->uid, tenant->cgroup);
 	pthread_mutex_lock(&owner->hub->lock);
-	owner->weight = tenant->terms.weight;
+	owner->party = tenant->terms.party;
 	owner->nr_conns_max = tenant->terms.connections;
 	owner->nr_chunks_max = chunks_of(tenant);
-	weir_owner_limit(owner, tenant->terms.rate_bytes_s);
+	weir_owner_limit(owner, tenant->terms.weight, tenant->terms.rate_bytes_s);
 	pthread_mutex_unlock(&owner->hub->lock);
 }
 

@@ -76,8 +76,8 @@ struct weir_mux_options {
 				 * connection: the wire's bandwidth by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
-			      * 64 MiB; default 256 KiB. A connection of weight w
-			      * wants 2 w segments, to always have something to send */
+			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times
+			      * that, up to 16 times, to always have something to send */
 	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64 */
 	uint64_t timeout_ns; /* of connecting, and of what is still to be sent at the end; default
 			      * 10 s */
@@ -121,6 +121,7 @@ struct weir_mux_info {
 	uint64_t bytes_sent, bytes_received; /* messages, and 8 bytes for each */
 	uint64_t credits; /* messages that only said that there is room again */
 	uint64_t sleeps; /* of all its threads */
+	uint64_t ahead_bytes_max; /* of lower levels, in flight when one of the first was posted */
 };
 
 /* Context: any thread. */

@@ -84,14 +84,37 @@ static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 	return 0;
 }
 
-/* Those with room stand before those without. */
-static struct weir_chunk *chunk_with_room(const struct weir_owner *owner)
+/* The bits of @slots from @first on. */
+static uint32_t bits_of(unsigned int first, unsigned int slots)
 {
-	struct weir_chunk *chunk = weir_list_entry(owner->chunks.next, struct weir_chunk, link);
+	return ((1u << slots) - 1) << first;
+}
 
-	if (weir_list_is_empty(&owner->chunks) || chunk->taken == ALL_TAKEN)
-		return NULL;
-	return chunk;
+/* A place for @slots in a row, which begins at a multiple of them. -1: there is none. */
+static int place_find(const struct weir_chunk *chunk, unsigned int slots)
+{
+	unsigned int first;
+
+	for (first = 0; first < WEIR_CHUNK_CONNS; first += slots)
+		if (!(chunk->taken & bits_of(first, slots)))
+			return (int)first;
+	return -1;
+}
+
+/* Those with room stand before those without. */
+static struct weir_chunk *chunk_with_room(const struct weir_owner *owner, unsigned int slots)
+{
+	struct weir_list *at;
+
+	for (at = owner->chunks.next; at != &owner->chunks; at = at->next) {
+		struct weir_chunk *chunk = weir_list_entry(at, struct weir_chunk, link);
+
+		if (chunk->taken == ALL_TAKEN)
+			break;
+		if (place_find(chunk, slots) >= 0)
+			return chunk;
+	}
+	return NULL;
 }
 
 size_t weir_chunk_length(uint32_t size)
@@ -104,33 +127,36 @@ struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size)
 	return (struct weir_door *)(base + WEIR_CHUNK_CONNS * 2 * (size_t)size) + slot;
 }
 
-void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, struct weir_ring_end *out,
-		     struct weir_ring_end *in)
+void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t length,
+		     struct weir_ring_end *out, struct weir_ring_end *in)
 {
 	struct weir_door *door = weir_chunk_door(base, slot, size);
 
-	*out = (struct weir_ring_end){ &door->out, base + (size_t)slot * size, size, 0 };
-	*in = (struct weir_ring_end){ &door->in,
-				      base + (size_t)(WEIR_CHUNK_CONNS + slot) * size, size, 0 };
+	*out = (struct weir_ring_end){ &door->out, base + (size_t)slot * size, length, 0 };
+	*in = (struct weir_ring_end){ &door->in, base + (size_t)(WEIR_CHUNK_CONNS + slot) * size,
+				      length, 0 };
 }
 
-int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn)
+int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots)
 {
-	struct weir_chunk *chunk = chunk_with_room(owner);
+	const uint32_t size = owner->hub->options.ring_bytes;
+	struct weir_chunk *chunk = chunk_with_room(owner, slots);
 	int rc = chunk ? 0 : chunk_new(owner, &chunk);
 
 	if (rc)
 		return rc;
 	conn->chunk = chunk;
-	conn->slot = (unsigned int)__builtin_ctz(~chunk->taken);
-	conn->size = owner->hub->options.ring_bytes;
-	conn->door = weir_chunk_door(chunk->base, conn->slot, conn->size);
+	conn->slot = (unsigned int)place_find(chunk, slots);
+	conn->nr_slots = slots;
+	conn->size = size * slots;
+	conn->door = weir_chunk_door(chunk->base, conn->slot, size);
 	memset(conn->door, 0, sizeof(*conn->door));
-	weir_chunk_ends(chunk->base, conn->slot, conn->size, &conn->leaving, &conn->arriving);
+	weir_chunk_ends(chunk->base, conn->slot, size, conn->size, &conn->leaving,
+			&conn->arriving);
 	conn->app.door = conn->door;
 	conn->app.out = conn->leaving;
 	conn->app.in = conn->arriving;
-	chunk->taken |= 1u << conn->slot;
+	chunk->taken |= bits_of(conn->slot, slots);
 	if (chunk->taken == ALL_TAKEN) {
 		weir_list_del(&chunk->link);
 		weir_list_add_tail(&owner->chunks, &chunk->link);
@@ -144,14 +170,15 @@ void weir_chunk_give(struct weir_circuit *conn)
 
 	if (!chunk)
 		return;
-	chunk->taken &= ~(1u << conn->slot);
+	chunk->taken &= ~bits_of(conn->slot, conn->nr_slots);
 	weir_list_del(&chunk->link);
 	weir_list_add(&conn->owner->chunks, &chunk->link);
 }
 
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 {
-	*owner = (struct weir_owner){ .hub = hub, .nr_chunks_max = UINT16_MAX,
+	*owner = (struct weir_owner){ .hub = hub, .party = (uintptr_t)owner,
+				      .nr_chunks_max = UINT16_MAX,
 				      .nr_conns_max = UINT16_MAX, .weight = 1 };
 	weir_list_init(&owner->chunks);
 	weir_list_add_tail(&hub->owners, &owner->link);
@@ -171,13 +198,15 @@ static void tell_conns(struct weir_owner *owner, struct weir_node *node)
 	}
 }
 
-void weir_owner_limit(struct weir_owner *owner, uint64_t bytes_s)
+void weir_owner_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s)
 {
 	struct weir_hub *hub = owner->hub;
 	struct weir_list *at;
 
-	if (__atomic_load_n(&owner->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
+	if (owner->weight == weight &&
+	    __atomic_load_n(&owner->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
 		return;
+	__atomic_store_n(&owner->weight, weight, __ATOMIC_RELAXED);
 	weir_rate_set(&owner->rate, bytes_s);
 	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
 		tell_conns(owner, weir_list_entry(at, struct weir_node, link));

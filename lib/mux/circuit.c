@@ -42,16 +42,25 @@ struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
 	return conn && conn->id == id ? conn : NULL;
 }
 
-/* A connection weighs as much as it says, times its owner's weight. */
-static uint16_t weight_of(const struct weir_owner *owner, uint16_t weight)
+/*
+ * How long its rings are, in slots. What it sends in a round of the scheduler's is its weight in
+ * segments. Twice that has to fit, or it has nothing left to send while it is refilled, and gets
+ * less than its weight says.
+ */
+static unsigned int slots_of(const struct weir_owner *owner, uint16_t weight, uint32_t window)
 {
-	uint32_t product = (uint32_t)weight * owner->weight;
+	uint64_t wanted = (uint64_t)weight * owner->weight / 2;
+	unsigned int slots = 1;
 
-	return product < WEIR_SCHED_WEIGHT_MAX ? (uint16_t)product : WEIR_SCHED_WEIGHT_MAX;
+	if (window)
+		wanted = window / owner->hub->options.ring_bytes;
+	while (slots < WEIR_CHUNK_CONNS && slots < wanted)
+		slots *= 2;
+	return slots;
 }
 
 static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_node *node,
-				       uint8_t class, uint16_t weight)
+				       uint8_t class)
 {
 	struct weir_circuit *conn = calloc(1, sizeof(*conn));
 
@@ -67,7 +76,6 @@ static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_nod
 	weir_list_init(&conn->offer_link);
 	weir_list_init(&conn->wait_link);
 	weir_list_init(&conn->pace_link);
-	weir_flow_init(&conn->flow, class, weight_of(owner, weight));
 	return conn;
 }
 
@@ -78,24 +86,28 @@ static void conn_attach(struct weir_circuit *conn)
 }
 
 int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
-		     uint16_t weight, struct weir_circuit **out)
+		     uint16_t weight, uint32_t window, struct weir_circuit **out)
 {
 	struct weir_circuit *conn;
 	int rc;
 
 	if (owner->nr_conns >= owner->nr_conns_max)
 		return -EDQUOT;
-	conn = conn_alloc(owner, node, class, weight);
+	conn = conn_alloc(owner, node, class);
 	if (!conn)
 		return -ENOMEM;
 	rc = place_take(node->hub, conn);
 	if (!rc)
-		rc = weir_chunk_take(owner, conn);
+		rc = weir_stake_take(conn);
+	if (!rc)
+		rc = weir_chunk_take(owner, conn, slots_of(owner, weight, window));
 	if (rc) {
+		weir_stake_give(conn);
 		place_give(conn);
 		free(conn);
 		return rc;
 	}
+	weir_flow_init(&conn->flow, &conn->stake->bundle, weight);
 	owner->nr_conns++;
 	conn_attach(conn);
 	*out = conn;
@@ -109,7 +121,7 @@ int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_i
 
 	if (hub->nr_refusals == WEIR_REFUSALS_MAX)
 		return -EPROTO;
-	conn = conn_alloc(&hub->self, node, class, 1);
+	conn = conn_alloc(&hub->self, node, class);
 	if (!conn)
 		return -ENOMEM;
 	hub->nr_refusals++;
@@ -177,6 +189,7 @@ void weir_circuit_release(struct weir_circuit *conn)
 	else
 		hub->nr_refusals--;
 	weir_list_del(&conn->node_link);
+	weir_stake_give(conn);
 	place_give(conn);
 	weir_chunk_give(conn);
 	if (conn->fd >= 0)

@@ -29,7 +29,8 @@ static int opened(struct weir_lane *lane, const struct wire_mux *m)
 	if (offer)
 		rc = offer->count < offer->backlog ? 0 : -EAGAIN;
 	if (!rc)
-		rc = weir_circuit_new(offer->owner, lane->node, lane->class, 1, &conn);
+		rc = weir_circuit_new(offer->owner, lane->node, lane->class, 1, m->value,
+				      &conn);
 	if (rc)
 		return weir_circuit_refuse(lane->node, lane->class, m->from, rc);
 	weir_circuit_granted(conn, m->from, m->value);

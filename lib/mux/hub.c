@@ -295,6 +295,7 @@ void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info)
 		.bytes_received = c->bytes_received,
 		.credits = c->credits,
 		.sleeps = c->sleeps,
+		.ahead_bytes_max = c->ahead_bytes_max,
 	};
 	snprintf(info->address, sizeof(info->address), "%s", hub->address);
 	pthread_mutex_unlock(&hub->lock);

@@ -6,6 +6,7 @@
  * node		another mux, as this one knows it: one QP a class, the worker that posts on them
  * lane		one of these QPs
  * circuit	a connection: two rings of bytes, and a flow of its node's scheduler
+ * stake	what owners of a party have of a node's scheduler in a class: a bundle of flows
  * offer	a service that somebody listens for
  * owner	whose circuits and offers they are: this program, or a tenant of weir share
  *
@@ -56,13 +57,15 @@
 /* Counted by many threads, relaxed. */
 struct weir_mux_counts {
 	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
+	_Atomic uint64_t ahead_bytes_max;
 };
 
 /**
  * struct weir_owner - whose
  * @link: in hub->owners
  * @chunks: those with room first
- * @weight: times that of each of his connections
+ * @party: owners of the same have one share between them; at first he is one of his own
+ * @weight: of all connections of his party together, against other parties'; any thread
  * @nr_chunks: counted from the first, and so their numbers
  * @is_shared: his rings are memfds
  * @rate: what all his connections may send
@@ -73,6 +76,7 @@ struct weir_owner {
 	struct weir_list link;
 	struct weir_hub *hub;
 	struct weir_list chunks;
+	uint64_t party;
 	unsigned int nr_chunks, nr_chunks_max, nr_conns, nr_conns_max, weight;
 	bool is_shared;
 	struct weir_rate rate;
@@ -100,6 +104,19 @@ struct weir_posted {
 	struct weir_circuit *conn;
 	uint32_t bytes;
 	bool is_control;
+};
+
+/**
+ * struct weir_stake - what a party's connections to a node have in a class, together
+ * @link: in node->stakes
+ * @refs: connections; hub->lock
+ * @bundle: the worker's
+ */
+struct weir_stake {
+	struct weir_list link;
+	uint64_t party;
+	unsigned int refs;
+	struct weir_bundle bundle;
 };
 
 /**
@@ -141,6 +158,7 @@ struct weir_lane {
  * @refs: connections that know it, and one of the mux's; hub->lock
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
+ * @stakes: of parties who have connections; hub->lock
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
@@ -156,7 +174,7 @@ struct weir_node {
 	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
 	bool is_ours, is_dialing, has_worker, is_over;
 	int status;
-	struct weir_list conns;
+	struct weir_list conns, stakes;
 
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;
@@ -183,6 +201,7 @@ struct weir_node {
  * @chores, @has_news: any thread
  * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
  * @nr: what a tenant calls it
+ * @slot, @nr_slots: of its chunk; NULL: a refusal, which has no rings and no @stake
  * @leaving: as @out; its position is what has been sent, completions seen
  */
 struct weir_circuit {
@@ -190,6 +209,7 @@ struct weir_circuit {
 	struct weir_hub *hub;
 	struct weir_owner *owner;
 	struct weir_node *node;
+	struct weir_stake *stake;
 	struct weir_list node_link, offer_link;
 	uint8_t class;
 	uint32_t id, remote_id, service;
@@ -197,7 +217,7 @@ struct weir_circuit {
 	int status;
 
 	struct weir_chunk *chunk;
-	unsigned int slot, nr;
+	unsigned int slot, nr_slots, nr;
 	struct weir_door *door;
 	uint32_t size; /* of either ring */
 	int fd, room_fd;
@@ -281,6 +301,16 @@ struct weir_hub {
 	struct weir_mux_counts counts;
 };
 
+static inline void weir_count_most(_Atomic uint64_t *most, uint64_t value)
+{
+	uint64_t old = atomic_load_explicit(most, memory_order_relaxed);
+
+	while (old < value && !atomic_compare_exchange_weak_explicit(
+				      most, &old, value, memory_order_relaxed,
+				      memory_order_relaxed))
+		;
+}
+
 static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
 {
 	atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
@@ -303,14 +333,17 @@ void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner);
 int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error);
 void weir_hub_device_close(struct weir_hub *hub);
 
-/* chunk.c: rings of a connection, which are empty then. With hub->lock held. */
-int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn);
+/*
+ * chunk.c: rings of a connection, which are empty then. With hub->lock held. @slots: how many
+ * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS.
+ */
+int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots);
 void weir_chunk_give(struct weir_circuit *conn);
-/* How a chunk with rings of @size bytes lies in memory; without lock. */
+/* How a chunk with slots of @size bytes lies in memory, and a ring of @length; without lock. */
 size_t weir_chunk_length(uint32_t size);
 struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size);
-void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, struct weir_ring_end *out,
-		     struct weir_ring_end *in);
+void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t length,
+		     struct weir_ring_end *out, struct weir_ring_end *in);
 
 /*
  * And whose they are: an owner without connections. weir_owner_fini() wants him to have none.
@@ -318,7 +351,8 @@ void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, struct weir_r
  */
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub);
 void weir_owner_fini(struct weir_owner *owner);
-void weir_owner_limit(struct weir_owner *owner, uint64_t bytes_s);
+/* From now on he has this weight, and this ceiling; 0: none. */
+void weir_owner_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s);
 /* Memory for another process to map: sealed, so that it stays as long as it is. -ENOMEM. */
 int weir_memfd(const char *name, size_t length);
 
@@ -363,9 +397,16 @@ void *weir_node_worker(void *node);
 void weir_node_wake(struct weir_node *node);
 void weir_circuit_news(struct weir_circuit *conn);
 
-/* circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. */
+/* stake.c: with hub->lock held. */
+int weir_stake_take(struct weir_circuit *conn);
+void weir_stake_give(struct weir_circuit *conn);
+
+/*
+ * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none.
+ * @window: what the peer offers, whose rings are as long as ours then; 0: we are the first to say.
+ */
 int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
-		     uint16_t weight, struct weir_circuit **conn);
+		     uint16_t weight, uint32_t window, struct weir_circuit **conn);
 /* Tells the opener no. -EPROTO: too many have not been sent yet. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);

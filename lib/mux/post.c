@@ -117,6 +117,15 @@ static bool is_early(struct weir_node *node, struct weir_circuit *conn, uint64_t
 	return true;
 }
 
+/* What is posted of lower levels the first cannot overtake. */
+static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
+{
+	const struct weir_sched_class *classes = node->sched.classes;
+
+	if (classes[conn->class].config.level == classes[0].config.level)
+		weir_count_most(&node->hub->counts.ahead_bytes_max, node->sched.low_bytes);
+}
+
 /* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
 static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
 {
@@ -139,6 +148,7 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 		posted.bytes = segment;
 	if (posted.bytes > limit - conn->posted)
 		posted.bytes = (uint32_t)(limit - conn->posted);
+	count_ahead(node, conn);
 	weir_sched_posted(&node->sched, &conn->flow, posted.bytes);
 	weir_rate_sent(&conn->owner->rate, posted.bytes, now_ns);
 	weir_count(&conn->owner->counts.work_requests, 1);

@@ -123,8 +123,8 @@ static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *
 	conn->nr = answer->nr;
 	conn->app = (struct weir_conn){ .host = tenant->mux.host, .door = door, .fd = -1,
 					.room_fd = -1 };
-	weir_chunk_ends(chunk->base, answer->slot, chunk->ring_bytes, &conn->app.out,
-			&conn->app.in);
+	weir_chunk_ends(chunk->base, answer->slot, chunk->ring_bytes, answer->ring_bytes,
+			&conn->app.out, &conn->app.in);
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add_tail(&tenant->conns, &conn->link);
 	if (tenant->is_lost)

@@ -182,6 +182,8 @@ static bool serve(struct weir_circuit *conn)
 		weir_list_del(&conn->pace_link);
 		return finish(conn);
 	}
+	weir_bundle_weigh(&conn->stake->bundle,
+			  (uint16_t)__atomic_load_n(&conn->owner->weight, __ATOMIC_RELAXED));
 	if (conn->posted < limit)
 		weir_sched_ready(sched, &conn->flow);
 	return true;

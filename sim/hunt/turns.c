@@ -9,6 +9,7 @@
 #include "sim/hunt/hunt.h"
 
 #define FLOWS 8
+#define BUNDLES 3 /* of a class */
 #define CLASSES 4
 #define WRS 64 /* in flight */
 #define MESSAGES 60
@@ -28,6 +29,7 @@ struct turns {
 	struct hunt *hunt;
 	struct sim_rng rng;
 	struct weir_sched sched;
+	struct weir_bundle bundles[CLASSES][BUNDLES];
 	struct turn_flow flows[FLOWS];
 	uint32_t nr_flows, to_come;
 	struct turn_wr wrs[WRS];
@@ -54,6 +56,15 @@ static void config_draw(struct turns *t, struct weir_sched_config *config, uint8
 	t->may_pass |= config->pass_bytes_max;
 }
 
+static void bundles_draw(struct turns *t, uint8_t nr)
+{
+	uint8_t i, k;
+
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < BUNDLES; k++)
+			weir_bundle_init(&t->bundles[i][k], i, (uint16_t)upto(t, 4));
+}
+
 static void begin(struct turns *t)
 {
 	struct weir_sched_config configs[CLASSES];
@@ -66,11 +77,13 @@ static void begin(struct turns *t)
 	}
 	hunt_expect(t->hunt, !weir_sched_init(&t->sched, configs, nr, sim_rng_below(&t->rng, 30000)),
 		    "the scheduler does not take what makes sense");
+	bundles_draw(t, nr);
 	t->nr_flows = (uint32_t)upto(t, FLOWS);
 	for (i = 0; i < t->nr_flows; i++) {
-		uint8_t class = (uint8_t)sim_rng_below(&t->rng, nr);
+		uint64_t class = sim_rng_below(&t->rng, nr);
+		uint64_t bundle = sim_rng_below(&t->rng, BUNDLES);
 
-		weir_flow_init(&t->flows[i].flow, class, (uint16_t)upto(t, 4));
+		weir_flow_init(&t->flows[i].flow, &t->bundles[class][bundle], (uint16_t)upto(t, 4));
 	}
 	t->to_come = MESSAGES;
 }
@@ -78,7 +91,7 @@ static void begin(struct turns *t)
 static const struct weir_sched_config *config_of(const struct turns *t,
 						 const struct turn_flow *flow)
 {
-	return &t->sched.classes[flow->flow.class].config;
+	return &t->sched.classes[flow->flow.bundle->class].config;
 }
 
 static bool is_low(const struct turns *t, const struct turn_flow *flow)
@@ -100,7 +113,7 @@ static uint32_t room(const struct turns *t)
 static bool may_post(const struct turns *t, const struct turn_flow *flow, uint32_t classes)
 {
 	return flow->to_send && flow->wrs < config_of(t, flow)->wrs_max &&
-	       classes >> flow->flow.class & 1;
+	       classes >> flow->flow.bundle->class & 1;
 }
 
 /* The only one of its class that wants to send waits for nobody's round. */
@@ -110,7 +123,7 @@ static bool is_alone(const struct turns *t, const struct turn_flow *flow)
 
 	for (i = 0; i < t->nr_flows; i++) {
 		if (&t->flows[i] != flow && t->flows[i].to_send &&
-		    t->flows[i].flow.class == flow->flow.class)
+		    t->flows[i].flow.bundle->class == flow->flow.bundle->class)
 			return false;
 	}
 	return true;
@@ -159,7 +172,7 @@ static void post(struct turns *t, struct turn_flow *flow)
 				flow->to_send : config_of(t, flow)->segment_bytes;
 	flow->to_send -= bytes;
 	flow->wrs++;
-	t->posted[flow->flow.class]++;
+	t->posted[flow->flow.bundle->class]++;
 	t->low_bytes += is_low(t, flow) ? bytes : 0;
 	t->wrs[t->nr_wrs++] = (struct turn_wr){ flow, (uint32_t)bytes };
 	weir_sched_posted(&t->sched, &flow->flow, (uint32_t)bytes);
@@ -189,7 +202,7 @@ static void complete(struct turns *t, uint32_t i)
 
 	t->wrs[i] = t->wrs[--t->nr_wrs];
 	wr.flow->wrs--;
-	t->posted[wr.flow->flow.class]--;
+	t->posted[wr.flow->flow.bundle->class]--;
 	t->low_bytes -= is_low(t, wr.flow) ? wr.bytes : 0;
 	weir_sched_completed(&t->sched, &wr.flow->flow, wr.bytes);
 }

@@ -17,6 +17,7 @@
 #define SEGMENT WEIR_SCHED_SEGMENT_BYTES
 #define FLOWS_MAX 16
 #define WIRE_MAX 1024
+#define BUNDLES 3 /* of a class */
 
 static const struct weir_sched_config fair = {
 	.weight = 1, .segment_bytes = SEGMENT, .wrs_max = 4
@@ -39,6 +40,7 @@ struct wr {
 /* The wire holds what is posted and has not arrived, in order. */
 struct wire {
 	struct weir_sched sched;
+	struct weir_bundle bundles[WEIR_SCHED_CLASSES_MAX][BUNDLES];
 	struct sender senders[FLOWS_MAX];
 	unsigned int nr_senders;
 	struct wr wrs[WIRE_MAX];
@@ -49,25 +51,36 @@ struct wire {
 static void wire_init(struct wire *w, const struct weir_sched_config *configs, uint8_t nr,
 		      uint64_t low_bytes_max)
 {
+	unsigned int i, k;
+
 	memset(w, 0, sizeof(*w));
 	w->depth = WIRE_MAX;
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < BUNDLES; k++)
+			weir_bundle_init(&w->bundles[i][k], (uint8_t)i, 1);
 	assert_int_equal(weir_sched_init(&w->sched, configs, nr, low_bytes_max), 0);
 }
 
-static struct sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
+static struct sender *wire_add_to(struct wire *w, struct weir_bundle *bundle, uint16_t weight,
+				  uint64_t message)
 {
 	struct sender *sender = &w->senders[w->nr_senders++];
 
-	weir_flow_init(&sender->flow, class, weight);
+	weir_flow_init(&sender->flow, bundle, weight);
 	sender->message_bytes = message;
 	weir_sched_ready(&w->sched, &sender->flow);
 	return sender;
 }
 
+static struct sender *wire_add(struct wire *w, uint8_t class, uint16_t weight, uint64_t message)
+{
+	return wire_add_to(w, &w->bundles[class][0], weight, message);
+}
+
 /* The next part of the sender's message: messages are not merged here. */
 static uint32_t part_of(const struct wire *w, const struct sender *sender)
 {
-	uint32_t segment = w->sched.classes[sender->flow.class].config.segment_bytes;
+	uint32_t segment = w->sched.classes[sender->flow.bundle->class].config.segment_bytes;
 	uint64_t left = sender->message_bytes - sender->offset;
 
 	return left < segment ? (uint32_t)left : segment;
@@ -179,6 +192,113 @@ static void weights_hold_whatever_the_limits_in_flight(void **state)
 			assert_near(w.senders[1].arrived, 200 * SEGMENT, 3);
 			assert_near(w.senders[2].arrived, 400 * SEGMENT, 3);
 		}
+}
+
+/* The bytes of a bundle's flows that have arrived. */
+static uint64_t arrived_of(const struct wire *w, const struct weir_bundle *bundle)
+{
+	uint64_t bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < w->nr_senders; i++)
+		if (w->senders[i].flow.bundle == bundle)
+			bytes += w->senders[i].arrived;
+	return bytes;
+}
+
+/* One has a flow, another nine; within each, weights are what they are. */
+static void bundles_share_by_their_weights_however_many_flows_they_have(void **state)
+{
+	static const unsigned int wrs_max[] = { 1, 4 };
+	unsigned int i, k, depth;
+	struct weir_sched_config config = fair;
+	struct wire w;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		for (depth = 1; depth <= 64; depth *= 4) {
+			struct weir_bundle *of = w.bundles[0];
+
+			config.wrs_max = wrs_max[i];
+			wire_init(&w, &config, 1, UINT64_MAX);
+			w.depth = depth;
+			weir_bundle_weigh(&of[1], 2);
+			wire_add_to(&w, &of[0], 1, 1 * MIB);
+			for (k = 0; k < 9; k++)
+				wire_add_to(&w, &of[1], 1, (1 + k % 2 * 1023) * KIB);
+			wire_add_to(&w, &of[2], 1, 1 * MIB);
+			wire_add_to(&w, &of[2], 3, 5 * KIB);
+			wire_carry(&w, 1200 * SEGMENT);
+			assert_near(arrived_of(&w, &of[0]), 300 * SEGMENT, 3);
+			assert_near(arrived_of(&w, &of[1]), 600 * SEGMENT, 3);
+			assert_near(w.senders[10].arrived, 75 * SEGMENT, 5);
+			assert_near(w.senders[11].arrived, 225 * SEGMENT, 5);
+			for (k = 1; k <= 9; k++)
+				assert_near(w.senders[k].arrived, 600 * SEGMENT / 9, 5);
+		}
+}
+
+static void another_weight_of_a_bundle_holds_from_its_next_round_on(void **state)
+{
+	struct sender *heavy;
+	uint64_t before;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	w.depth = 4;
+	wire_add_to(&w, &w.bundles[0][0], 1, 1 * MIB);
+	heavy = wire_add_to(&w, &w.bundles[0][1], 1, 1 * MIB);
+	wire_carry(&w, 200 * SEGMENT);
+	assert_near(heavy->arrived, 100 * SEGMENT, 3);
+	weir_bundle_weigh(&w.bundles[0][1], 4);
+	before = heavy->arrived;
+	wire_carry(&w, 500 * SEGMENT);
+	assert_near(heavy->arrived - before, 400 * SEGMENT, 3);
+}
+
+/* Whose bundle has sent nothing waits for no more of another bundle than one segment. */
+static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state)
+{
+	struct sender *late;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	w.depth = 1;
+	for (i = 0; i < 10; i++)
+		wire_add_to(&w, &w.bundles[0][i % 2], (uint16_t)(1 + i), 1 * MIB);
+	wire_carry(&w, 57 * SEGMENT);
+	late = wire_add_to(&w, &w.bundles[0][2], 1, 1 * KIB);
+	for (i = 0; i <= 2 && !late->wrs; i++) {
+		wire_fill(&w);
+		wire_arrive(&w);
+	}
+	assert_int_equal(late->wrs, 1);
+}
+
+/* The one that may not post yet was all that its bundle's round waited for. */
+static void who_goes_holds_up_nobody_of_its_bundle(void **state)
+{
+	struct weir_sched_config config = fair;
+	struct sender *blocked, *other;
+	struct wire w;
+
+	(void)state;
+	config.wrs_max = 1;
+	wire_init(&w, &config, 1, UINT64_MAX);
+	blocked = wire_add(&w, 0, 4, 1 * MIB);
+	wire_fill(&w);
+	other = wire_add(&w, 0, 1, 1 * MIB);
+	wire_fill(&w);
+	while (wire_arrive(&w) != other)
+		;
+	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sender, flow));
+	assert_int_equal(blocked->flow.wrs, 1);
+	assert_null(weir_sched_next(&w.sched, 1));
+	weir_sched_idle(&w.sched, &blocked->flow);
+	assert_ptr_equal(weir_sched_next(&w.sched, 1), &other->flow);
 }
 
 static void classes_of_a_level_share_by_their_weights(void **state)
@@ -383,14 +503,16 @@ static void a_class_without_room_lets_the_others_go(void **state)
 static void a_hundred_thousand_flows_take_turns(void **state)
 {
 	struct weir_flow *flows = calloc(MANY, sizeof(*flows));
+	struct weir_bundle bundle;
 	struct weir_sched s;
 	unsigned int i, round;
 
 	(void)state;
 	assert_non_null(flows);
 	assert_int_equal(weir_sched_init(&s, &fair, 1, UINT64_MAX), 0);
+	weir_bundle_init(&bundle, 0, 1);
 	for (i = 0; i < MANY; i++) {
-		weir_flow_init(&flows[i], 0, 1);
+		weir_flow_init(&flows[i], &bundle, 1);
 		weir_sched_ready(&s, &flows[i]);
 	}
 	for (round = 1; round <= 3; round++)
@@ -449,24 +571,47 @@ static uint32_t draw(struct judge *j, uint32_t below)
 
 static const struct weir_sched_class *class_of(const struct judge *j, unsigned int i)
 {
-	return &j->wire.sched.classes[j->wire.senders[i].flow.class];
+	return &j->wire.sched.classes[j->wire.senders[i].flow.bundle->class];
+}
+
+/* Whether a round is under way in which somebody else has something left. */
+static bool flows_owe(const struct judge *j, const struct weir_bundle *bundle)
+{
+	unsigned int k;
+
+	for (k = 0; k < j->wire.nr_senders; k++) {
+		const struct weir_flow *flow = &j->wire.senders[k].flow;
+
+		if (flow->bundle == bundle && flow->turn.is_ready &&
+		    flow->turn.round == bundle->flows.round)
+			return true;
+	}
+	return false;
+}
+
+static bool bundles_owe(const struct judge *j, unsigned int class)
+{
+	const struct weir_bundle *bundles = j->wire.bundles[class];
+	unsigned int k;
+
+	for (k = 0; k < BUNDLES; k++)
+		if (bundles[k].turn.is_ready &&
+		    bundles[k].turn.round == j->wire.sched.classes[class].bundles.round)
+			return true;
+	return false;
 }
 
 /* Whether a flow could post, by the rules and not by the lists. */
 static bool could_post(const struct judge *j, unsigned int i)
 {
 	const struct weir_flow *flow = &j->wire.senders[i].flow;
+	const struct weir_bundle *bundle = flow->bundle;
 	const struct weir_sched *s = &j->wire.sched;
 	const struct weir_sched_class *c = class_of(j, i);
-	bool others_owe = false;
-	unsigned int k;
 
-	for (k = 0; k < j->wire.nr_senders; k++)
-		if (class_of(j, k) == c && j->wire.senders[k].flow.is_ready &&
-		    j->wire.senders[k].flow.round == c->round)
-			others_owe = true;
-	return flow->is_ready && flow->wrs < c->config.wrs_max &&
-	       (flow->round == c->round || !others_owe) &&
+	return flow->turn.is_ready && flow->wrs < c->config.wrs_max &&
+	       (flow->turn.round == bundle->flows.round || !flows_owe(j, bundle)) &&
+	       (bundle->turn.round == c->bundles.round || !bundles_owe(j, bundle->class)) &&
 	       (!flow->wrs || !c->config.level || s->low_bytes < s->low_bytes_max);
 }
 
@@ -475,7 +620,7 @@ static bool class_could_post(const struct judge *j, unsigned int class)
 	unsigned int i;
 
 	for (i = 0; i < j->wire.nr_senders; i++)
-		if (j->wire.senders[i].flow.class == class && could_post(j, i))
+		if (j->wire.senders[i].flow.bundle->class == class && could_post(j, i))
 			return true;
 	return false;
 }
@@ -490,14 +635,14 @@ static void judge_limits(const struct judge *j)
 		const struct weir_flow *flow = &j->wire.senders[i].flow;
 
 		assert_true(flow->wrs <= class_of(j, i)->config.wrs_max);
-		assert_true(flow->left > 0 || !flow->round);
+		assert_true(flow->turn.left > 0 || !flow->turn.round);
 		floor += class_of(j, i)->config.level && flow->wrs ?
 				 class_of(j, i)->config.segment_bytes : 0;
 	}
 	for (i = 0; i < j->wire.count; i++) {
 		const struct wr *wr = &j->wire.wrs[(j->wire.first + i) % WIRE_MAX];
 
-		low += s->classes[wr->sender->flow.class].config.level ? wr->bytes : 0;
+		low += s->classes[wr->sender->flow.bundle->class].config.level ? wr->bytes : 0;
 	}
 	assert_int_equal(low, s->low_bytes);
 	assert_true(low <= s->low_bytes_max + floor);
@@ -511,15 +656,15 @@ static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32
 	unsigned int c;
 
 	for (c = 0; c < 3; c++)
-		passes |= classes[c].config.level < classes[chosen->class].config.level &&
+		passes |= classes[c].config.level < classes[chosen->bundle->class].config.level &&
 			  class_could_post(j, c);
 	if (passes)
-		assert_true(classes[chosen->class].passed_bytes >=
-			    classes[chosen->class].config.pass_bytes_max);
+		assert_true(classes[chosen->bundle->class].passed_bytes >=
+			    classes[chosen->bundle->class].config.pass_bytes_max);
 	for (c = 0; c < 3; c++) {
-		if (!class_could_post(j, c) || c == chosen->class)
+		if (!class_could_post(j, c) || c == chosen->bundle->class)
 			j->passed[c] = 0;
-		else if (classes[c].config.level > classes[chosen->class].config.level)
+		else if (classes[c].config.level > classes[chosen->bundle->class].config.level)
 			j->passed[c] += bytes;
 		if (classes[c].config.pass_bytes_max)
 			assert_true(j->passed[c] <=
@@ -528,22 +673,44 @@ static void judge_choice(struct judge *j, const struct weir_flow *chosen, uint32
 }
 
 /*
- * Two flows of a class that both want to send all the time stay near each other: one may be two
- * quanta ahead, having overdrawn in the end by a segment, and the other by one in the beginning.
+ * Two of a kind that both want to send all the time stay near each other: one may be two quanta
+ * ahead, having overdrawn in the end by a segment, and the other by one in the beginning.
  */
+static void judge_near(uint64_t a, uint16_t a_weight, uint64_t b, uint16_t b_weight)
+{
+	uint64_t x = a / a_weight, y = b / b_weight;
+
+	assert_true((x > y ? x - y : y - x) <= 4 * SEGMENT);
+}
+
+/* Flows of a bundle, and the bundles of a class. */
 static void judge_shares(const struct judge *j)
 {
-	unsigned int i, k;
+	uint64_t sent[3][BUNDLES] = { 0 };
+	unsigned int i, k, c;
 
-	for (i = 0; i < j->wire.nr_senders; i++)
+	for (i = 0; i < j->wire.nr_senders; i++) {
+		const struct weir_flow *a = &j->wire.senders[i].flow;
+
+		sent[a->bundle->class][a->bundle - j->wire.bundles[a->bundle->class]] +=
+			j->posted[i];
 		for (k = 0; k < i; k++) {
-			const struct weir_flow *a = &j->wire.senders[i].flow;
 			const struct weir_flow *b = &j->wire.senders[k].flow;
-			uint64_t x = j->posted[i] / a->weight, y = j->posted[k] / b->weight;
 
-			if (a->class == b->class && a->is_ready && b->is_ready)
-				assert_true((x > y ? x - y : y - x) <= 4 * SEGMENT);
+			if (a->bundle == b->bundle && a->turn.is_ready && b->turn.is_ready)
+				judge_near(j->posted[i], a->turn.weight, j->posted[k],
+					   b->turn.weight);
 		}
+	}
+	for (c = 0; c < 3; c++)
+		for (i = 0; i < BUNDLES; i++)
+			for (k = 0; k < i; k++) {
+				const struct weir_turn *a = &j->wire.bundles[c][i].turn;
+				const struct weir_turn *b = &j->wire.bundles[c][k].turn;
+
+				if (a->is_ready && b->is_ready)
+					judge_near(sent[c][i], a->weight, sent[c][k], b->weight);
+			}
 }
 
 static void judge_post(struct judge *j)
@@ -573,12 +740,12 @@ static void judge_turn(struct judge *j)
 	unsigned int i, k = draw(j, j->wire.nr_senders);
 	struct weir_flow *flow = &j->wire.senders[k].flow;
 
-	if (flow->is_ready)
+	if (flow->turn.is_ready)
 		weir_sched_idle(&j->wire.sched, flow);
 	else
 		weir_sched_ready(&j->wire.sched, flow);
 	for (i = 0; i < j->wire.nr_senders; i++)
-		if (j->wire.senders[i].flow.class == flow->class)
+		if (j->wire.senders[i].flow.bundle->class == flow->bundle->class)
 			j->posted[i] = 0;
 }
 
@@ -606,9 +773,12 @@ static void judge_run(uint64_t seed)
 	configs[2].pass_bytes_max = 8 * SEGMENT;
 	configs[2].wrs_max = 1 + draw(&j, 8);
 	wire_init(&j.wire, configs, 3, (uint64_t)draw(&j, 12) * 20000);
+	for (i = 0; i < 3 * BUNDLES; i++)
+		weir_bundle_weigh(&j.wire.bundles[i / BUNDLES][i % BUNDLES],
+				  (uint16_t)(1 + draw(&j, 4)));
 	for (i = 0; i < 3 + draw(&j, FLOWS_MAX - 3); i++)
-		wire_add(&j.wire, (uint8_t)draw(&j, 3), (uint16_t)(1 + draw(&j, 4)),
-			 1 + draw(&j, 4 * SEGMENT));
+		wire_add_to(&j.wire, &j.wire.bundles[draw(&j, 3)][draw(&j, BUNDLES)],
+			    (uint16_t)(1 + draw(&j, 4)), 1 + draw(&j, 4 * SEGMENT));
 	for (i = 0; i < 3000; i++) {
 		unsigned int what = draw(&j, 100);
 
@@ -637,6 +807,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_weights_share_equally_whatever_the_size_of_their_messages),
 		cmocka_unit_test(weights_hold_whatever_the_limits_in_flight),
+		cmocka_unit_test(bundles_share_by_their_weights_however_many_flows_they_have),
+		cmocka_unit_test(another_weight_of_a_bundle_holds_from_its_next_round_on),
+		cmocka_unit_test(a_newcomers_bundle_waits_for_one_segment_of_each_bundle),
+		cmocka_unit_test(who_goes_holds_up_nobody_of_its_bundle),
 		cmocka_unit_test(classes_of_a_level_share_by_their_weights),
 		cmocka_unit_test(a_class_that_was_away_has_no_claim_and_no_debt),
 		cmocka_unit_test(round_robin_gives_turns_and_does_not_look_at_bytes),

@@ -54,6 +54,20 @@ static void a_line_says_some_and_default_the_rest(void **state)
 	config_fini(&config);
 }
 
+static void a_user_or_the_processes_of_a_cgroups_line_are_one_party(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("user 7 weight 2\ncgroup /a weight 3\ncgroup /b weight 3\n", &config);
+	assert_true(config_terms(&config, 7, "/").party == config_terms(&config, 7, "/x").party);
+	assert_true(config_terms(&config, 7, "/").party != config_terms(&config, 8, "/").party);
+	assert_true(config_terms(&config, 7, "/a/x").party == config_terms(&config, 8, "/a").party);
+	assert_true(config_terms(&config, 7, "/a").party != config_terms(&config, 7, "/b").party);
+	assert_true(config_terms(&config, 7, "/a").party != config_terms(&config, 7, "/").party);
+	config_fini(&config);
+}
+
 static void the_longest_cgroup_that_holds_somebody_counts(void **state)
 {
 	struct config config;
@@ -124,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_said_leaves_the_defaults),
 		cmocka_unit_test(a_line_says_some_and_default_the_rest),
+		cmocka_unit_test(a_user_or_the_processes_of_a_cgroups_line_are_one_party),
 		cmocka_unit_test(the_longest_cgroup_that_holds_somebody_counts),
 		cmocka_unit_test(users_have_names_too),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
