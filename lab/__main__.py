@@ -216,7 +216,8 @@ def _options():
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
-                        help="runs of each point, of which the median is shown (default 3)")
+                        help="runs of each point in which anything is random, of which the median is shown"
+                             " (default 3)")
     common.add_argument("--profile", type=_profile, metavar="NAME|FILE",
                         help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like those in"
                              " sim/profiles")

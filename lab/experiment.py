@@ -44,8 +44,9 @@ class Series:
 class Target:
     """What the paper says, beside what the model says.
 
-    met is None where the paper publishes nothing that could be met. calibrated marks a figure that
-    the model was fitted to: then it proves nothing.
+    met is None where the paper publishes nothing that could be met; where it is False, why says why. calibrated
+    marks a figure that the model was fitted to: then it proves nothing. held_out marks a point that was set aside
+    before anything was fitted.
     """
 
     what: str
@@ -54,6 +55,7 @@ class Target:
     met: bool | None
     why: str = ""
     calibrated: bool = False
+    held_out: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,15 +75,15 @@ class Result:
         }
 
 
-def within(what, paper, model, tolerance, unit="", why="", calibrated=False):
+def holds(what, paper, model, met, why="", *, note="", calibrated=False, held_out=False):
+    """An ordering or a shape: model says in words or numbers what came out. why: only if it is not met."""
+    return Target(what, paper, model, bool(met), note if met else why or note, calibrated, held_out)
+
+
+def within(what, paper, model, tolerance, unit="", why="", **more):
     """A number that is to come out, give or take a share of it."""
-    return Target(what, f"{paper:.3g}{unit}", f"{model:.3g}{unit}",
-                  abs(model - paper) <= tolerance * abs(paper), why, calibrated)
-
-
-def holds(what, paper, model, met, why="", calibrated=False):
-    """An ordering or a shape: model says in words or numbers what came out."""
-    return Target(what, paper, model, bool(met), why, calibrated)
+    return holds(what, f"{paper:.3g}{unit}", f"{model:.3g}{unit}", abs(model - paper) <= tolerance * abs(paper), why,
+                 **more)
 
 
 def _place(module):

@@ -27,7 +27,7 @@ void sim_lock_take(struct sim_lock *lock, struct sim_thread *self)
 	lock->nr_waiters++;
 	weir_list_add_tail(&lock->waiters, &self->wait_link);
 	if (lock->sleeps)
-		sim_thread_run(self, self->host->profile->syscall_ps);
+		sim_thread_call(self, 0);
 	while (lock->owner != self) {
 		if (lock->sleeps)
 			sim_thread_sleep(self, SIM_NEVER);
@@ -54,5 +54,5 @@ void sim_lock_give(struct sim_lock *lock, struct sim_thread *self)
 		return;
 	}
 	sim_thread_wake(next);
-	sim_thread_run(self, p->syscall_ps + p->wake_call_ps);
+	sim_thread_call(self, p->wake_call_ps);
 }

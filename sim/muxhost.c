@@ -14,7 +14,7 @@ static uint64_t now_ns(const struct sim_mux *mux)
 
 static void pay_for_waking(struct sim_thread *self)
 {
-	sim_thread_run(self, self->host->profile->syscall_ps + self->host->profile->wake_call_ps);
+	sim_thread_call(self, self->host->profile->wake_call_ps);
 }
 
 void sim_mux_send(struct sim_thread *self, struct sim_message *message)

@@ -96,7 +96,7 @@ static void await(struct app *app)
 			sim_thread_spin(&app->thread, SIM_NEVER);
 			continue;
 		}
-		sim_thread_run(&app->thread, app->thread.host->profile->syscall_ps);
+		sim_thread_call(&app->thread, 0);
 		if (!app->done_jobs)
 			sim_thread_sleep(&app->thread, SIM_NEVER);
 	}

@@ -80,6 +80,8 @@ static void print_busy(FILE *out, const struct sim_usage *before, const struct s
 
 	fprintf(out, ", \"busy\": {");
 	number(out, "cores", (after->cpu_ps - before->cpu_ps) / after->nodes, run_ps, 3);
+	rate(out, "kernel", (after->kernel_ps - before->kernel_ps) / after->nodes, run_ps,
+	     1000000);
 	for (i = 0; i < 5; i++)
 		rate(out, names[i], (after->busy_ps[i] - before->busy_ps[i]) / after->nodes, run_ps,
 		     1000000);
@@ -157,6 +159,7 @@ static void add_node(struct sim_usage *u, const struct sim_node *node)
 	for (i = 0; i < 5; i++)
 		u->busy_ps[i] += servers[i]->busy_ps;
 	u->cpu_ps += sim_host_busy_ps(&node->host);
+	u->kernel_ps += node->host.kernel_ps;
 	for (i = 0; i < node->host.nr_cores; i++) {
 		u->interrupts += node->host.cores[i].interrupts;
 		u->switches += node->host.cores[i].switches;

@@ -15,7 +15,7 @@
  * @counts: of their NICs
  * @hits, @misses: of the caches of WQEs, QPs, MTTs and MPTs
  * @busy_ps: of pipeline, PCIe reads, PCIe writes, link out, link in
- * @cpu_ps: of their cores
+ * @cpu_ps: of their cores; @kernel_ps: of that, in the kernel
  * @interrupts, @switches: of their cores
  * @nodes: how many
  */
@@ -23,7 +23,7 @@ struct sim_usage {
 	struct sim_nic_counts counts;
 	uint64_t hits[4], misses[4];
 	uint64_t busy_ps[5];
-	uint64_t cpu_ps;
+	uint64_t cpu_ps, kernel_ps;
 	uint64_t interrupts, switches;
 	uint32_t nodes;
 };

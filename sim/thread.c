@@ -48,6 +48,7 @@ static void start(struct sim_core *core, struct sim_thread *t)
 		begin_ps = core->stolen_ps;
 	if (core->last != t) {
 		begin_ps += core->host->profile->switch_ps;
+		core->host->kernel_ps += core->host->profile->switch_ps;
 		core->switches++;
 	}
 	weir_list_del(&t->link);
@@ -148,7 +149,7 @@ int sim_host_init(struct sim_host *host, struct sim_clock *clock,
 {
 	uint32_t i;
 
-	*host = (struct sim_host){ clock, profile, NULL, (uint32_t)profile->cores, { 0 } };
+	*host = (struct sim_host){ clock, profile, NULL, (uint32_t)profile->cores, 0, { 0 } };
 	weir_list_init(&host->ready);
 	host->cores = calloc(host->nr_cores, sizeof(*host->cores));
 	if (!host->cores)
@@ -211,6 +212,13 @@ void sim_thread_run(struct sim_thread *self, uint64_t ps)
 	sim_fiber_leave(&self->fiber);
 }
 
+void sim_thread_call(struct sim_thread *self, uint64_t ps)
+{
+	ps += self->host->profile->syscall_ps;
+	self->host->kernel_ps += ps;
+	sim_thread_run(self, ps);
+}
+
 bool sim_thread_spin(struct sim_thread *self, uint64_t max_ps)
 {
 	self->spins = true;
@@ -269,6 +277,7 @@ uint64_t sim_core_interrupt(struct sim_core *core, uint64_t ps)
 	struct sim_thread *t = core->running;
 
 	core->interrupts++;
+	core->host->kernel_ps += ps;
 	if (core->stolen_ps < clock->now_ps)
 		core->stolen_ps = clock->now_ps;
 	core->stolen_ps += ps;

@@ -48,6 +48,7 @@ struct sim_core {
  * struct sim_host - one machine
  * @clock, @profile: kept
  * @cores, @nr_cores: its CPUs
+ * @kernel_ps: CPU of interrupts, switches and system calls so far
  * @ready: threads that could run
  */
 struct sim_host {
@@ -55,6 +56,7 @@ struct sim_host {
 	const struct sim_profile *profile;
 	struct sim_core *cores;
 	uint32_t nr_cores;
+	uint64_t kernel_ps;
 	struct weir_list ready;
 };
 
@@ -129,6 +131,9 @@ void sim_thread_fini(struct sim_thread *thread);
 
 /* Computes: keeps the core for @ps. */
 void sim_thread_run(struct sim_thread *self, uint64_t ps);
+
+/* A system call, in which the kernel is busy for @ps. */
+void sim_thread_call(struct sim_thread *self, uint64_t ps);
 
 /**
  * sim_thread_spin() - keep the core until somebody pokes

@@ -118,7 +118,7 @@ void sim_req_notify_cq(struct sim_thread *self, struct sim_cq *cq)
 void sim_get_cq_event(struct sim_thread *self, struct sim_channel *channel)
 {
 	channel->waiter = self;
-	sim_thread_run(self, profile_of(self)->syscall_ps);
+	sim_thread_call(self, 0);
 	if (!channel->events)
 		sim_thread_sleep(self, SIM_NEVER);
 	channel->events = 0;

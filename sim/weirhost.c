@@ -92,7 +92,7 @@ static void feed(struct sim_session *session)
 
 static void pay_for_waking(struct sim_thread *self)
 {
-	sim_thread_run(self, self->host->profile->syscall_ps + self->host->profile->wake_call_ps);
+	sim_thread_call(self, self->host->profile->wake_call_ps);
 }
 
 static void tell(struct sim_thread *self, struct sim_request *request)

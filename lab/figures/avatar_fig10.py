@@ -1,29 +1,46 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """How long a message takes, by its size, and what CPU: over plain verbs, and over the mux."""
 
-from lab.experiment import Result, Series, Target
+from lab.experiment import Result, Series, Target, holds
 
 NAME = "avatar-fig10"
 TITLE = "latency and CPU of one connection, over plain verbs and over the mux"
 VARIED = ("10a: size of the messages, sent one at a time on one connection of one thread; plain verbs polled busily, or "
-          "the mux, whose worker and applications sleep when there is nothing to do; 10b-d: the same with 1 MB "
-          "messages, plain verbs polled busily or woken by events, and the mux")
+          "the mux, whose worker and applications sleep when there is nothing to do; 10b-d: bytes sent in all, in "
+          "messages of 1 MB, over plain verbs polled busily or woken by events, and over the mux")
 PROFILE = "connectx-5-edr"
 
 KIB = 1024
 SIZES = [64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB]
 PAPER_US = [1, 2, 2, 2, 4, 12, 47]  # its labels: whole microseconds
 PAPER_AVATAR_US = [3, 3, 3, 4, 5, 12, 30]
-# CPU time by real time, of 100 GB.
-PAPER_CORES = {"poll": 38.55 / 38.64, "event": 27.98 / 46.41, "mux": 38.24 / 35.19}
+GB = [1, 10, 100]
 WAYS = {"poll": {"op": "send"}, "event": {"op": "send", "poll": "event"},
         "mux": {"op": "send", "driver": "mux", "poll": "adaptive", "conns": 1}}
+# By panel: what, and the paper's labels in seconds.
+PAPER_S = {
+    "10b": ("real time", {"poll": [0.67, 5.46, 38.64], "event": [0.68, 5.17, 46.41], "mux": [1.44, 3.89, 35.19]}),
+    "10c": ("user time", {"poll": [0.54, 5.31, 38.47], "event": [0.32, 2.72, 27.61], "mux": [0.38, 2.97, 34.8]}),
+    "10d": ("user and kernel time", {"poll": [0.58, 5.36, 38.55], "event": [0.37, 2.81, 27.98],
+                                     "mux": [0.44, 3.23, 38.24]}),
+}
+PAPER_KERNEL_S = {"poll": 0.08, "event": 0.37, "mux": 3.4}  # of 100 GB: the text, section 4.3
+KERNEL = "a program's own beginning and end, and an interrupt's price on that machine, are not known"
 WHOLE = "the label is of whole microseconds: 30 ns more would be rounded to it"
 NAPS = "in 12 us without a completion the worker learns to go to sleep, and is woken by an event"
 ONE_SLOT = ("a message that is cut is sent faster there; in the model it is the slot that one of 256 KB fills, since the "
             "line of plain verbs is all that it was fitted to")
-COPIES = ("at 20 Gb/s the paper's program did more than post and wait: in the model a message of 1 MB leaves hardly "
-          "any work, and who sleeps sleeps")
+MUX_WHY = {64: WHOLE, 64 * KIB: NAPS, 256 * KIB: ONE_SLOT}
+HALF_RATE = ("the paper sends 21 Gb/s of these messages, and 45 of those of 256 KB (10a): its program did something beside, "
+             "which it does not say; the model sends them as it sends the others")
+COPIES = ("in the model a message of 1 MB leaves hardly any work to who sleeps; the paper's program is at work most of the "
+          "time that it takes, by either way")
+
+
+def _seconds(one):
+    """Of a GB, by panel."""
+    real, busy = 8 / one["load"]["gbps"], one["clients"]["busy"]
+    return {"10b": real, "10c": (busy["cores"] - busy["kernel"]) * real, "10d": busy["cores"] * real}
 
 
 def run(sim):
@@ -31,24 +48,50 @@ def run(sim):
     model = [one["load"]["latency_us"]["p50"] for one in runs]
     mux = [one["load"]["latency_us"]["p50"] for one in
            sim.all([{**WAYS["mux"], "size": size, "run_us": 2000} for size in SIZES], NAME)]
-    cores = [one["clients"]["busy"]["cores"] for one in
-             sim.all([{**way, "size": 1 << 20, "run_us": 20000} for way in WAYS.values()], NAME)]
-    targets = [Target(f"10a: native, {size} bytes", f"{paper} us", f"{mine:.1f} us",
-                      abs(mine - paper) <= max(0.15 * paper, 0.5),
-                      calibrated=True)
-               for size, paper, mine in zip(SIZES, PAPER_US, model)]
-    targets += [Target(f"10a: the mux, {size} bytes", f"{paper} us", f"{mine:.1f} us",
-                       abs(mine - paper) <= max(0.15 * paper, 0.5), {64: WHOLE, 64 * KIB: NAPS, 256 * KIB: ONE_SLOT}.get(size, ""))
-                for size, paper, mine in zip(SIZES, PAPER_AVATAR_US, mux)]
-    targets += [Target(f"10d: cores that work, {way}", f"{PAPER_CORES[way]:.2f}", f"{mine:.2f}",
-                       abs(mine - PAPER_CORES[way]) <= 0.15 * PAPER_CORES[way], "" if way == "poll" else COPIES)
-                for way, mine in zip(WAYS, cores)]
-    notes = ["Met is within 15 %, or half a microsecond: the paper's labels are whole ones.",
-             "10b and 10c, real and user time of 1 to 100 GB, are not shown: the model does not tell user from kernel "
-             "time, nor what beginning and ending takes."]
-    return Result("bytes", [Series("native", "us", SIZES, model), Series("mux", "us", SIZES, mux),
-                            Series("paper, native", "us", SIZES, PAPER_US),
-                            Series("paper, Avatar", "us", SIZES, PAPER_AVATAR_US),
-                            Series("model", "cores, 1 MB messages", list(WAYS), cores),
-                            Series("paper", "cores, 1 MB messages", list(WAYS), list(PAPER_CORES.values()))],
-                  targets, notes)
+    each = {way: _seconds(one) for way, one in
+            zip(WAYS, sim.all([{**way, "size": 1 << 20, "run_us": 20000} for way in WAYS.values()], NAME))}
+    targets = _latencies(model, mux) + _orderings(each)
+    for panel, (what, paper) in PAPER_S.items():
+        targets += [holds(f"{panel}: {what} of 100 GB, {way}", f"{paper[way][-1]:.1f} s", f"{100 * one[panel]:.1f} s",
+                          abs(100 * one[panel] - paper[way][-1]) <= 0.15 * paper[way][-1],
+                          HALF_RATE if panel == "10b" or way == "poll" else COPIES) for way, one in each.items()]
+    targets += [holds(f"kernel time of 100 GB, {way} (section 4.3)", f"{paper} s", f"{kernel:.2f} s",
+                      abs(kernel - paper) <= 0.15 * paper, KERNEL)
+                for way, paper in PAPER_KERNEL_S.items()
+                for kernel in [100 * (each[way]["10d"] - each[way]["10c"])]]
+    notes = ["10a is met within 15 %, or half a microsecond: the paper's labels are whole ones. 10b-d within 15 %.",
+             "10b-d are the time of a run of 20 ms, multiplied: a program's beginning and end, which the paper's 1 GB is "
+             "mostly, are not modelled.",
+             "Kernel time is that of interrupts, switches and system calls, at the profile's prices."]
+    series = [Series("native", "us, 10a", SIZES, model), Series("mux", "us, 10a", SIZES, mux),
+              Series("paper, native", "us, 10a", SIZES, PAPER_US),
+              Series("paper, Avatar", "us, 10a", SIZES, PAPER_AVATAR_US)]
+    for panel, (what, paper) in PAPER_S.items():
+        unit = f"s of {what}, {panel}"
+        series += [Series(way, unit, GB, [gb * one[panel] for gb in GB]) for way, one in each.items()]
+        series += [Series(f"paper, {way}", unit, GB, values) for way, values in paper.items()]
+    return Result("bytes (10a), GB (10b-d)", series, targets, notes)
+
+
+def _latencies(model, mux):
+    def met(mine, paper):
+        return abs(mine - paper) <= max(0.15 * paper, 0.5)
+    return [Target(f"10a: native, {size} bytes", f"{paper} us", f"{mine:.1f} us", met(mine, paper), calibrated=True)
+            for size, paper, mine in zip(SIZES, PAPER_US, model)] + \
+           [holds(f"10a: the mux, {size} bytes", f"{paper} us", f"{mine:.1f} us", met(mine, paper),
+                  MUX_WHY.get(size, "")) for size, paper, mine in zip(SIZES, PAPER_AVATAR_US, mux)]
+
+
+def _orderings(each):
+    real, total = ({way: one[panel] for way, one in each.items()} for panel in ("10b", "10d"))
+    return [
+        holds("10b: from 10 GB on the mux takes less real time than events, and than polling", "yes",
+              ", ".join(f"{way} {100 * value:.1f} s" for way, value in real.items()),
+              real["mux"] < min(real["event"], real["poll"]),
+              "that a message that is cut is sent faster is not in the model (10a, 256 KB)"),
+        holds("10c: the mux takes less user time than polling, and more than events", "yes",
+              ", ".join(f"{way} {100 * one['10c']:.2f} s" for way, one in each.items()),
+              each["event"]["10c"] < each["mux"]["10c"] < each["poll"]["10c"], COPIES),
+        holds("10d: the mux takes no more CPU in all than busy polling", "yes",
+              ", ".join(f"{way} {100 * value:.2f} s" for way, value in total.items()), total["mux"] <= total["poll"]),
+    ]
