@@ -257,7 +257,10 @@ static int prepare_one(struct weir_session *session, const struct weir_transfer 
 		       t->request);
 }
 
-/* They are left in the inbox with one step, so that whoever takes one of them has all. */
+/*
+ * Several are left in the inbox with one step, so that whoever takes one of them has all. One goes as it
+ * would have gone by itself.
+ */
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
 			unsigned int *submitted)
 {
@@ -279,7 +282,9 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 	}
 	if (submitted)
 		*submitted = i;
-	if (newest)
+	if (i == 1)
+		submit(container_of(oldest, struct weir_request, node));
+	else if (i)
 		weir_serve_leave(session->nic, newest, oldest, session);
 	return rc;
 }
