@@ -93,7 +93,7 @@ void weir_session_close(struct weir_session *session)
 	weir_session_lock(session);
 	while (session->delivering)
 		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
-	weir_list_del(&session->fed);
+	weir_pump_pull(session);
 	weir_session_unlock(session);
 	weir_session_free(session);
 }

@@ -83,6 +83,7 @@ static bool round_return(struct weir_session *session, struct round *round)
 	while (!weir_list_is_empty(&round->requests))
 		weir_request_delivered(
 			weir_list_entry(round->requests.next, struct weir_request, link));
+	weir_requests_tell(session);
 	while (!weir_list_is_empty(&round->callbacks))
 		weir_callback_free(
 			weir_list_entry(round->callbacks.next, struct weir_callback, link));

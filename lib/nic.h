@@ -16,6 +16,7 @@
 #define WEIR_WINDOW_BYTES_DEFAULT (8u << 20)
 #define WEIR_WINDOW_BYTES_MIN (64u << 10)
 #define WEIR_WINDOW_WRS 4096
+#define WEIR_WAKES_MAX 16
 
 /**
  * struct weir_nic - one device, as this process uses it
@@ -24,6 +25,7 @@
  *	and given back by serve.h
  * @inbox: requests that nobody has taken yet
  * @fed: sessions that may have something to post
+ * @wakes: words on which threads sleep that are to be woken, @nr_wakes of them: see weir_nic_wake()
  * @context: the connection manager's, which lives while a session has a connection
  * @pd: of all sessions, so that they may share memory
  * @rd_atomic: RDMA reads and atomics in flight that a QP can have
@@ -42,6 +44,8 @@ struct weir_nic {
 	struct weir_lock lock;
 	struct weir_inbox inbox;
 	struct weir_list fed;
+	uint32_t *wakes[WEIR_WAKES_MAX];
+	unsigned int nr_wakes;
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	uint8_t rd_atomic;

@@ -44,6 +44,7 @@ bool weir_pump_chain(struct weir_session *session)
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			return true;
 	}
+	weir_requests_tell(session);
 	return false;
 }
 

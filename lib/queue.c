@@ -3,16 +3,20 @@
  * A ring that grows when a request is submitted, so that it never has to when one
  * completes. The descriptor exists once somebody has asked for it: who does not, pays
  * no system calls for it.
+ *
+ * Who puts events in wakes who sleeps when he has put in all that he has, in this queue and in others:
+ * woken by the first of them, a thread would often find just that one.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <weir/request.h>
 #include "lib/clock.h"
+#include "lib/futex.h"
 #include "lib/queue.h"
 
 #define EVENTS_MIN 64
@@ -20,7 +24,9 @@
 /**
  * struct weir_queue - events for whoever asks
  * @lock: guards the rest; innermost
- * @filled: there is an event
+ * @bell: how often it rang; they sleep on it
+ * @sleepers: threads that wait
+ * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two
  * @first, @count: events in it
  * @reserved: events to come
@@ -28,7 +34,9 @@
  */
 struct weir_queue {
 	pthread_mutex_t lock;
-	pthread_cond_t filled;
+	uint32_t bell;
+	unsigned int sleepers;
+	bool woken;
 	struct weir_event *ring;
 	unsigned int size;
 	unsigned int first, count;
@@ -50,7 +58,6 @@ int weir_queue_create(struct weir_queue **queue)
 	q->size = EVENTS_MIN;
 	q->fd = -1;
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_cond_init(&q->filled, NULL);
 	*queue = q;
 	return 0;
 }
@@ -61,7 +68,6 @@ void weir_queue_destroy(struct weir_queue *queue)
 		return;
 	if (queue->fd >= 0)
 		close(queue->fd);
-	pthread_cond_destroy(&queue->filled);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue->ring);
 	free(queue);
@@ -97,13 +103,6 @@ int weir_queue_reserve(struct weir_queue *queue)
 	return rc;
 }
 
-void weir_queue_unreserve(struct weir_queue *queue)
-{
-	pthread_mutex_lock(&queue->lock);
-	queue->reserved--;
-	pthread_mutex_unlock(&queue->lock);
-}
-
 static void fd_raise(const struct weir_queue *q)
 {
 	uint64_t one = 1;
@@ -120,17 +119,43 @@ static void fd_lower(const struct weir_queue *q)
 		return; /* it was not readable */
 }
 
-void weir_queue_put(struct weir_queue *queue, void *arg, int status)
+/* With the lock held. Returns what to wake who sleeps by, or NULL. */
+static uint32_t *ring(struct weir_queue *q)
 {
+	if (!q->sleepers)
+		return NULL;
+	__atomic_fetch_add(&q->bell, 1, __ATOMIC_RELEASE);
+	return &q->bell;
+}
+
+uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
+			 unsigned int count)
+{
+	uint32_t *bell;
+	unsigned int i;
+
 	pthread_mutex_lock(&queue->lock);
-	queue->reserved--;
-	queue->ring[(queue->first + queue->count) & (queue->size - 1)] =
-		(struct weir_event){ arg, status };
-	if (queue->count++ == 0) {
+	for (i = 0; i < count; i++)
+		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
+	if (!queue->count)
 		fd_raise(queue);
-		pthread_cond_broadcast(&queue->filled);
-	}
+	queue->reserved -= count;
+	queue->count += count;
+	bell = ring(queue);
 	pthread_mutex_unlock(&queue->lock);
+	return bell;
+}
+
+void weir_queue_wake(struct weir_queue *queue)
+{
+	uint32_t *bell;
+
+	pthread_mutex_lock(&queue->lock);
+	queue->woken = true;
+	bell = ring(queue);
+	pthread_mutex_unlock(&queue->lock);
+	if (bell)
+		weir_futex_wake(bell, INT_MAX);
 }
 
 int weir_queue_fd(const struct weir_queue *queue)
@@ -172,21 +197,29 @@ int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max
 	return taken;
 }
 
+/* With the lock held, which it gives up meanwhile. */
+static void sleep_until(struct weir_queue *q, uint64_t deadline_ns)
+{
+	uint32_t rung = q->bell;
+
+	q->sleepers++;
+	pthread_mutex_unlock(&q->lock);
+	weir_futex_wait(&q->bell, rung, deadline_ns);
+	pthread_mutex_lock(&q->lock);
+	q->sleepers--;
+}
+
 int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms)
 {
-	struct timespec at =
-		weir_timespec(weir_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) *
-						      WEIR_NS_PER_MS);
-	int rc = 0, taken;
+	uint64_t deadline_ns = UINT64_MAX;
+	int taken;
 
+	if (timeout_ms >= 0)
+		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
 	pthread_mutex_lock(&queue->lock);
-	while (!queue->count && rc != ETIMEDOUT) {
-		if (timeout_ms < 0)
-			rc = pthread_cond_wait(&queue->filled, &queue->lock);
-		else
-			rc = pthread_cond_clockwait(&queue->filled, &queue->lock, CLOCK_MONOTONIC,
-						    &at);
-	}
+	while (!queue->count && !queue->woken && weir_now_ns() < deadline_ns)
+		sleep_until(queue, deadline_ns);
+	queue->woken = false;
 	taken = take(queue, events, max);
 	pthread_mutex_unlock(&queue->lock);
 	return taken;

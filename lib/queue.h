@@ -6,15 +6,19 @@
 #ifndef WEIR_LIB_QUEUE_H
 #define WEIR_LIB_QUEUE_H
 
+#include <stdint.h>
+
+struct weir_event;
 struct weir_queue;
 
 /* Makes sure that one more event will fit. Return: 0; -ENOMEM. Context: any thread. */
 int weir_queue_reserve(struct weir_queue *queue);
 
-/* Gives that up. */
-void weir_queue_unreserve(struct weir_queue *queue);
-
-/* Puts in an event that was reserved. Cannot fail. */
-void weir_queue_put(struct weir_queue *queue, void *arg, int status);
+/*
+ * Puts in @count events that were reserved. Cannot fail. Return: the futex on which threads sleep that
+ * are to be woken now, or soon; the queue may be gone by then. NULL: none does.
+ */
+uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
+			 unsigned int count);
 
 #endif

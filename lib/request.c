@@ -9,6 +9,8 @@
 #include "lib/session.h"
 #include "lib/waiter.h"
 
+#define TOLD_MAX 64 /* events put in a queue at a time */
+
 struct weir_request *weir_request_new(struct weir_session *session)
 {
 	struct weir_request *request = malloc(sizeof(*request));
@@ -55,41 +57,31 @@ static void count_retries(struct weir_request *request)
 	session->counters->retries += session->options.retries - request->req.retries;
 }
 
-/* Who is to be told. */
-static bool has_callback(const struct weir_request *request)
-{
-	return request->completion.done;
-}
-
 static void tell_waiter(struct weir_request *request)
 {
 	weir_waiter_done(request->completion.arg, request->session, request->req.status);
+	request_recycle(request);
 }
 
-static void tell_other(struct weir_request *request)
+/* Its queue is told with all others that are done now: weir_requests_tell(). */
+static void tell_queue(struct weir_request *request)
 {
-	const struct weir_completion *completion = &request->completion;
-
-	if (completion->done)
-		completion->done(completion->arg, request->req.status);
-	else
-		weir_queue_put(completion->queue, completion->arg, request->req.status);
+	weir_list_del(&request->link);
+	weir_list_add_tail(&request->session->told, &request->link);
 }
 
 static void finish(struct weir_request *request)
 {
 	count_retries(request);
 	request->req.status = status_of(request);
-	if (request->stage.way != WEIR_STAGE_USER || has_callback(request)) {
+	if (request->stage.way != WEIR_STAGE_USER || request->completion.done) {
 		weir_list_del(&request->link);
 		weir_list_add_tail(&request->session->done, &request->link);
-		return;
-	}
-	if (weir_request_has_waiter(request))
+	} else if (request->completion.queue) {
+		tell_queue(request);
+	} else {
 		tell_waiter(request);
-	else
-		tell_other(request);
-	request_recycle(request);
+	}
 }
 
 void weir_request_finish(struct weir_request *request)
@@ -102,16 +94,51 @@ void weir_request_finish(struct weir_request *request)
 
 void weir_request_deliver(struct weir_request *request)
 {
+	const struct weir_completion *completion = &request->completion;
+
 	weir_stage_out(request->session, &request->req, &request->stage);
-	if (!weir_request_has_waiter(request))
-		tell_other(request);
+	if (completion->done)
+		completion->done(completion->arg, request->req.status);
 }
 
 void weir_request_delivered(struct weir_request *request)
 {
-	if (weir_request_has_waiter(request))
+	if (request->completion.done)
+		request_recycle(request);
+	else if (request->completion.queue)
+		tell_queue(request);
+	else
 		tell_waiter(request);
-	request_recycle(request);
+}
+
+/* Those first in line that share a queue. */
+static void tell_some(struct weir_session *session)
+{
+	struct weir_list *told = &session->told;
+	struct weir_event events[TOLD_MAX];
+	struct weir_queue *queue = NULL;
+	unsigned int count = 0;
+	uint32_t *bell;
+
+	while (count < TOLD_MAX && !weir_list_is_empty(told)) {
+		struct weir_request *request = weir_list_entry(told->next, struct weir_request, link);
+
+		if (count && request->completion.queue != queue)
+			break;
+		queue = request->completion.queue;
+		events[count++] = (struct weir_event){ request->completion.arg,
+						       request->req.status };
+		request_recycle(request);
+	}
+	bell = weir_queue_put(queue, events, count);
+	if (bell)
+		weir_nic_wake(session->nic, bell);
+}
+
+void weir_requests_tell(struct weir_session *session)
+{
+	while (!weir_list_is_empty(&session->told))
+		tell_some(session);
 }
 
 int weir_cancel(struct weir_request *request)

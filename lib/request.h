@@ -17,7 +17,8 @@ struct weir_waiter;
  * @req: for the engine
  * @session: whose
  * @submitted_ns: when, unless it went out at once
- * @link: among those that a close may cancel, or those done that want more than a word to be said
+ * @link: among those that a close may cancel; or those done that want more than a word to be said; or
+ *	those whose queues have yet to be told
  * @completion: the user's wish; with neither @done nor @queue, @arg is a struct weir_waiter
  * @stage: what it borrowed to reach its memory
  */
@@ -44,14 +45,23 @@ void weir_request_put(struct weir_request *request);
 /* Hands @request to its engine, the long way. With nic->lock held. */
 void weir_request_admit(struct weir_request *request);
 
-/* The engine is done with @request. With nic->lock held. */
+/* The engine is done with @request. With nic->lock held. Owes a weir_requests_tell(). */
 void weir_request_finish(struct weir_request *request);
 
-/* Ends a request from session->done: copies, callbacks. Without the lock. */
+/* Ends a request from session->done: copies, callback. Without the lock. */
 void weir_request_deliver(struct weir_request *request);
 
-/* The rest of it: wakes who waits, and makes it free to be used again. With nic->lock held. */
+/*
+ * The rest of it: tells who waits, or its queue, and makes it free to be used again. With nic->lock
+ * held. Owes a weir_requests_tell().
+ */
 void weir_request_delivered(struct weir_request *request);
+
+/*
+ * Puts what is done in the queues where it belongs, all at once, so that who waits there finds it
+ * together. With nic->lock held; owed by who has finished some.
+ */
+void weir_requests_tell(struct weir_session *session);
 
 /* Frees the memory of all. Nothing may be submitted any more. */
 void weir_requests_fini(struct weir_session *session);

@@ -3,8 +3,11 @@
  * Sessions with something to post stand in nic->fed. One chain is posted at a time, and the lock
  * given back, so that another thread may go on with the rest; who posted it goes on if none does.
  */
+#include <string.h>
+
 #include "lib/clock.h"
 #include "lib/deliver.h"
+#include "lib/futex.h"
 #include "lib/pump.h"
 #include "lib/request.h"
 #include "lib/serve.h"
@@ -56,12 +59,47 @@ static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
 	}
 }
 
+static void wake(uint32_t *const words[], unsigned int count)
+{
+	while (count)
+		weir_futex_wake(words[--count], INT_MAX);
+}
+
+void weir_nic_wake(struct weir_nic *nic, uint32_t *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < nic->nr_wakes; i++) {
+		if (nic->wakes[i] == word)
+			return;
+	}
+	if (i == WEIR_WAKES_MAX) {
+		wake(nic->wakes, i);
+		nic->nr_wakes = 0;
+	}
+	nic->wakes[nic->nr_wakes++] = word;
+}
+
+static void unlock_and_wake(struct weir_nic *nic)
+{
+	unsigned int count = nic->nr_wakes;
+	uint32_t *words[WEIR_WAKES_MAX];
+
+	memcpy(words, nic->wakes, count * sizeof(*words));
+	nic->nr_wakes = 0;
+	weir_lock_give(&nic->lock);
+	wake(words, count);
+}
+
 /* Gives the lock back. Returns whether there is work for whoever has it. */
 static bool unlock_and_look(struct weir_nic *nic)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
 
-	weir_lock_give(&nic->lock);
+	if (nic->nr_wakes)
+		unlock_and_wake(nic);
+	else
+		weir_lock_give(&nic->lock);
 	return more || !weir_inbox_is_empty(&nic->inbox);
 }
 

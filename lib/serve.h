@@ -27,6 +27,13 @@ void weir_nic_lock(struct weir_nic *nic);
 /* Gives the lock back, looks, and serves: others' completions are left to others. */
 void weir_nic_unlock(struct weir_nic *nic);
 
+/*
+ * With the lock held: wakes all who sleep on the futex @word, which need not exist any more by then,
+ * when the lock is given back. Who is woken before that stands before the lock, or takes the CPU from
+ * who has it and finds half of what he was woken for.
+ */
+void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
+
 /* With the lock held, hands what has come to its engines. */
 void weir_serve_take(struct weir_nic *nic);
 

@@ -40,7 +40,7 @@ void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, 
 		return;
 	}
 	if (session->has_thread) {
-		weir_futex_wake(&waiter->state, INT_MAX);
+		weir_nic_wake(session->nic, &waiter->state);
 		return;
 	}
 	weir_bell_ring(&session->lead);

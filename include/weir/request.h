@@ -157,8 +157,13 @@ void weir_queue_destroy(struct weir_queue *queue); /* nothing may still point to
 int weir_queue_fd(const struct weir_queue *queue); /* readable when there are events */
 /* Takes up to @max events without waiting. Return: how many. */
 int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max);
-/* The same, but waits for at least one. Return: how many; 0 after @timeout_ms (-1: for ever). */
+/*
+ * The same, but waits for at least one. What completed together is there together.
+ * Return: how many; 0 after @timeout_ms (-1: for ever), or when woken.
+ */
 int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms);
+/* Ends a weir_queue_wait(): one that waits, or else the next one. Context: any thread. */
+void weir_queue_wake(struct weir_queue *queue);
 
 #ifdef __cplusplus
 }

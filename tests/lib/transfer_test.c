@@ -324,6 +324,81 @@ static void a_queue_tells_each_once(void **in)
 	weir_pool_destroy(pool);
 }
 
+#define TOGETHER 16
+
+static void submit_neighbours(struct state *s, struct weir_pool *pool, char *buffers,
+			      struct weir_queue *queue)
+{
+	struct weir_transfer transfers[TOGETHER];
+	struct weir_iov iovs[TOGETHER];
+	int i;
+
+	for (i = 0; i < TOGETHER; i++) {
+		iovs[i] = (struct weir_iov){ buffers + i * 4096, 4096, weir_pool_memory(pool) };
+		transfers[i] = (struct weir_transfer){
+			.direction = WEIR_WRITE, .region = s->region, .offset = (uint64_t)i * 4096,
+			.iov = &iovs[i], .iovcnt = 1, .completion = { .queue = queue },
+		};
+	}
+	assert_int_equal(weir_transfer_async(transfers, TOGETHER, NULL), 0);
+}
+
+static void *submit_in_rounds(void *arg)
+{
+	struct state *s = ((void **)arg)[0];
+	struct weir_queue *queue = ((void **)arg)[1];
+	struct weir_pool *pool;
+	char *buffers;
+	int i, rounds = fixture_rounds(200);
+
+	assert_int_equal(weir_pool_create(s->session, TOGETHER * 4096, 1, &pool, NULL), 0);
+	buffers = weir_pool_get(pool);
+	for (i = 0; i < rounds; i++)
+		submit_neighbours(s, pool, buffers, queue);
+	assert_int_equal(weir_flush(s->session), 0);
+	weir_pool_destroy(pool);
+	return NULL;
+}
+
+/* They are one work request: who was woken by the first of them would find some of them only. */
+static void what_completes_together_is_found_together(void **in)
+{
+	struct weir_event events[TOGETHER];
+	struct weir_queue *queue;
+	void *arg[] = { *in, NULL };
+	int i, rounds = fixture_rounds(200);
+	pthread_t thread;
+
+	assert_int_equal(weir_queue_create(&queue), 0);
+	arg[1] = queue;
+	pthread_create(&thread, NULL, submit_in_rounds, arg);
+	for (i = 0; i < rounds; i++)
+		assert_int_equal(weir_queue_wait(queue, events, TOGETHER, -1), TOGETHER);
+	pthread_join(thread, NULL);
+	weir_queue_destroy(queue);
+}
+
+static void *wake(void *queue)
+{
+	weir_queue_wake(queue);
+	return NULL;
+}
+
+static void who_waits_for_a_queue_may_be_woken(void **in)
+{
+	struct weir_queue *queue;
+	struct weir_event event;
+	pthread_t thread;
+
+	(void)in;
+	assert_int_equal(weir_queue_create(&queue), 0);
+	pthread_create(&thread, NULL, wake, queue);
+	assert_int_equal(weir_queue_wait(queue, &event, 1, -1), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(weir_queue_wait(queue, &event, 1, 1), 0);
+	weir_queue_destroy(queue);
+}
+
 /* By the time that it comes out of the queue, a handle could be another request's. */
 static void a_queue_goes_with_no_handle(void **in)
 {
@@ -474,6 +549,8 @@ int main(void)
 		cmocka_unit_test(callbacks_do_not_nest),
 		cmocka_unit_test(a_queue_tells_each_once),
 		cmocka_unit_test(a_queue_goes_with_no_handle),
+		cmocka_unit_test(what_completes_together_is_found_together),
+		cmocka_unit_test(who_waits_for_a_queue_may_be_woken),
 		cmocka_unit_test(flush_waits_for_all_before_it),
 		cmocka_unit_test(info_counts),
 	};
