@@ -22,7 +22,6 @@
 
 struct run {
 	struct load load;
-	struct worker *workers;
 	unsigned char *buffers;
 	size_t buffers_bytes;
 	struct verify verify;
@@ -75,7 +74,7 @@ static uint64_t ops_so_far(const struct run *run)
 	uint64_t ops = 0;
 
 	for (unsigned int i = 0; i < run->load.options->threads; i++)
-		ops += __atomic_load_n(&run->workers[i].ops, __ATOMIC_RELAXED);
+		ops += __atomic_load_n(&run->load.workers[i].ops, __ATOMIC_RELAXED);
 	return ops;
 }
 
@@ -118,29 +117,17 @@ static unsigned int start_workers(struct run *run)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < wanted && !pthread_create(&run->workers[started].thread, NULL, worker_run,
-						   &run->workers[started]))
+	while (started < wanted && !pthread_create(&run->load.workers[started].thread, NULL, worker_run,
+						   &run->load.workers[started]))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return started;
 }
 
-static void let_go(struct load *load)
-{
-	__atomic_store_n(&load->started, true, __ATOMIC_SEQ_CST);
-	latch_notify(&load->turns);
-}
-
-static void stop(struct load *load)
-{
-	__atomic_store_n(&load->stop, true, __ATOMIC_SEQ_CST);
-	latch_notify(&load->turns);
-}
-
 static void join_workers(struct run *run, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		pthread_join(run->workers[i].thread, NULL);
+		pthread_join(run->load.workers[i].thread, NULL);
 }
 
 static int run_workers(struct run *run, struct result *result)
@@ -152,17 +139,17 @@ static int run_workers(struct run *run, struct result *result)
 	run->load.running = o->threads;
 	started = start_workers(run);
 	if (started < o->threads) {
-		stop(&run->load);
-		let_go(&run->load);
+		load_stop(&run->load);
+		load_start(&run->load);
 		join_workers(run, started);
 		return failure(o->cmd, "no more than %u threads can be started: fewer --threads, or a "
 			       "higher limit (ulimit -u)", started);
 	}
 	targets_info(o, run->load.targets, &result->before);
 	before = usage_now();
-	let_go(&run->load);
+	load_start(&run->load);
 	watch(run);
-	stop(&run->load);
+	load_stop(&run->load);
 	join_workers(run, started);
 	after = usage_now();
 	targets_info(o, run->load.targets, &result->after);
@@ -176,7 +163,7 @@ static void sum_up(const struct run *run, struct result *result)
 	uint64_t begin_ns = UINT64_MAX, end_ns = 0;
 
 	for (unsigned int i = 0; i < run->load.options->threads; i++) {
-		const struct worker *w = &run->workers[i];
+		const struct worker *w = &run->load.workers[i];
 
 		result->ops += w->ops;
 		result->bytes += w->bytes;
@@ -195,19 +182,19 @@ static int judge(const struct run *run)
 	const struct perf_options *o = run->load.options;
 
 	for (unsigned int i = 0; i < o->threads; i++) {
-		const struct worker *w = &run->workers[i];
+		const struct worker *w = &run->load.workers[i];
 
 		if (w->error == -EILSEQ)
 			return failure(o->cmd, "%s: what was read at %" PRIu64 " is not what belongs "
 				       "there", w->target->donor, w->failed.offset);
+		if (w->twice)
+			return failure(o->cmd, "%s: %" PRIu64 " requests completed more than once",
+				       w->target->donor, w->twice);
 		if (w->error)
 			return failure(o->cmd, "%s: %s of %" PRIu64 " bytes at %" PRIu64 ": %s",
 				       w->target->donor, w->failed.is_write ? "write" : "read",
 				       w->failed.length, w->failed.offset, weir_strerror(w->error));
 	}
-	if (run->load.twice)
-		return failure(o->cmd, "%" PRIu64 " requests completed more than once",
-			       run->load.twice);
 	return 0;
 }
 
@@ -292,11 +279,11 @@ static int make_workers(struct run *run, size_t slot_bytes)
 {
 	const struct perf_options *o = run->load.options;
 
-	run->workers = calloc(o->threads, sizeof(*run->workers));
-	if (!run->workers)
+	run->load.workers = calloc(o->threads, sizeof(*run->load.workers));
+	if (!run->load.workers)
 		return failure(o->cmd, "out of memory");
 	for (unsigned int i = 0; i < o->threads; i++) {
-		if (worker_init(&run->workers[i], &run->load, i,
+		if (worker_init(&run->load.workers[i], &run->load, i,
 				run->buffers + i * slot_bytes * o->depth, slot_bytes))
 			return failure(o->cmd, "out of memory");
 	}
@@ -322,7 +309,6 @@ int run_create(const struct perf_options *o, const struct trace *trace,
 	r->load.options = o;
 	r->load.trace = trace;
 	r->load.targets = targets;
-	latch_init(&r->load.turns);
 	sem_init(&r->load.ended, 0, 0);
 	for (unsigned int i = 0; !trace && i < o->nr_donors; i++)
 		walk_plan_init(&targets[i].plan, o->pattern, o->region_bytes / o->size, o->stride,
@@ -341,13 +327,12 @@ void run_destroy(struct run *run)
 {
 	if (!run)
 		return;
-	for (unsigned int i = 0; run->workers && i < run->load.options->threads; i++)
-		worker_fini(&run->workers[i]);
-	free(run->workers);
+	for (unsigned int i = 0; run->load.workers && i < run->load.options->threads; i++)
+		worker_fini(&run->load.workers[i]);
+	free(run->load.workers);
 	verify_fini(&run->verify);
 	if (run->buffers)
 		munmap(run->buffers, run->buffers_bytes);
 	sem_destroy(&run->load.ended);
-	latch_fini(&run->load.turns);
 	free(run);
 }

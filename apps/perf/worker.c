@@ -16,10 +16,22 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void stop_all(struct load *load)
+static void wake_all(struct load *load)
+{
+	for (unsigned int i = 0; i < load->options->threads; i++)
+		weir_queue_wake(load->workers[i].queue);
+}
+
+void load_start(struct load *load)
+{
+	__atomic_store_n(&load->started, true, __ATOMIC_SEQ_CST);
+	wake_all(load);
+}
+
+void load_stop(struct load *load)
 {
 	__atomic_store_n(&load->stop, true, __ATOMIC_SEQ_CST);
-	latch_notify(&load->turns);
+	wake_all(load);
 }
 
 static bool is_stopped(const struct load *load)
@@ -34,36 +46,7 @@ static void fail(struct worker *w, int error, const struct want *want)
 		w->error = error;
 		w->failed = *want;
 	}
-	stop_all(w->load);
-}
-
-static void push_returned(struct worker *w, struct slot *slot)
-{
-	slot->next = __atomic_load_n(&w->returned, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&w->returned, &slot->next, slot, true, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED))
-		;
-}
-
-/* Runs in whichever thread saw the completion. */
-static void request_done(void *arg, int status)
-{
-	struct slot *slot = arg;
-	struct worker *w = slot->worker;
-	struct load *load = w->load;
-
-	if (!__atomic_exchange_n(&slot->in_flight, false, __ATOMIC_RELAXED)) {
-		__atomic_fetch_add(&load->twice, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	slot->end_ns = now_ns();
-	slot->status = status;
-	push_returned(w, slot);
-	latch_notify(&w->back);
-	if (load->trace) {
-		__atomic_fetch_add(&load->done, 1, __ATOMIC_SEQ_CST);
-		latch_notify(&load->turns);
-	}
+	load_stop(w->load);
 }
 
 static void check_contents(struct worker *w, const struct slot *slot)
@@ -77,13 +60,12 @@ static void check_contents(struct worker *w, const struct slot *slot)
 		fail(w, -EILSEQ, want);
 }
 
-static void account(struct worker *w, const struct slot *slot)
+static void account(struct worker *w, const struct slot *slot, int status, uint64_t end_ns)
 {
-	histogram_add(&w->latency, slot->end_ns - slot->begin_ns);
-	if (slot->end_ns > w->end_ns)
-		w->end_ns = slot->end_ns;
-	if (slot->status) {
-		fail(w, slot->status, &slot->want);
+	histogram_add(&w->latency, end_ns - slot->begin_ns);
+	w->end_ns = end_ns;
+	if (status) {
+		fail(w, status, &slot->want);
 		return;
 	}
 	__atomic_store_n(&w->ops, w->ops + 1, __ATOMIC_RELAXED);
@@ -92,49 +74,67 @@ static void account(struct worker *w, const struct slot *slot)
 		check_contents(w, slot);
 }
 
-static void collect(struct worker *w)
+static void come_back(struct worker *w, struct slot *slot, int status, uint64_t end_ns)
 {
-	struct slot *slot = __atomic_exchange_n(&w->returned, NULL, __ATOMIC_SEQ_CST), *next;
+	if (!slot->in_flight) {
+		w->twice++;
+		return;
+	}
+	account(w, slot, status, end_ns);
+	slot->in_flight = false;
+	slot->next = w->free;
+	w->free = slot;
+	w->in_flight--;
+}
 
-	for (; slot; slot = next) {
-		next = slot->next;
-		account(w, slot);
-		w->in_flight--;
-		slot->next = w->free;
-		w->free = slot;
+/*
+ * With a trace, others may wait for so many to be done. Who waits says so and then looks at what is
+ * done; who adds to that does so and then looks who waits. In one order of both, one of the two sees the
+ * other.
+ */
+static void tell_done(struct load *load, unsigned int count)
+{
+	uint64_t done = __atomic_add_fetch(&load->done, count, __ATOMIC_SEQ_CST);
+
+	for (unsigned int i = 0; i < load->options->threads; i++) {
+		struct worker *other = &load->workers[i];
+
+		if (__atomic_load_n(&other->turn, __ATOMIC_SEQ_CST) <= done)
+			weir_queue_wake(other->queue);
 	}
 }
 
-static bool has_returned(const void *arg)
+/* Takes all that has come back; waits until some has, or until woken, if @timeout_ms is -1, not 0. */
+static void collect(struct worker *w, int timeout_ms)
 {
-	const struct worker *w = arg;
+	int count = weir_queue_wait(w->queue, w->events, (int)w->load->options->depth, timeout_ms);
+	uint64_t end_ns = count ? now_ns() : 0;
 
-	return __atomic_load_n(&w->returned, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < count; i++)
+		come_back(w, w->events[i].arg, w->events[i].status, end_ns);
+	if (count && w->load->trace)
+		tell_done(w->load, (unsigned int)count);
 }
 
 static void wait_for_some(struct worker *w)
 {
-	latch_wait(&w->back, has_returned, w);
-	collect(w);
+	while (!w->free)
+		collect(w, -1);
 }
 
 static void wait_for_all(struct worker *w)
 {
 	while (w->in_flight)
-		wait_for_some(w);
+		collect(w, -1);
 }
 
-static const struct trace_record *next_record(const struct worker *w)
+static void wait_for_turn(struct worker *w, uint64_t done)
 {
-	return &w->load->trace->records[w->at];
-}
-
-static bool may_go(const void *arg)
-{
-	const struct worker *w = arg;
-
-	return __atomic_load_n(&w->load->done, __ATOMIC_SEQ_CST) >= next_record(w)->done ||
-	       is_stopped(w->load);
+	collect(w, 0);
+	__atomic_store_n(&w->turn, done, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&w->load->done, __ATOMIC_SEQ_CST) < done && !is_stopped(w->load))
+		collect(w, -1);
+	__atomic_store_n(&w->turn, UINT64_MAX, __ATOMIC_SEQ_CST);
 }
 
 /* Goes when as many are done as were when it was recorded. Returns false at the end. */
@@ -147,21 +147,20 @@ static bool want_recorded(struct worker *w, struct want *want)
 		w->at++;
 	if (w->at == trace->nr_records)
 		return false;
-	latch_wait(&w->load->turns, may_go, w);
-	record = next_record(w);
-	w->at++;
+	record = &trace->records[w->at++];
+	wait_for_turn(w, record->done);
 	*want = (struct want){
 		record->is_write, record->page * TRACE_PAGE, (uint64_t)record->count * TRACE_PAGE,
 	};
 	return !is_stopped(w->load);
 }
 
-/* Returns false when there is no more to do. */
+/* Returns false when there is no more to do. However short the time, each has its first turn. */
 static bool want_next(struct worker *w, struct want *want)
 {
 	const struct perf_options *o = w->load->options;
 
-	if (is_stopped(w->load) || !w->quota)
+	if (!w->quota || (w->has_begun && is_stopped(w->load)))
 		return false;
 	if (w->load->trace)
 		return want_recorded(w, want);
@@ -188,11 +187,11 @@ static void fill(struct worker *w, const struct want *want)
 		.offset = want->offset,
 		.iov = &slot->iov,
 		.iovcnt = 1,
-		.completion = { .done = request_done, .arg = slot },
+		.completion = { .queue = w->queue, .arg = slot },
 	};
 }
 
-/* Those that were refused have returned by this. */
+/* Those that were refused come back at once. */
 static void submit(struct worker *w)
 {
 	unsigned int i, submitted;
@@ -202,13 +201,14 @@ static void submit(struct worker *w)
 	for (i = 0; i < w->nr_batch; i++) {
 		struct slot *slot = w->batch[i].completion.arg;
 
-		__atomic_store_n(&slot->in_flight, true, __ATOMIC_RELAXED);
+		slot->in_flight = true;
 		slot->begin_ns = begin_ns;
 	}
 	w->in_flight += w->nr_batch;
+	w->has_begun = true;
 	err = weir_transfer_async(w->batch, w->nr_batch, &submitted);
 	for (i = submitted; i < w->nr_batch; i++)
-		request_done(w->batch[i].completion.arg, err);
+		come_back(w, w->batch[i].completion.arg, err, begin_ns);
 	w->nr_batch = 0;
 }
 
@@ -262,17 +262,9 @@ static void work(struct worker *w)
 		submit(w);
 		submitted += batch;
 		pause_between_bursts(w, submitted);
-		if (!w->free)
-			wait_for_some(w);
+		wait_for_some(w);
 	}
 	wait_for_all(w);
-}
-
-static bool has_started(const void *arg)
-{
-	const struct load *load = arg;
-
-	return __atomic_load_n(&load->started, __ATOMIC_SEQ_CST);
 }
 
 void *worker_run(void *arg)
@@ -281,7 +273,8 @@ void *worker_run(void *arg)
 
 	prctl(PR_SET_NAME, "weir-worker");
 	prctl(PR_SET_TIMERSLACK, 1); /* gaps are as long as they should be */
-	latch_wait(&w->load->turns, has_started, w->load);
+	while (!__atomic_load_n(&w->load->started, __ATOMIC_SEQ_CST))
+		collect(w, -1);
 	work(w);
 	if (!__atomic_sub_fetch(&w->load->running, 1, __ATOMIC_SEQ_CST))
 		sem_post(&w->load->ended);
@@ -295,25 +288,19 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 
 	*w = (struct worker){
 		.load = load, .target = &load->targets[index % o->nr_donors], .index = index,
+		.turn = UINT64_MAX, .quota = UINT64_MAX,
 	};
 	w->slots = calloc(o->depth, sizeof(*w->slots));
 	w->batch = calloc(o->depth, sizeof(*w->batch));
-	if (!w->slots || !w->batch) {
-		free(w->slots);
-		free(w->batch);
-		w->slots = NULL;
+	w->events = calloc(o->depth, sizeof(*w->events));
+	if (!w->slots || !w->batch || !w->events || weir_queue_create(&w->queue))
 		return -ENOMEM;
-	}
 	for (unsigned int i = o->depth; i-- > 0;) {
-		w->slots[i] = (struct slot){
-			.worker = w, .next = w->free, .buffer = buffers + i * slot_bytes,
-		};
+		w->slots[i] = (struct slot){ .next = w->free, .buffer = buffers + i * slot_bytes };
 		w->free = &w->slots[i];
 	}
-	latch_init(&w->back);
 	if (!load->trace)
 		walk_init(&w->walk, &w->target->plan, index / o->nr_donors);
-	w->quota = UINT64_MAX;
 	if (o->ops) /* the first ones do what is over */
 		w->quota = o->ops / o->threads + (index < o->ops % o->threads);
 	return 0;
@@ -321,9 +308,8 @@ int worker_init(struct worker *w, struct load *load, unsigned int index, unsigne
 
 void worker_fini(struct worker *w)
 {
-	if (!w->slots)
-		return;
-	latch_fini(&w->back);
-	free(w->slots);
+	weir_queue_destroy(w->queue);
+	free(w->events);
 	free(w->batch);
+	free(w->slots);
 }

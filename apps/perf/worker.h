@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A worker: one thread that keeps its slots full. A slot is a request in flight, with its buffer;
- * it comes back from whichever thread saw the completion.
+ * it comes back through the worker's queue, where the worker waits also for its turn.
  */
 #ifndef WEIR_APPS_PERF_WORKER_H
 #define WEIR_APPS_PERF_WORKER_H
@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <weir/request.h>
 
-#include "apps/perf/latch.h"
 #include "apps/perf/histogram.h"
 #include "apps/perf/options.h"
 #include "apps/perf/target.h"
@@ -27,17 +26,15 @@ struct want {
 
 /**
  * struct slot - a request
- * @next: free, or come back
- * @in_flight: until its completion; atomic
- * @end_ns, @status: the completion's
+ * @next: of those that are free
+ * @in_flight: until its completion was taken
+ * @begin_ns: when it was submitted
  */
 struct slot {
-	struct worker *worker;
 	struct slot *next;
 	bool in_flight;
 	struct want want;
-	uint64_t begin_ns, end_ns;
-	int status;
+	uint64_t begin_ns;
 	unsigned char *buffer;
 	struct weir_iov iov;
 };
@@ -45,23 +42,21 @@ struct slot {
 /**
  * struct load - what all workers share
  * @targets: options->nr_donors of them
+ * @workers: options->threads of them
  * @verify: NULL if nothing is to be compared
  * @started: they may begin; atomic
  * @stop: no new requests; atomic
  * @done: requests of the trace that are done; atomic
- * @turns: where workers wait for @started and @done
- * @twice: completions for what was not in flight; atomic
  * @running: workers that are; atomic. The last one posts @ended
  */
 struct load {
 	const struct perf_options *options;
 	const struct trace *trace;
 	struct target *targets;
+	struct worker *workers;
 	struct verify *verify;
 	bool started, stop;
 	uint64_t done;
-	struct latch turns;
-	uint64_t twice;
 	unsigned int running;
 	sem_t ended;
 };
@@ -71,11 +66,13 @@ struct load {
  * @target: the one that it uses: workers take turns
  * @free: slots to be used; @in_flight: those that are not here
  * @batch: those filled and not submitted yet, @nr_batch of them
- * @returned: slots that came back; atomic, pushed by any thread
- * @back: where it waits for them
+ * @queue: where slots come back, and others wake it; @events: those taken from there
  * @at: with a trace, the next record to look at
+ * @turn: with a trace, how many must be done before it goes on, UINT64_MAX if it does not wait; atomic
  * @quota: requests that it may still submit
+ * @has_begun: it has submitted some
  * @ops: that are done; others may read it, atomically. @bytes: what they moved
+ * @twice: completions for what was not in flight
  * @begin_ns, @end_ns: of its first submission and its last completion
  * @error: the first, and what it was about
  */
@@ -84,22 +81,29 @@ struct worker {
 	struct target *target;
 	unsigned int index;
 	pthread_t thread;
-	struct slot *slots, *free, *returned;
+	struct slot *slots, *free;
 	unsigned int in_flight;
 	struct weir_transfer *batch;
 	unsigned int nr_batch;
-	struct latch back;
+	struct weir_queue *queue;
+	struct weir_event *events;
 	struct walk walk;
 	size_t at;
+	uint64_t turn;
 	uint64_t quota;
-	uint64_t ops, bytes;
+	bool has_begun;
+	uint64_t ops, bytes, twice;
 	uint64_t begin_ns, end_ns;
 	int error;
 	struct want failed;
 	struct histogram latency;
 };
 
-/* @buffers: one a slot, @slot_bytes each. Return: 0; -ENOMEM. */
+/* All workers begin; they submit no more. Context: any thread. */
+void load_start(struct load *load);
+void load_stop(struct load *load);
+
+/* @buffers: one a slot, @slot_bytes each. Return: 0; -ENOMEM. Owes a worker_fini() in any case. */
 int worker_init(struct worker *worker, struct load *load, unsigned int index,
 		unsigned char *buffers, uint64_t slot_bytes);
 /* Its completions have returned: the session is closed. */
