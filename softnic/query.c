@@ -72,10 +72,13 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		.completion_timestamp_mask = UINT64_MAX,
 		.hca_core_clock = CLOCK_KHZ,
 	};
+	int err;
 
 	if ((input && input->comp_mask) || size < sizeof(a.orig_attr))
 		return EINVAL;
-	ibv_query_device(context, &a.orig_attr);
+	err = ibv_query_device(context, &a.orig_attr);
+	if (err)
+		return err;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
 	memset(attr, 0, size);

@@ -6,8 +6,9 @@
   conformance.py write LIBRARY     writes it; LIBRARY is libweir-softnic.so
   conformance.py tests VERB        the tests that call VERB
 
-A verb works if a test of softnic calls it, for the tests pass; it is refused if refused_test.c
-says so. What the library offers and no test calls is in the table too, as that.
+A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. It works if a
+test of softnic calls it, for the tests pass; it is refused if refused_test.c says so. One that is
+neither fails the check.
 """
 import pathlib
 import re
@@ -17,14 +18,21 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TABLE = ROOT / "docs/conformance.md"
+HEADERS = ("infiniband/verbs.h", "rdma/rdma_cma.h", "rdma/rsocket.h")
+DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
+SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
 # Of what the library exports: it stands in for some of libc's functions, too.
 VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
+# Words for values, which libibverbs has for all devices; and what only ibv_devinfo knows of.
+NO_VERB = re.compile(r"ibv_\w+_str$|ibv_query_gid_type$")
 CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
-REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT)?\((E\w+), (\w+)")
+REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # A function's head begins a line, and its end is a brace that does.
 FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
 DECLARED_HERE = re.compile(r"^(?:static )?[\w *]*?\b((?:ibv|rdma)_\w+)\([^;]*\)\n\{", re.M)
+
+UNKNOWN = "no test calls it"
 
 HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 # What softnic does of the verbs
@@ -64,16 +72,25 @@ def offered(library):
     return {line.split()[-1].split("@")[0] for line in listed.splitlines() if " T " in line}
 
 
+def declared():
+    """The verbs of the headers themselves, not of what these include."""
+    includes = "".join(f"#include <{header}>\n" for header in HEADERS)
+    text = subprocess.run(["cc", "-E", "-"], input=includes, check=True, capture_output=True,
+                          text=True).stdout
+    return {verb for part in SYSTEM_LINE.finditer(text) if part[1].endswith(HEADERS)
+            for verb in DECLARATION.findall(part[0])}
+
+
 def state(verb, works, refused):
     if verb in refused:
         return f"refused: `{refused[verb]}`"
-    return "yes" if verb in works else "no test calls it"
+    return "yes" if verb in works else UNKNOWN
 
 
 def table(library):
     works, refused = called(), refusals()
-    verbs = sorted(verb for verb in works | set(refused) | offered(library)
-                   if VERB.match(verb))
+    verbs = sorted(verb for verb in works | set(refused) | declared() | offered(library)
+                   if VERB.match(verb) and not NO_VERB.match(verb))
     groups = {"Verbs": [], "Connection manager": [], "Sockets over RDMA": []}
     for verb in verbs:
         groups["Verbs" if verb.startswith("ibv_") else "Connection manager"
@@ -99,6 +116,8 @@ def main(args):
         if not TABLE.exists() or TABLE.read_text(encoding="utf-8") != table(args[1]):
             sys.exit(f"docs/conformance.md is not what the tests say: run\n"
                      f"  tests/conformance/conformance.py write {args[1]}")
+        if UNKNOWN in table(args[1]):
+            sys.exit("docs/conformance.md: a verb is neither called by a test nor refused")
     elif len(args) == 2 and args[0] == "tests":
         tests_of(args[1])
     else:

@@ -22,10 +22,12 @@ static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
+static struct ibv_srq *srq;
 
 static int setup(void **state)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_srq_init_attr shared = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	(void)state;
@@ -35,14 +37,37 @@ static int setup(void **state)
 	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
 	init.send_cq = init.recv_cq = cq;
 	qp = ibv_create_qp(pd, &init);
-	return qp ? 0 : -1;
+	srq = ibv_create_srq(pd, &shared);
+	return qp && srq ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
+	return ibv_destroy_srq(srq) || ibv_destroy_qp(qp) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
 	       ibv_close_device(context);
+}
+
+static struct ibv_qp *queue_pair(enum ibv_qp_type type, uint64_t operations)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = operations,
+	};
+
+	return ibv_create_qp_ex(context, &init);
+}
+
+static struct ibv_cq_ex *queue_that_tells(uint64_t what)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 1, .wc_flags = what };
+
+	return ibv_create_cq_ex(context, &init);
 }
 
 static void refused_with(const char *verb, int error, int expected)
@@ -65,13 +90,25 @@ static void refused_with(const char *verb, int error, int expected)
 		refused_with(#verb, result_ < 0 ? errno : (int)result_, expected);                 \
 	} while (0)
 
+/* Of verbs for an object that is refused when it is to be made: @made is what tries that. */
+#define REFUSES_USE(expected, verb, made)                                                          \
+	do {                                                                                       \
+		(void)verb;                                                                        \
+		errno = 0;                                                                         \
+		assert_null(made);                                                                 \
+		refused_with(#verb, errno, expected);                                              \
+	} while (0)
+
 static void what_belongs_to_other_processes(void **state)
 {
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_device, 0);
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_pd, context, 0);
+	REFUSES_USE(EOPNOTSUPP, ibv_unimport_pd, ibv_import_pd(context, 0));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_mr, pd, 0);
+	REFUSES_USE(EOPNOTSUPP, ibv_unimport_mr, ibv_import_mr(pd, 0));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_import_dm, context, 0);
+	REFUSES_USE(EOPNOTSUPP, ibv_unimport_dm, ibv_import_dm(context, 0));
 }
 
 static void memory_that_is_not_the_programs(void **state)
@@ -82,6 +119,10 @@ static void memory_that_is_not_the_programs(void **state)
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_reg_dmabuf_mr, pd, 0, 4096, 0, 0, 0);
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_alloc_dm, context, &dm);
+	REFUSES_USE(EOPNOTSUPP, ibv_free_dm, ibv_alloc_dm(context, &dm));
+	REFUSES_USE(EOPNOTSUPP, ibv_reg_dm_mr, ibv_alloc_dm(context, &dm));
+	REFUSES_USE(EOPNOTSUPP, ibv_memcpy_to_dm, ibv_alloc_dm(context, &dm));
+	REFUSES_USE(EOPNOTSUPP, ibv_memcpy_from_dm, ibv_alloc_dm(context, &dm));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_alloc_null_mr, pd);
 	REFUSES(EOPNOTSUPP, ibv_advise_mr, pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
 }
@@ -95,7 +136,9 @@ static void extended_reliable_connections(void **state)
 
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_open_xrcd, context, &init);
+	REFUSES_USE(EOPNOTSUPP, ibv_close_xrcd, ibv_open_xrcd(context, &init));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_open_qp, context, &open);
+	REFUSES_USE(EOPNOTSUPP, ibv_wr_set_xrc_srqn, queue_pair(IBV_QPT_XRC_SEND, 0));
 }
 
 static void raw_packets_and_flows(void **state)
@@ -108,19 +151,60 @@ static void raw_packets_and_flows(void **state)
 
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_flow, qp, &flow);
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_flow, ibv_create_flow(qp, &flow));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_wq, context, &wq);
+	REFUSES_USE(EOPNOTSUPP, ibv_modify_wq, ibv_create_wq(context, &wq));
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_wq, ibv_create_wq(context, &wq));
+	REFUSES_USE(EOPNOTSUPP, ibv_post_wq_recv, ibv_create_wq(context, &wq));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_rwq_ind_table, context, &table);
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_rwq_ind_table,
+		    ibv_create_rwq_ind_table(context, &table));
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_flow_action_esp, context, &esp);
+	REFUSES_USE(EOPNOTSUPP, ibv_modify_flow_action_esp,
+		    ibv_create_flow_action_esp(context, &esp));
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_flow_action,
+		    ibv_create_flow_action_esp(context, &esp));
+	REFUSES_USE(EOPNOTSUPP, ibv_wc_read_cvlan, queue_that_tells(IBV_WC_EX_WITH_CVLAN));
+	REFUSES_USE(EOPNOTSUPP, ibv_wc_read_flow_tag, queue_that_tells(IBV_WC_EX_WITH_FLOW_TAG));
+}
+
+static void tags_that_the_device_matches(void **state)
+{
+	struct ibv_ops_wr ops = { 0 }, *bad;
+
+	(void)state;
+	REFUSES(EOPNOTSUPP, ibv_post_srq_ops, srq, &ops, &bad);
+	REFUSES_USE(EOPNOTSUPP, ibv_wc_read_tm_info, queue_that_tells(IBV_WC_EX_WITH_TM_INFO));
+}
+
+static void operations_of_later_devices(void **state)
+{
+	(void)state;
+	REFUSES_USE(EOPNOTSUPP, ibv_wr_send_tso, queue_pair(IBV_QPT_RC, IBV_QP_EX_WITH_TSO));
+	REFUSES_USE(EOPNOTSUPP, ibv_wr_atomic_write,
+		    queue_pair(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE));
 }
 
 static void what_is_a_nics_own(void **state)
 {
 	struct ibv_counters_init_attr counters = { 0 };
 	struct ibv_qp_rate_limit_attr rate = { 0 };
+	struct ibv_modify_cq_attr moderation = { .attr_mask = IBV_CQ_ATTR_MODERATE };
 	struct ibv_ece ece = { 0 };
+	struct ibv_ah_attr address = { .is_global = 1, .port_num = 1 };
+	uint8_t mac[ETHERNET_LL_SIZE];
+	uint32_t number;
+	uint16_t vlan;
 
 	(void)state;
 	REFUSES_OBJECT(EOPNOTSUPP, ibv_create_counters, context, &counters);
+	REFUSES_USE(EOPNOTSUPP, ibv_attach_counters_point_flow,
+		    ibv_create_counters(context, &counters));
+	REFUSES_USE(EOPNOTSUPP, ibv_read_counters, ibv_create_counters(context, &counters));
+	REFUSES_USE(EOPNOTSUPP, ibv_destroy_counters, ibv_create_counters(context, &counters));
+	REFUSES(EOPNOTSUPP, ibv_modify_cq, cq, &moderation);
+	REFUSES(EOPNOTSUPP, ibv_get_srq_num, srq, &number);
+	REFUSES(EOPNOTSUPP, ibv_resolve_eth_l2_from_gid, context, &address, mac, &vlan);
 	REFUSES(EOPNOTSUPP, ibv_query_ece, qp, &ece);
 	REFUSES(EOPNOTSUPP, ibv_set_ece, qp, &ece);
 	REFUSES(EOPNOTSUPP, ibv_modify_qp_rate_limit, qp, &rate);
@@ -172,6 +256,8 @@ int main(void)
 		cmocka_unit_test(memory_that_is_not_the_programs),
 		cmocka_unit_test(extended_reliable_connections),
 		cmocka_unit_test(raw_packets_and_flows),
+		cmocka_unit_test(tags_that_the_device_matches),
+		cmocka_unit_test(operations_of_later_devices),
 		cmocka_unit_test(what_is_a_nics_own),
 		cmocka_unit_test(rsockets),
 	};

@@ -304,6 +304,9 @@ static void an_id_that_calls_has_its_own_port(void **state)
 	assert_int_not_equal(rdma_get_src_port(e->a), 0);
 	assert_int_not_equal(ntohs(rdma_get_src_port(e->a)), port);
 	assert_int_equal(rdma_get_dst_port(e->a), htons(port));
+	assert_int_equal(((struct sockaddr_in *)rdma_get_local_addr(e->a))->sin_port,
+			 rdma_get_src_port(e->a));
+	assert_int_equal(((struct sockaddr_in *)rdma_get_peer_addr(e->a))->sin_port, htons(port));
 	assert_int_equal(e->a->route.num_paths, 1);
 	assert_non_null(e->a->verbs);
 	assert_non_null(e->a->pd);

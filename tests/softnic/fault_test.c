@@ -182,6 +182,7 @@ static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
 /* It cannot come back: in a process of its own. */
 static int lose_device(void)
 {
+	struct ibv_device_attr_ex attr;
 	struct ibv_async_event event;
 	struct pair pair;
 	struct wr w;
@@ -200,6 +201,7 @@ static int lose_device(void)
 	errno = 0;
 	assert_null(ibv_reg_mr(pair.e.pd, pair.e.buf, 1, 0));
 	assert_int_equal(errno, EIO);
+	assert_int_equal(ibv_query_device_ex(pair.e.ctx, NULL, &attr), EIO);
 	assert_null(ibv_alloc_pd(pair.e.ctx));
 	assert_null(ibv_create_cq(pair.e.ctx, 1, NULL, NULL, 0));
 	ibv_free_device_list(ibv_get_device_list(&count));
