@@ -10,7 +10,7 @@ int wire_exchange_connect_decode(const void *data, size_t length, struct wire_ex
 	memcpy(&connect, data, length < sizeof(connect) ? length : sizeof(connect));
 	if (connect.magic != WIRE_EXCHANGE_MAGIC)
 		return -EPROTO;
-	if (connect.version != WIRE_VERSION)
+	if (connect.version != WIRE_EXCHANGE_VERSION)
 		return -EPROTONOSUPPORT;
 	if (length < sizeof(connect) || connect.zero)
 		return -EPROTO;
@@ -22,7 +22,7 @@ void wire_offer_encode(struct wire_offer *offer)
 {
 	offer->head = (struct wire_handshake_head){
 		.magic = WIRE_EXCHANGE_MAGIC,
-		.version = WIRE_VERSION,
+		.version = WIRE_EXCHANGE_VERSION,
 		.type = WIRE_OFFER,
 		.length = sizeof(*offer),
 	};
@@ -38,7 +38,7 @@ int wire_offer_decode(const void *data, size_t length, struct wire_offer *out)
 	memcpy(&offer, data, length < sizeof(offer) ? length : sizeof(offer));
 	if (offer.head.magic != WIRE_EXCHANGE_MAGIC)
 		return -EPROTO;
-	if (offer.head.version != WIRE_VERSION)
+	if (offer.head.version != WIRE_EXCHANGE_VERSION)
 		return -EPROTONOSUPPORT;
 	if (length != sizeof(offer) || offer.head.type != WIRE_OFFER ||
 	    offer.head.length != sizeof(offer))

@@ -11,7 +11,7 @@
  *	                                            or  SEND wire_refusal
  *	SEND  wire_offer: where yours is mirrored here ->
  *
- * What follows on the same connection are slots, each begun by a wire_slot, and, where immediates
+ * What follows on the same connection are slots, each with a wire_slot, and, where immediates
  * confirm, wire_gives.
  */
 #ifndef WEIR_WIRE_EXCHANGE_H
@@ -20,6 +20,7 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
+#define WIRE_EXCHANGE_VERSION 2 /* of the request and the offers; the proof between has its own */
 #define WIRE_OFFER 16 /* type of a wire_offer, beyond those of the proof */
 #define WIRE_SLOTS_MAX 65536
 #define WIRE_SLOT_BYTES_MAX (1u << 30)
@@ -48,17 +49,22 @@ struct wire_offer {
 	uint32_t slots; /* to send from, 1 to WIRE_SLOTS_MAX */
 	uint32_t slot_bytes; /* that one carries, 1 to WIRE_SLOT_BYTES_MAX */
 	uint8_t is_imm; /* immediates confirm, not bitmaps; 0 or 1 */
-	uint8_t zero[7];
+	uint8_t zero[3];
+	uint32_t head_stride; /* from one header to the next */
+	struct wire_place heads; /* the mirror's: a wire_slot of each slot; to write to */
 	struct wire_place mirror; /* of the receiver's pool, in strides of wire_stride(); to write to */
 	struct wire_place bell; /* 8 bytes that the receiver writes to be woken */
 	struct wire_place bits; /* of the sender's pool, then of the mirror; to read */
 };
-static_assert(sizeof(struct wire_offer) == 72, "wire_offer");
+static_assert(sizeof(struct wire_offer) == 88, "wire_offer");
 
-/* Begins each slot. */
+/*
+ * Of each slot, written with its data or after. In host memory it lies right before the data, so that
+ * one write has both; of data in a GPU's memory it is apart, in host memory, where the CPU reads it.
+ */
 struct wire_slot {
 	uint64_t sequence; /* of all slots sent, from 0 */
-	uint32_t length; /* bytes that follow */
+	uint32_t length; /* bytes of data */
 	uint32_t flags;
 };
 static_assert(sizeof(struct wire_slot) == 16, "wire_slot");

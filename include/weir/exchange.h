@@ -24,7 +24,8 @@
  *
  * Context of all: one thread at a time for an exchange, whichever it is; other exchanges are
  * independent. A call that waits stops waiting after its timeout: 0 does not wait,
- * WEIR_EXCHANGE_FOREVER has no end.
+ * WEIR_EXCHANGE_FOREVER has no end. Where slots are in a GPU's memory, -EIO says that the driver
+ * failed to copy one, and the exchange has ended.
  */
 #ifndef WEIR_EXCHANGE_H
 #define WEIR_EXCHANGE_H
@@ -52,6 +53,12 @@ enum weir_exchange_mode {
 	WEIR_EXCHANGE_IMM, /* by an immediate for each message, and messages that give slots back */
 };
 
+/* Where an end has its slots; each end as it likes. */
+enum weir_exchange_memory {
+	WEIR_EXCHANGE_HOST,
+	WEIR_EXCHANGE_CUDA, /* in a GPU: by the device if it reaches that, or else copied by the driver */
+};
+
 /* Zero means the default everywhere. */
 struct weir_exchange_options {
 	const struct weir_key *key; /* NULL: none, on loopback only; kept until close */
@@ -66,11 +73,14 @@ struct weir_exchange_options {
 	unsigned int percent_min; /* bitmap: with fewer of its slots free than this, an end asks
 				   * which have become free, 1 to 99; default 40 */
 	uint64_t timeout_ns; /* of connecting, default 10 s */
+	enum weir_exchange_memory memory;
+	unsigned int gpu; /* of WEIR_EXCHANGE_CUDA: which, as the CUDA driver counts them */
 };
 
 /**
  * struct weir_exchange_slot - a slot, as it is acquired or taken
- * @data: its memory; a message's bytes go here, or are here
+ * @data: its memory; a message's bytes go here, or are here. WEIR_EXCHANGE_CUDA: an address of
+ *	the GPU; what is to be sent is there, all streams waited for, before it is committed
  * @length: taken: bytes that are there. Acquired: bytes that fit; set it to what is to be sent
  * @number: which slot it is; not to be changed
  * @last: whether the message ends with this slot; acquired: true, to be set to false for all but
@@ -89,7 +99,7 @@ struct weir_exchange_slot {
  *	WEIR_PORT_DEFAULT, 0 is any
  * @options: for all that are accepted; NULL for defaults; copied
  *
- * Return: 0; -EINVAL; -ENODEV; -EADDRINUSE; -EPERM no key but not loopback.
+ * Return: 0; -EINVAL; -ENODEV no device, or no GPU; -EADDRINUSE; -EPERM no key but not loopback.
  */
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **listener, struct weir_error *error);
@@ -117,16 +127,17 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener);
  * @peer: "host", "host:port", "[v6]:port"
  * @options: NULL for defaults; copied
  *
- * Return: 0; -EINVAL malformed name or option; -ENODEV;
+ * Return: 0; -EINVAL malformed name or option;
  * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
  * -EPROTO also if the peer wants the other mode; -EDQUOT an end takes no pool as large as the other's;
- * -ETIMEDOUT; -ENOMEM.
+ * -ENODEV no device, or no GPU; -ETIMEDOUT; -ENOMEM.
  */
 int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
 			  struct weir_exchange **x, struct weir_error *error);
 
 /**
  * weir_exchange_put() - send a message, copied
+ * @data: also of a GPU, if the slots are in one's memory
  * @length: bytes; any number of slots, also none: an empty message is one
  * @done: receives how many bytes were taken; may be NULL if the timeout is
  *	WEIR_EXCHANGE_FOREVER
@@ -214,6 +225,7 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 
 /**
  * weir_exchange_get() - the next message, copied
+ * @data: as of weir_exchange_put()
  * @max: bytes of @data
  * @length: receives its length
  *
@@ -245,6 +257,8 @@ struct weir_exchange_info {
 	char device[64];
 	char peer[64]; /* address:port */
 	enum weir_exchange_mode mode;
+	enum weir_exchange_memory memory;
+	bool staged; /* the device does not reach the GPU: slots are copied through host memory */
 	unsigned int slots, peer_slots; /* to send from, to receive in */
 	size_t slot_bytes, peer_slot_bytes;
 	uint64_t put; /* slots committed */

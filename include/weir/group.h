@@ -19,6 +19,9 @@
  * another length, ends the group at each member that has to do with it: weir_group_wait() says so,
  * weir_group_failed() says who it was, and whoever then closes his group ends it for the rest.
  *
+ * Where its exchanges have their slots in a GPU's memory, so may operations have theirs, or in the
+ * host's; -EIO says that the CUDA driver failed to copy.
+ *
  * Context of all: one thread at a time for a group.
  */
 #ifndef WEIR_GROUP_H
@@ -96,7 +99,7 @@ int weir_group_all_gather(struct weir_group *group, const void *data, size_t len
 /**
  * typedef weir_group_add_fn - puts two pieces together
  * @into: the result so far, and then the new one
- * @from: what is added to it
+ * @from: what is added to it: in a slot, so in a GPU's memory if those are
  * @length: bytes, of whole slots but for the last piece: so slots are of whole elements
  */
 typedef void weir_group_add_fn(void *into, const void *from, size_t length, void *arg);

@@ -83,7 +83,7 @@ static int reach(struct weir_exchange *x, struct weir_error *error)
 {
 	struct wire_exchange_connect connect = {
 		.magic = WIRE_EXCHANGE_MAGIC,
-		.version = WIRE_VERSION,
+		.version = WIRE_EXCHANGE_VERSION,
 		.key_id = weir_key_id(x->options.key),
 	};
 	struct rdma_conn_param param = {

@@ -14,6 +14,8 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
 
 	*info = x->info;
 	info->mode = x->options.mode;
+	info->memory = x->options.memory;
+	info->staged = weir_exchange_is_staged(x);
 	info->slots = x->out.slots;
 	info->peer_slots = x->in.slots;
 	info->slot_bytes = x->options.slot_bytes;

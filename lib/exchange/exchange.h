@@ -3,7 +3,7 @@
  * One end of an exchange, from the inside. What is where:
  *
  *	meet, listen, connect	until both ends have proven the key and told where their memory is
- *	memory			what is registered
+ *	memory			what is registered, in the host and in a GPU
  *	queue			work requests and completions, and what they mean
  *	look			when to look at the peer's bitmaps, to ask it for a sign, and to give one
  *	wait			when to sleep, and for what
@@ -21,6 +21,7 @@
 #include "core/poll.h"
 #include "lib/address.h"
 #include "lib/clock.h"
+#include "lib/cuda.h"
 #include "lib/handshake.h"
 #include "wire/exchange.h"
 
@@ -44,10 +45,29 @@ struct weir_exchange_arrival {
 };
 
 /**
+ * struct weir_exchange_pool - memory of slots
+ * @heads, @head_stride: a wire_slot of each, in host memory
+ * @data, @stride: what they carry, where the device reads and writes it
+ * @user: where the user has it: elsewhere only if that is a GPU's memory that the device cannot reach
+ * @gpu: the GPU's memory, if it is wanted
+ * @gpu_mr: its registration, if the device can reach it
+ */
+struct weir_exchange_pool {
+	char *heads;
+	uint64_t head_stride;
+	char *data;
+	uint64_t stride;
+	char *user;
+	struct weir_cuda_memory gpu;
+	struct ibv_mr *gpu_mr;
+};
+
+/**
  * struct weir_exchange - one end
  * @greeting: until both ends know each other
- * @slots, @stride: the own pool; @slot_bytes of a message in each
- * @mirror, @peer_stride: of the peer's
+ * @cuda: the GPU that has the slots; NULL: they are in host memory
+ * @pool: the own one
+ * @mirror: of the peer's
  * @bell: behind the mirror: the peer asks here to be woken; @answered is the last that was
  * @bits: of the pool, then of the mirror
  * @fresh: the peer's, as the last look saw them: of the mirror's pool, then of the pool's mirror
@@ -94,10 +114,10 @@ struct weir_exchange {
 	int fd;
 	struct weir_exchange_greeting *greeting;
 
+	struct weir_cuda *cuda;
 	char *memory;
 	size_t memory_bytes;
-	char *slots, *mirror;
-	uint64_t stride, peer_stride;
+	struct weir_exchange_pool pool, mirror;
 	uint64_t *bell, answered;
 	uint64_t *bits, *fresh, *ring;
 	char *recvs;
@@ -166,15 +186,22 @@ static inline void weir_exchange_refused(struct weir_exchange *x)
 	x->progress = weir_exchange_progress(x);
 }
 
-static inline char *weir_exchange_slot(const struct weir_exchange *x, uint32_t slot)
+static inline struct wire_slot *weir_exchange_head(const struct weir_exchange_pool *pool, uint32_t slot)
 {
-	return x->slots + slot * x->stride;
+	return (void *)(pool->heads + slot * pool->head_stride);
 }
 
-/* The peer's mirror of @slot. */
-static inline uint64_t weir_exchange_far(const struct weir_exchange *x, uint32_t slot)
+/* One write has a slot's header and its data: they lie together at the peer. */
+static inline bool weir_exchange_is_joined(const struct weir_exchange *x)
 {
-	return x->peer.mirror.address + slot * x->stride;
+	return x->peer.heads.rkey == x->peer.mirror.rkey && x->peer.head_stride == x->pool.stride &&
+	       x->peer.heads.address + sizeof(struct wire_slot) == x->peer.mirror.address;
+}
+
+/* The user's slots are a GPU's memory that the device cannot reach: each is copied, to and fro. */
+static inline bool weir_exchange_is_staged(const struct weir_exchange *x)
+{
+	return x->cuda && !x->pool.gpu_mr;
 }
 
 /* Buffers of what is said before; @heard receives were used. */
@@ -229,6 +256,17 @@ int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
 /* Takes and registers all memory; @x->peer says how large its pool is. Return: 0; -ENOMEM. */
 int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error);
 void weir_exchange_memory_free(struct weir_exchange *x);
+
+/* Copies what the user has, or is to have. Return: 0; or @x->status, if the GPU cannot. */
+int weir_exchange_copy(struct weir_exchange *x, void *to, const void *from, size_t bytes);
+
+/* Slots that were filled are where the device reads them. Return: as weir_exchange_copy(). */
+int weir_exchange_stage(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			unsigned int count);
+
+/* Slots that were taken are where the user reads them. Return: as weir_exchange_copy(). */
+int weir_exchange_unstage(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count);
 
 /* queue.c: all return 0 or @x->status. */
 

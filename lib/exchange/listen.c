@@ -41,6 +41,16 @@ static int bind_to(struct weir_exchange_listener *listener, const char *name,
 	return rc;
 }
 
+/* Rather now than when somebody has come. */
+static int try_gpu(const struct weir_exchange_options *options, struct weir_error *error)
+{
+	struct weir_cuda *cuda = NULL;
+	int rc = options->memory == WEIR_EXCHANGE_CUDA ? weir_cuda_open(options->gpu, &cuda, error) : 0;
+
+	weir_cuda_close(cuda);
+	return rc;
+}
+
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **out, struct weir_error *error)
 {
@@ -50,6 +60,8 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 	if (!listener)
 		return weir_fail(error, -ENOMEM, "out of memory");
 	rc = weir_exchange_options_fill(&listener->options, options, error);
+	if (!rc)
+		rc = try_gpu(&listener->options, error);
 	if (!rc) {
 		listener->cm = rdma_create_event_channel();
 		if (!listener->cm)
@@ -93,7 +105,7 @@ static int check(const struct weir_exchange_listener *listener, const struct rdm
 
 	if (rc == -EPROTONOSUPPORT)
 		return weir_fail(error, rc, "this end speaks version %d of the protocol",
-				 WIRE_VERSION);
+				 WIRE_EXCHANGE_VERSION);
 	if (rc)
 		return weir_fail(error, rc, "an exchange listens here, and that is none");
 	if (connect.key_id != weir_key_id(listener->options.key))

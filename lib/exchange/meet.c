@@ -18,6 +18,7 @@
 #define PERCENT_DEFAULT 40
 #define BATCH 64u /* news that a look is to find */
 #define SEND_MAX 4096u
+#define WRITES_MAX 2u /* of a slot */
 #define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
 #define NAP_US 50
 
@@ -38,6 +39,8 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 		o->percent_min = PERCENT_DEFAULT;
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
+	if (o->memory > WEIR_EXCHANGE_CUDA)
+		return weir_fail(error, -EINVAL, "memory %d: there is no such memory", (int)o->memory);
 	if (o->mode > WEIR_EXCHANGE_IMM)
 		return weir_fail(error, -EINVAL, "mode %d: there is no such mode", (int)o->mode);
 	if (o->slots > most)
@@ -60,6 +63,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 		      struct weir_error *error)
 {
 	struct weir_exchange *x = calloc(1, sizeof(*x));
+	int rc;
 
 	if (x)
 		x->greeting = calloc(1, sizeof(*x->greeting));
@@ -76,6 +80,11 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	weir_pace_init(&x->room, part_of(options->slots, 4), WEIR_PACE_NS, true);
 	weir_gaps_init(&x->gaps, WEIR_WAKE_NS);
 	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS);
+	if (options->memory == WEIR_EXCHANGE_CUDA &&
+	    (rc = weir_cuda_open(options->gpu, &x->cuda, error))) {
+		weir_exchange_close(x);
+		return rc;
+	}
 	*out = x;
 	return 0;
 }
@@ -99,13 +108,13 @@ static int make_queue(struct weir_exchange *x, const struct ibv_device_attr *dev
 		recvs = 2 * WEIR_EXCHANGE_IMM_SLOTS_MAX + 2 * WEIR_EXCHANGE_CHAIN;
 	recvs += WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN;
 	x->send_max = x->options.slots < SEND_MAX ? x->options.slots : SEND_MAX;
-	if (x->send_max + SENDS_SPARE > most)
-		x->send_max = most - SENDS_SPARE;
+	if (x->send_max * WRITES_MAX + SENDS_SPARE > most)
+		x->send_max = (most - SENDS_SPARE) / WRITES_MAX;
 	*attr = (struct ibv_qp_init_attr){
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = x->send_max + SENDS_SPARE,
+		.cap = { .max_send_wr = x->send_max * WRITES_MAX + SENDS_SPARE,
 			 .max_recv_wr = recvs < most ? recvs : most,
-			 .max_send_sge = 1,
+			 .max_send_sge = 2,
 			 .max_recv_sge = 1,
 			 .max_inline_data = 64 },
 	};
@@ -245,7 +254,11 @@ int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
 	};
 
 	if (x->peer.slots) {
-		offer.mirror = (struct wire_place){ (uintptr_t)x->mirror, x->mirror_mr->rkey, 0 };
+		const struct ibv_mr *data = x->mirror.gpu_mr ? x->mirror.gpu_mr : x->mirror_mr;
+
+		offer.head_stride = (uint32_t)x->mirror.head_stride;
+		offer.heads = (struct wire_place){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
+		offer.mirror = (struct wire_place){ (uintptr_t)x->mirror.data, data->rkey, 0 };
 		offer.bell = (struct wire_place){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
 		offer.bits = (struct wire_place){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
 	}

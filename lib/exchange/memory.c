@@ -3,6 +3,11 @@
  * All that an exchange registers is one mapping, of which the peer may write to the mirror and the
  * bell behind it, may read the bits, and may not touch the rest. It is a file's, not the process's
  * own: a fork() then cannot come between the pages and the device.
+ *
+ * In a GPU's memory lies what the slots carry, and nothing else: the CPU reads all that is said beside.
+ * A device that can reach it is given it as a dma-buf, or by the module that lends it to devices
+ * (nvidia-peermem). For another one slots are copied by the driver between there and host memory, which
+ * is then laid out as if no GPU were there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,17 +31,22 @@ static uint64_t bits_bytes(const struct weir_exchange *x)
 	return 8ull * (weir_confirm_words(x->options.slots) + weir_confirm_words(x->peer.slots));
 }
 
+static bool is_apart(const struct weir_exchange *x)
+{
+	return x->pool.gpu_mr;
+}
+
 /* In this order: the pool, the peer's bits, the bell's ring, receives, gives. */
 static uint64_t pool_bytes(const struct weir_exchange *x)
 {
-	return x->options.slots * x->stride + bits_bytes(x) + sizeof(*x->ring) +
+	return x->options.slots * x->pool.head_stride + bits_bytes(x) + sizeof(*x->ring) +
 	       x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES +
 	       WEIR_EXCHANGE_GIVES * sizeof(struct wire_gives);
 }
 
 static uint64_t mirror_bytes(const struct weir_exchange *x)
 {
-	return x->peer.slots * x->peer_stride + BELL_BYTES;
+	return x->peer.slots * x->mirror.head_stride + BELL_BYTES;
 }
 
 static int map(struct weir_exchange *x, uint64_t bytes)
@@ -62,10 +72,10 @@ static int enroll(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_
 
 static int enroll_all(struct weir_exchange *x, struct weir_error *error)
 {
-	int rc = enroll(x, &x->pool_mr, x->slots, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
+	int rc = enroll(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
 
 	if (!rc)
-		rc = enroll(x, &x->mirror_mr, x->mirror, mirror_bytes(x),
+		rc = enroll(x, &x->mirror_mr, x->mirror.heads, mirror_bytes(x),
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, error);
 	if (!rc)
 		rc = enroll(x, &x->bits_mr, x->bits, bits_bytes(x), IBV_ACCESS_REMOTE_READ, error);
@@ -91,31 +101,84 @@ static int books_make(struct weir_exchange *x)
 	return 0;
 }
 
+/* Behind its header, or in the GPU; and the user has it there, or is shown it there. */
+static void place_data(struct weir_exchange_pool *pool)
+{
+	pool->data = pool->gpu_mr ? pool->gpu.at : pool->heads + sizeof(struct wire_slot);
+	pool->user = pool->gpu.at ? pool->gpu.at : pool->data;
+}
+
 static void place(struct weir_exchange *x)
 {
-	x->slots = x->memory;
-	x->fresh = (uint64_t *)(x->slots + x->options.slots * x->stride);
+	x->pool.heads = x->memory;
+	x->fresh = (uint64_t *)(x->pool.heads + x->options.slots * x->pool.head_stride);
 	x->ring = (uint64_t *)((char *)x->fresh + bits_bytes(x));
 	x->recvs = (char *)(x->ring + 1);
 	x->gives = (struct wire_gives *)(x->recvs + x->nr_recvs * WEIR_EXCHANGE_RECV_BYTES);
 	x->gives_free = (1u << WEIR_EXCHANGE_GIVES) - 1;
-	x->mirror = x->memory + pages(pool_bytes(x));
-	x->bell = (uint64_t *)(x->mirror + x->peer.slots * x->peer_stride);
-	x->bits = (uint64_t *)(x->mirror + pages(mirror_bytes(x)));
+	x->mirror.heads = x->memory + pages(pool_bytes(x));
+	x->bell = (uint64_t *)(x->mirror.heads + x->peer.slots * x->mirror.head_stride);
+	x->bits = (uint64_t *)(x->mirror.heads + pages(mirror_bytes(x)));
+	place_data(&x->pool);
+	place_data(&x->mirror);
 }
 
-int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
+static uint64_t gpu_bytes(const struct weir_exchange_pool *pool, uint32_t slots)
 {
-	uint64_t bytes;
-	int fd, rc;
+	return (slots * pool->stride + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN;
+}
 
-	x->stride = wire_stride((uint32_t)x->options.slot_bytes);
-	x->peer_stride = wire_stride(x->peer.slot_bytes);
-	x->nr_recvs = weir_exchange_is_imm(x) ? x->options.slots + x->peer.slots +
-							2 * WEIR_EXCHANGE_CHAIN :
-						WEIR_EXCHANGE_CHAIN;
-	bytes = pages(pool_bytes(x)) + pages(mirror_bytes(x)) + pages(bits_bytes(x));
-	fd = map(x, bytes);
+/* By the module through which the GPU lends its memory to real devices. */
+static bool lends_to(const struct ibv_device *device)
+{
+	return !access("/sys/module/nvidia_peermem", F_OK) && device->ibdev_path[0] &&
+	       !access(device->ibdev_path, F_OK);
+}
+
+/* NULL: the device cannot reach it. */
+static struct ibv_mr *enroll_gpu(struct weir_exchange *x, const struct weir_exchange_pool *pool,
+				 uint64_t bytes, int access)
+{
+	int fd = weir_cuda_dmabuf(x->cuda, &pool->gpu, bytes);
+	struct ibv_mr *mr = NULL;
+
+	if (fd >= 0) {
+		mr = ibv_reg_dmabuf_mr(x->pd, 0, bytes, (uintptr_t)pool->gpu.at, fd, access);
+		close(fd);
+	}
+	if (!mr && lends_to(x->id->verbs->device))
+		mr = ibv_reg_mr(x->pd, pool->gpu.at, bytes, access);
+	return mr;
+}
+
+/* Both, or none: a device that reaches one of them and not the other is as good as one that does not. */
+static int make_gpu(struct weir_exchange *x, struct weir_error *error)
+{
+	uint64_t out = gpu_bytes(&x->pool, x->options.slots);
+	uint64_t in = gpu_bytes(&x->mirror, x->peer.slots);
+	int rc = weir_cuda_alloc(x->cuda, out, &x->pool.gpu, error);
+
+	if (!rc)
+		rc = weir_cuda_alloc(x->cuda, in, &x->mirror.gpu, error);
+	if (rc)
+		return rc;
+	x->pool.gpu_mr = enroll_gpu(x, &x->pool, out, 0);
+	if (x->pool.gpu_mr)
+		x->mirror.gpu_mr = enroll_gpu(x, &x->mirror, in,
+					      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (x->pool.gpu_mr && !x->mirror.gpu_mr) {
+		ibv_dereg_mr(x->pool.gpu_mr);
+		x->pool.gpu_mr = NULL;
+	}
+	return 0;
+}
+
+/* All but what is in the GPU. */
+static int make_host(struct weir_exchange *x, struct weir_error *error)
+{
+	uint64_t bytes = pages(pool_bytes(x)) + pages(mirror_bytes(x)) + pages(bits_bytes(x));
+	int fd = map(x, bytes), rc;
+
 	if (fd < 0 || !x->memory) {
 		rc = weir_fail(error, -ENOMEM, "no memory for pools of %llu bytes",
 			       (unsigned long long)bytes);
@@ -130,9 +193,27 @@ int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
 	return rc;
 }
 
+int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
+{
+	int rc;
+
+	x->pool.stride = wire_stride((uint32_t)x->options.slot_bytes);
+	x->mirror.stride = wire_stride(x->peer.slot_bytes);
+	x->nr_recvs = weir_exchange_is_imm(x) ? x->options.slots + x->peer.slots +
+							2 * WEIR_EXCHANGE_CHAIN :
+						WEIR_EXCHANGE_CHAIN;
+	rc = x->cuda ? make_gpu(x, error) : 0;
+	if (rc)
+		return rc;
+	x->pool.head_stride = is_apart(x) ? sizeof(struct wire_slot) : x->pool.stride;
+	x->mirror.head_stride = is_apart(x) ? sizeof(struct wire_slot) : x->mirror.stride;
+	return make_host(x, error);
+}
+
 void weir_exchange_memory_free(struct weir_exchange *x)
 {
-	struct ibv_mr *mrs[] = { x->pool_mr, x->mirror_mr, x->bits_mr };
+	struct ibv_mr *mrs[] = { x->pool_mr, x->mirror_mr, x->bits_mr, x->pool.gpu_mr,
+				 x->mirror.gpu_mr };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(mrs) / sizeof(mrs[0]); i++)
@@ -140,9 +221,56 @@ void weir_exchange_memory_free(struct weir_exchange *x)
 			ibv_dereg_mr(mrs[i]);
 	if (x->memory)
 		munmap(x->memory, x->memory_bytes);
+	if (x->cuda) {
+		weir_cuda_free(x->cuda, &x->pool.gpu);
+		weir_cuda_free(x->cuda, &x->mirror.gpu);
+	}
+	weir_cuda_close(x->cuda);
 	free(x->books);
 	free(x->arrivals);
 	free(x->order);
 	free(x->spare);
 	free(x->back);
+}
+
+int weir_exchange_copy(struct weir_exchange *x, void *to, const void *from, size_t bytes)
+{
+	if (!x->cuda)
+		memcpy(to, from, bytes);
+	else if (weir_cuda_copy(x->cuda, to, from, bytes))
+		return weir_exchange_fail(x, -EIO);
+	return 0;
+}
+
+int weir_exchange_stage(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			unsigned int count)
+{
+	uint64_t at;
+	int rc = 0;
+
+	if (!weir_exchange_is_staged(x))
+		return 0;
+	for (; !rc && count; slots++, count--) {
+		at = slots->number * x->pool.stride;
+		rc = weir_exchange_copy(x, x->pool.data + at, x->pool.user + at, slots->length);
+	}
+	return rc;
+}
+
+/* A read of the peer's pushes what came before it into host memory, and not into a GPU's. */
+int weir_exchange_unstage(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			  unsigned int count)
+{
+	uint64_t at;
+	int rc = 0;
+
+	if (!x->cuda || !count)
+		return 0;
+	if (!weir_exchange_is_staged(x))
+		return weir_cuda_flush(x->cuda) ? weir_exchange_fail(x, -EIO) : 0;
+	for (; !rc && count; slots++, count--) {
+		at = slots->number * x->mirror.stride;
+		rc = weir_exchange_copy(x, x->mirror.user + at, x->mirror.data + at, slots->length);
+	}
+	return rc;
 }

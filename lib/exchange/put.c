@@ -38,7 +38,7 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 	if (!x->out.free)
 		weir_exchange_refused(x); /* whoever comes next */
 	return (struct weir_exchange_slot){
-		.data = weir_exchange_slot(x, number) + sizeof(struct wire_slot),
+		.data = x->pool.user + number * x->pool.stride,
 		.length = x->options.slot_bytes,
 		.number = number,
 		.last = true,
@@ -88,11 +88,13 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 		uint32_t flags)
 {
 	bool with_look = weir_exchange_look_is_due(x, weir_now_ns());
+	int rc = weir_exchange_stage(x, slots, count);
 	unsigned int i;
-	int rc;
 
+	if (rc)
+		return rc;
 	for (i = 0; i < count; i++)
-		((struct wire_slot *)weir_exchange_slot(x, slots[i].number))->flags =
+		weir_exchange_head(&x->pool, slots[i].number)->flags =
 			flags | (slots[i].last ? WIRE_SLOT_LAST : 0);
 	x->is_open_message = !slots[count - 1].last;
 	x->news.gap_ns = 0; /* what comes now may be the answer */
@@ -128,6 +130,7 @@ static int put_some(struct weir_exchange *x, const char *data, size_t length, si
 {
 	struct weir_exchange_slot slots[WEIR_EXCHANGE_CHAIN];
 	unsigned int n = 0, most = room(x);
+	int rc = 0;
 
 	if (most > WEIR_EXCHANGE_CHAIN)
 		most = WEIR_EXCHANGE_CHAIN;
@@ -136,11 +139,11 @@ static int put_some(struct weir_exchange *x, const char *data, size_t length, si
 		if (slots[n].length > length - *done)
 			slots[n].length = length - *done;
 		if (slots[n].length)
-			memcpy(slots[n].data, data + *done, slots[n].length);
+			rc = weir_exchange_copy(x, slots[n].data, data + *done, slots[n].length);
 		*done += slots[n].length;
 		slots[n].last = *done == length;
-	} while (++n < most && *done < length);
-	return post_slots(x, slots, n, 0);
+	} while (!rc && ++n < most && *done < length);
+	return rc ? rc : post_slots(x, slots, n, 0);
 }
 
 int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,

@@ -56,27 +56,62 @@ static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ib
 	x->info.looks++;
 }
 
-/* One slot as a write; its header is filled in, for the number it gets now. */
-static void slot_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot,
-		      struct ibv_send_wr *wr, struct ibv_sge *sge)
+/* Its header, for the number it gets now. */
+static struct wire_slot *head_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot)
 {
-	struct wire_slot *head = (void *)weir_exchange_slot(x, slot->number);
+	struct wire_slot *head = weir_exchange_head(&x->pool, slot->number);
 
 	head->sequence = x->out.committed;
 	head->length = (uint32_t)slot->length;
 	weir_confirm_out_commit(&x->out, slot->number);
-	*sge = (struct ibv_sge){ (uintptr_t)head, (uint32_t)(sizeof(*head) + slot->length),
-				 x->pool_mr->lkey };
+	x->info.bytes_put += slot->length;
+	return head;
+}
+
+/* @count pieces to @at, in one write. */
+static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges, int count,
+		       uint64_t at, uint32_t rkey)
+{
 	*wr = (struct ibv_send_wr){
 		.wr_id = id_of(TAG_WRITE, x->out.committed),
-		.sg_list = sge,
-		.num_sge = 1,
+		.sg_list = sges,
+		.num_sge = count,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = sge->length <= x->inline_max ? IBV_SEND_INLINE : 0,
-		.wr.rdma = { weir_exchange_far(x, slot->number), x->peer.mirror.rkey },
+		.wr.rdma = { at, rkey },
 	};
 	x->info.writes++;
-	x->info.bytes_put += slot->length;
+}
+
+/*
+ * A slot as one write of two pieces, or of one where they lie together here, too; or as a write of
+ * its data and then one of its header, where the peer has them apart. Return: how many writes.
+ */
+static unsigned int slot_fill(struct weir_exchange *x, const struct weir_exchange_slot *slot,
+			      struct ibv_send_wr *wrs, struct ibv_sge *sges)
+{
+	const struct ibv_mr *mr = x->pool.gpu_mr ? x->pool.gpu_mr : x->pool_mr;
+	struct wire_slot *head = head_fill(x, slot);
+	char *data = x->pool.data + slot->number * x->pool.stride;
+	uint64_t far_head = x->peer.heads.address + (uint64_t)slot->number * x->peer.head_stride;
+	uint64_t far_data = x->peer.mirror.address + slot->number * x->pool.stride;
+	unsigned int n = 0;
+
+	sges[0] = (struct ibv_sge){ (uintptr_t)head, sizeof(*head), x->pool_mr->lkey };
+	sges[1] = (struct ibv_sge){ (uintptr_t)data, (uint32_t)slot->length, mr->lkey };
+	if (!weir_exchange_is_joined(x)) {
+		if (slot->length)
+			write_fill(x, &wrs[n++], &sges[1], 1, far_data, x->peer.mirror.rkey);
+		write_fill(x, &wrs[n++], &sges[0], 1, far_head, x->peer.heads.rkey);
+		wrs[n - 1].send_flags = IBV_SEND_INLINE;
+		return n;
+	}
+	if (data == (char *)(head + 1))
+		sges[0].length += sges[1].length;
+	write_fill(x, wrs, sges, data == (char *)(head + 1) || !slot->length ? 1 : 2, far_head,
+		   x->peer.heads.rkey);
+	if (wrs->num_sge == 1 && sges[0].length <= x->inline_max)
+		wrs->send_flags = IBV_SEND_INLINE;
+	return 1;
 }
 
 /* The peer learns of the slot by the write itself; who wrote it, now and then. */
@@ -96,20 +131,20 @@ static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_s
 static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 		       unsigned int count, bool with_look)
 {
-	struct ibv_send_wr wrs[WEIR_EXCHANGE_CHAIN + 1];
-	struct ibv_sge sges[WEIR_EXCHANGE_CHAIN + 1];
-	unsigned int i;
+	struct ibv_send_wr wrs[2 * WEIR_EXCHANGE_CHAIN + 1];
+	struct ibv_sge sges[2 * WEIR_EXCHANGE_CHAIN + 1];
+	unsigned int i, n = 0;
 
 	for (i = 0; i < count; i++) {
-		slot_fill(x, &slots[i], &wrs[i], &sges[i]);
+		n += slot_fill(x, &slots[i], &wrs[n], &sges[2 * i]);
 		if (weir_exchange_is_imm(x))
-			slot_announce(x, slots[i].number, &wrs[i]);
+			slot_announce(x, slots[i].number, &wrs[n - 1]);
 	}
 	if (with_look) {
-		look_fill(x, &wrs[count], &sges[count]);
-		count++;
+		look_fill(x, &wrs[n], &sges[2 * count]);
+		n++;
 	}
-	for (i = 0; i + 1 < count; i++)
+	for (i = 0; i + 1 < n; i++)
 		wrs[i].next = &wrs[i + 1];
 	return post(x, wrs);
 }

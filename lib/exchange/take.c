@@ -8,14 +8,9 @@
 
 #include "lib/exchange/exchange.h"
 
-static struct wire_slot *head_of(const struct weir_exchange *x, uint32_t slot)
-{
-	return (void *)(x->mirror + slot * x->peer_stride);
-}
-
 int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
 {
-	struct wire_slot head = *head_of(x, slot);
+	struct wire_slot head = *weir_exchange_head(&x->mirror, slot);
 	uint32_t *place = &x->order[head.sequence % x->in.slots];
 
 	if (head.sequence - x->next >= x->in.slots || *place || head.length > x->peer.slot_bytes ||
@@ -75,7 +70,7 @@ static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slo
 		}
 		x->arrivals[slot].is_taken = true;
 		slots[n++] = (struct weir_exchange_slot){
-			.data = head_of(x, slot) + 1,
+			.data = x->mirror.user + slot * x->mirror.stride,
 			.length = x->arrivals[slot].length,
 			.number = slot,
 			.last = x->arrivals[slot].flags & WIRE_SLOT_LAST,
@@ -97,6 +92,9 @@ int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots
 		return -EINVAL;
 	do {
 		n = pick(x, slots, max);
+		rc = weir_exchange_unstage(x, slots, n);
+		if (rc)
+			return rc;
 		if (n || weir_exchange_is_over(x))
 			return (int)n;
 		rc = weir_exchange_wait(x, is_ready, WEIR_EXCHANGE_NEWS, timeout_ns);
@@ -124,27 +122,32 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 }
 
 /* As much of it as there is room for; the length counts all of it. */
-static void gather(struct weir_exchange *x, char *data, size_t max, const struct weir_exchange_slot *slot)
+static int gather(struct weir_exchange *x, char *data, size_t max, const struct weir_exchange_slot *slot)
 {
 	size_t room = x->get_length < max ? max - x->get_length : 0;
+	int rc = 0;
 
 	if (room)
-		memcpy(data + x->get_length, slot->data, slot->length < room ? slot->length : room);
+		rc = weir_exchange_copy(x, data + x->get_length, slot->data,
+					slot->length < room ? slot->length : room);
 	x->get_length += slot->length;
+	return rc;
 }
 
 int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *length,
 		      uint64_t timeout_ns)
 {
 	struct weir_exchange_slot slot;
-	int n;
+	int n, rc;
 
 	do {
 		n = weir_exchange_take(x, &slot, 1, timeout_ns);
 		if (n <= 0)
 			return n ? n : -ENOENT;
-		gather(x, data, max, &slot);
+		rc = gather(x, data, max, &slot);
 		weir_exchange_release(x, &slot, 1);
+		if (rc)
+			return rc;
 	} while (!slot.last);
 	*length = x->get_length;
 	x->get_length = 0;

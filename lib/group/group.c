@@ -140,14 +140,14 @@ int weir_group_broadcast(struct weir_group *group, unsigned int from, void *data
 	return 0;
 }
 
-static void receive_all(struct weir_group *group, const void *data, size_t length, void *all)
+static int receive_all(struct weir_group *group, const void *data, size_t length, void *all)
 {
+	int status = weir_group_copy(group, part_of(all, group->member, length), data, length);
 	unsigned int i;
 
-	if (length)
-		memmove(part_of(all, group->member, length), data, length);
-	for (i = 0; i < group->size; i++)
+	for (i = 0; !status && i < group->size; i++)
 		receive_from(group, i, part_of(all, i, length), length);
+	return status;
 }
 
 int weir_group_gather(struct weir_group *group, unsigned int to, const void *data, size_t length,
@@ -161,9 +161,8 @@ int weir_group_gather(struct weir_group *group, unsigned int to, const void *dat
 		return -EINVAL;
 	begin(group);
 	if (to == group->member)
-		receive_all(group, data, length, all);
-	else
-		send_to(group, to, data, length);
+		return receive_all(group, data, length, all);
+	send_to(group, to, data, length);
 	return 0;
 }
 
@@ -177,10 +176,10 @@ int weir_group_all_gather(struct weir_group *group, const void *data, size_t len
 	if (length && !all)
 		return -EINVAL;
 	begin(group);
-	receive_all(group, data, length, all);
-	for (i = 0; i < group->size; i++)
+	status = receive_all(group, data, length, all);
+	for (i = 0; !status && i < group->size; i++)
 		send_to(group, i, part_of(all, group->member, length), length);
-	return 0;
+	return status;
 }
 
 int weir_group_reduce_scatter(struct weir_group *group, const void *data, size_t length, void *sum,

@@ -70,6 +70,9 @@ static inline bool weir_group_is_owed(const struct weir_group_peer *peer)
 	return peer->out_owed || peer->flush_owed || peer->in_owed || peer->free;
 }
 
+/* Copies the user's memory, which may be a GPU's if the slots are. Return: 0; -EIO. */
+int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t length);
+
 /**
  * weir_group_step() - what can be done at once
  * @moved: set if anything was

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/exchange/exchange.h"
 #include "lib/group/group.h"
 
 enum { RELEASE_MAX = 16 };
@@ -39,24 +40,41 @@ static void give_back(struct weir_group_peer *peer, unsigned int count)
 	peer->held_count -= count;
 }
 
-/* What the first member has is the sum so far. */
-static void put_together(struct weir_group *group, char *into, const void *from, size_t length)
+/* All exchanges of a group have their slots in the same memory; so has the user his, or in the host's. */
+int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t length)
 {
-	if (!length)
-		return;
-	if (group->add && group->turn)
-		group->add(into, from, length, group->add_arg);
-	else
-		memcpy(into, from, length);
+	unsigned int i;
+
+	if (!length || to == from)
+		return 0;
+	for (i = 0; i < group->size; i++)
+		if (group->peers[i].x)
+			return weir_exchange_copy(group->peers[i].x, to, from, length);
+	memcpy(to, from, length);
+	return 0;
 }
 
-/* Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be. */
+/* What the first member has is the sum so far. */
+static int put_together(struct weir_group *group, char *into, const void *from, size_t length)
+{
+	if (!group->add || !group->turn)
+		return weir_group_copy(group, into, from, length);
+	if (length)
+		group->add(into, from, length, group->add_arg);
+	return 0;
+}
+
+/* Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO. */
 static int read_slot(struct weir_group *group, struct weir_group_peer *peer,
 		     const struct weir_exchange_slot *slot)
 {
+	int status;
+
 	if (slot->length > peer->in_left || (slot->last && slot->length < peer->in_left))
 		return -EPROTO;
-	put_together(group, peer->in, slot->data, slot->length);
+	status = put_together(group, peer->in, slot->data, slot->length);
+	if (status)
+		return status;
 	peer->in += slot->length;
 	peer->in_left -= slot->length;
 	return slot->last;
@@ -83,12 +101,15 @@ static int read_held(struct weir_group *group, struct weir_group_peer *peer, boo
 	return 0;
 }
 
-/* Sums are made in the order of the members, this one's part at its turn. */
+/*
+ * Sums are made in the order of the members, this one's part at its turn. A copy of that which fails has
+ * ended an exchange, which says so when it is used next.
+ */
 static bool is_its_turn(struct weir_group *group, unsigned int member)
 {
 	while (group->add && group->turn < group->size) {
 		if (group->turn == group->member)
-			put_together(group, group->sum, group->mine, group->part);
+			(void)put_together(group, group->sum, group->mine, group->part);
 		else if (group->peers[group->turn].in_owed)
 			break;
 		group->turn++;
@@ -136,12 +157,18 @@ static int send_part(struct weir_group_peer *peer, bool *moved)
 	return 0;
 }
 
-/* A slot can be acquired when the peer has taken what was in it. Who is gone takes no more. */
+/*
+ * A slot can be acquired when the peer has taken what was in it. Who is gone takes no more. What is to be
+ * given back to the peer goes now: no later operation takes it along, and the peer waits for it, too.
+ */
 static void finish(struct weir_group_peer *peer, bool *moved)
 {
 	int n = 0;
 
-	while (peer->free && n >= 0 && peer->free_count < peer->free_max) {
+	if (!peer->free)
+		return;
+	weir_exchange_queue_gives(peer->x);
+	while (n >= 0 && peer->free_count < peer->free_max) {
 		n = weir_exchange_acquire(peer->x, &peer->free[peer->free_count],
 					  peer->free_max - peer->free_count, 0);
 		if (n == -EAGAIN)
@@ -150,8 +177,9 @@ static void finish(struct weir_group_peer *peer, bool *moved)
 		if (n > 0)
 			peer->free_count += (unsigned int)n;
 	}
-	if (peer->free)
-		weir_exchange_abandon(peer->x, peer->free, peer->free_count);
+	if (n >= 0 && peer->x->nr_back)
+		return;
+	weir_exchange_abandon(peer->x, peer->free, peer->free_count);
 	free(peer->free);
 	peer->free = NULL;
 }

@@ -4,6 +4,7 @@
 perf_exchange_test.py WEIR: the command. The device, the address and the key are in the environment,
 as tests/lib/fixture.h has it.
 """
+import ctypes
 import json
 import os
 import subprocess
@@ -69,6 +70,7 @@ class PerfExchange(unittest.TestCase):
                 (("--pattern", "all"), "one, broadcast or gather"),
                 (("--members", "2"), "--members 2: pattern one has one"),
                 (("--members", "65"), "--members 65: 1 to 64"),
+                (("--memory", "disk"), "--memory disk: host or cuda"),
                 (("--size", "0"), "--size 0: 1 B to 64.0 MiB"),
                 (("--slots", "4097"), "1 to 4096"), (("--seconds", "0"), "more than 0"),
                 (("--messages", "-1"), "--messages -1: 1 to"),
@@ -76,6 +78,16 @@ class PerfExchange(unittest.TestCase):
             done = perf(*options)
             self.assertEqual((done.returncode, done.stdout), (2, ""), options)
             self.assertIn(said, done.stderr)
+
+    def test_without_a_gpu_its_memory_is_refused(self):
+        try:
+            ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            done = perf("--memory", "cuda", "--messages", "10")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, "CUDA driver.*libcuda.so.1.*host memory")
+        else:
+            self.skipTest("this machine has a CUDA driver")
 
     def test_what_cannot_be_had_is_named(self):
         for options, said in (

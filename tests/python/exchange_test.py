@@ -88,7 +88,12 @@ class Messages(unittest.TestCase):
                 ours.put(message, 0)
             done = caught.exception.done
             self.assertEqual(done, 128)
-            thread = threading.Thread(target=ours.put, args=(message[done:], PATIENCE_S))
+
+            def rest():
+                ours.put(message[done:], PATIENCE_S)
+                ours.flush(PATIENCE_S)
+
+            thread = threading.Thread(target=rest)
             thread.start()
             self.assertEqual(theirs.get(PATIENCE_S), message)
             thread.join()

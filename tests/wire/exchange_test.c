@@ -5,8 +5,8 @@
 
 static struct wire_offer good_offer(void)
 {
-	struct wire_offer offer = { .slots = 256, .slot_bytes = 4096, .is_imm = 1,
-				    .mirror = { 1, 2, 0 }, .bell = { 3, 4, 0 }, .bits = { 5, 6, 0 } };
+	struct wire_offer offer = { .slots = 256, .slot_bytes = 4096, .is_imm = 1, .head_stride = 16,
+				    .heads = { 7, 8, 0 }, .mirror = { 1, 2, 0 }, .bell = { 3, 4, 0 }, .bits = { 5, 6, 0 } };
 
 	wire_offer_encode(&offer);
 	return offer;
@@ -52,16 +52,17 @@ static void an_offer_out_of_range_is_refused(void **state)
 	REFUSES(slot_bytes, 0, -EPROTO);
 	REFUSES(slot_bytes, WIRE_SLOT_BYTES_MAX + 1, -EPROTO);
 	REFUSES(is_imm, 2, -EPROTO);
-	REFUSES(zero[6], 1, -EPROTO);
+	REFUSES(zero[2], 1, -EPROTO);
 	REFUSES(head.magic, WIRE_MAGIC, -EPROTO);
 	REFUSES(head.type, WIRE_HELLO, -EPROTO);
-	REFUSES(head.length, 71, -EPROTO);
-	REFUSES(head.version, WIRE_VERSION + 1, -EPROTONOSUPPORT);
+	REFUSES(head.length, 72, -EPROTO);
+	REFUSES(head.version, WIRE_EXCHANGE_VERSION + 1, -EPROTONOSUPPORT);
 }
 
 static void a_request_for_another_service_is_refused(void **state)
 {
-	const struct wire_exchange_connect good = { WIRE_EXCHANGE_MAGIC, WIRE_VERSION, 0, 9 };
+	const struct wire_exchange_connect good = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION,
+							      0, 9 };
 	struct wire_connect session = { WIRE_MAGIC, WIRE_VERSION, 0, 0, 9 };
 	struct wire_exchange_connect out, bad = good;
 	struct wire_connect session_out;

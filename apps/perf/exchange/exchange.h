@@ -27,6 +27,7 @@ enum flow { FLOW_ONE, FLOW_BROADCAST, FLOW_GATHER };
 struct exchange_options {
 	const char *cmd, *device, *key_path, *address;
 	const struct weir_key *key;
+	enum weir_exchange_memory memory;
 	unsigned int carriers, peers, slots;
 	enum flow flow;
 	uint64_t size, messages;
@@ -53,6 +54,7 @@ int exchange_options_parse(int argc, char **argv, struct exchange_options *o, bo
 
 extern const char *const carrier_names[];
 extern const char *const flow_names[];
+extern const char *const memory_names[];
 
 /**
  * struct outcome - of one carrier
@@ -61,6 +63,7 @@ extern const char *const flow_names[];
 struct outcome {
 	enum carrier carrier;
 	char device[64];
+	bool is_staged; /* the device does not reach the GPU */
 	struct tally sent, received;
 };
 

@@ -23,6 +23,7 @@ static struct weir_exchange_options options_of(enum carrier carrier, const struc
 		.slots = o->slots,
 		.slot_bytes = o->size,
 		.receive_bytes_max = UINT64_MAX / 2,
+		.memory = o->memory,
 	};
 }
 

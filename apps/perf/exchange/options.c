@@ -25,6 +25,7 @@ static const char help[] =
 	"                         gather: all others to one\n"
 	"  -n, --members N        others than that one, default 1, or 4 for broadcast and gather\n"
 	"  -s, --size BYTES       of a message, default 512\n"
+	"      --memory MEMORY    that has the slots of both ends: host (the default) or cuda\n"
 	"      --slots N          of a pool, default as many as 16 MiB hold, 8 to 256\n"
 	"  -S, --seconds S        how long each mode, default 2\n"
 	"  -N, --messages N       end after so many from each sender to each receiver\n"
@@ -34,13 +35,14 @@ static const char help[] =
 	DEVICE_HELP
 	"  -h, --help\n";
 
-enum { OPT_SLOTS = 256 };
+enum { OPT_SLOTS = 256, OPT_MEMORY };
 
 static const struct option long_options[] = {
 	{ "mode", required_argument, NULL, 'm' },
 	{ "pattern", required_argument, NULL, 'p' },
 	{ "members", required_argument, NULL, 'n' },
 	{ "size", required_argument, NULL, 's' },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "slots", required_argument, NULL, OPT_SLOTS },
 	{ "seconds", required_argument, NULL, 'S' },
 	{ "messages", required_argument, NULL, 'N' },
@@ -54,6 +56,7 @@ static const struct option long_options[] = {
 
 const char *const carrier_names[] = { "bitmap", "imm", "tcp", NULL };
 const char *const flow_names[] = { "one", "broadcast", "gather", NULL };
+const char *const memory_names[] = { "host", "cuda", NULL };
 
 /* Return: its place among @names; -1: it is none. */
 static int find(const char *const *names, const char *name)
@@ -90,6 +93,16 @@ static int parse_pattern(struct exchange_options *o)
 	if (flow < 0)
 		return usage_error(o->cmd, "--pattern %s: one, broadcast or gather", optarg);
 	o->flow = (enum flow)flow;
+	return 0;
+}
+
+static int parse_memory(struct exchange_options *o)
+{
+	int memory = find(memory_names, optarg);
+
+	if (memory < 0)
+		return usage_error(o->cmd, "--memory %s: host or cuda", optarg);
+	o->memory = (enum weir_exchange_memory)memory;
 	return 0;
 }
 
@@ -146,6 +159,8 @@ static int parse_option(struct exchange_options *o, int opt)
 		return parse_count(o, "members", PEERS_MAX, &o->peers);
 	case 's':
 		return parse_size(o);
+	case OPT_MEMORY:
+		return parse_memory(o);
 	case OPT_SLOTS:
 		return parse_count(o, "slots", SLOTS_MAX, &o->slots);
 	case 'S':

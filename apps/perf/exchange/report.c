@@ -99,6 +99,9 @@ void exchange_report_text(const struct exchange_options *o, const struct outcome
 	       o->peers == 1 ? "" : "s", size_format(o->size).text, o->slots);
 	if (outcomes[0].carrier != CARRIER_TCP)
 		printf(", over %s", outcomes[0].device);
+	if (o->memory == WEIR_EXCHANGE_CUDA)
+		printf(outcomes[0].is_staged ? ", slots in a GPU, copied through host memory" :
+					       ", slots in a GPU");
 	printf("\n\n");
 	table_init(&table, count + 1);
 	table_add(&table, "of each message");
@@ -139,6 +142,7 @@ void exchange_report_json(const struct exchange_options *o, const struct outcome
 	json_uint(&json, "members", o->peers);
 	json_uint(&json, "size_bytes", o->size);
 	json_uint(&json, "slots", o->slots);
+	json_string(&json, "memory", memory_names[o->memory]);
 	json_open_object(&json, "modes");
 	for (i = 0; i < count; i++) {
 		const struct outcome *outcome = &outcomes[i];
@@ -146,6 +150,8 @@ void exchange_report_json(const struct exchange_options *o, const struct outcome
 		json_open_object(&json, carrier_names[outcome->carrier]);
 		if (outcome->carrier != CARRIER_TCP)
 			json_string(&json, "device", outcome->device);
+		if (o->memory == WEIR_EXCHANGE_CUDA && outcome->carrier != CARRIER_TCP)
+			json_bool(&json, "staged", outcome->is_staged);
 		json_uint(&json, "messages", outcome->received.messages);
 		json_double(&json, "seconds", seconds_of(outcome));
 		json_tally(&json, "sender", outcome, &outcome->sent);

@@ -256,6 +256,7 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 	if (!status && lines[0].x) {
 		weir_exchange_info(lines[0].x, &info);
 		memcpy(outcome->device, info.device, sizeof(outcome->device));
+		outcome->is_staged = info.staged;
 	}
 	if (!status)
 		rc = work(o, center_sends(o), lines, count, &center);

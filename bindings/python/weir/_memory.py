@@ -17,6 +17,7 @@ struct dl_tensor {
 };
 """)
 _HOST_DEVICES = (1, 3)  # kDLCPU, kDLCUDAHost
+_GPU = 2  # kDLCUDA
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -32,11 +33,31 @@ def _tensor_bytes(tensor):
     return size
 
 
-def _from_dlpack(array):
+class DeviceMemory:
+    """A slot in a GPU's memory, for those who take __cuda_array_interface__: CuPy, Numba, torch.as_tensor().
+
+    pointer is the GPU's address, nbytes how much there is.
+    """
+
+    def __init__(self, pointer, nbytes):
+        self.pointer, self.nbytes = pointer, nbytes
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.pointer is None:
+            raise ValueError("the slot is given away")
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.pointer, False), "version": 3}
+
+    def release(self):
+        """What looks into it cannot be known here: it is the caller's to have let go of that."""
+        self.pointer = None
+
+
+def _from_dlpack(array, gpu):
     capsule = array.__dlpack__()
     tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
-    if tensor.device_type not in _HOST_DEVICES:
-        raise ValueError(f"{type(array).__name__} is in a device's memory: weir takes host memory only")
+    if tensor.device_type not in (*_HOST_DEVICES, *[_GPU] * gpu):
+        raise ValueError(f"{type(array).__name__} is in a device's memory, and this takes the host's only")
     size = _tensor_bytes(tensor)
     if size is None:
         raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")
@@ -46,17 +67,18 @@ def _from_dlpack(array):
     return ffi.gc(ffi.cast("char *", tensor.data) + tensor.byte_offset, lambda _, kept=capsule: None), size
 
 
-def memory_of(array, writable=False):
+def memory_of(array, writable=False, gpu=False):
     """An array's address and its length in bytes. The address keeps the array.
 
     Anything that has the buffer protocol (bytes, memoryview, array, NumPy) or DLPack (PyTorch and
-    others) and lies in one piece. What DLPack shows is taken for writable: it does not say.
+    others) and lies in one piece; in a GPU only if gpu is set. What DLPack shows is taken for writable:
+    it does not say.
     """
     try:
         view = memoryview(array)
     except TypeError:
         if hasattr(array, "__dlpack__"):
-            return _from_dlpack(array)
+            return _from_dlpack(array, gpu)
         raise TypeError(f"{type(array).__name__} has neither the buffer protocol nor DLPack") from None
     if not view.c_contiguous:
         raise ValueError(f"{type(array).__name__} does not lie in one piece: make it contiguous")

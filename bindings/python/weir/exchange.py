@@ -16,37 +16,43 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from weir._library import check, ffi, lib, wait
-from weir._memory import memory_of
+from weir._memory import DeviceMemory, memory_of
 from weir.key import Key
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
+_MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
 _TAKE = 64  # slots in one call
 
 
 class Slot:
     """A slot to write a message into, or with one in it. Gone when committed or released.
 
-    data is its memory: numpy.frombuffer(slot.data, ...) is an array without a copy. length, of an
-    acquired slot, is how much of it is to be sent. last is whether the message ends with it.
+    data is its memory: numpy.frombuffer(slot.data, ...) is an array without a copy; in a GPU it is a
+    DeviceMemory. length, of an acquired slot, is how much of it is to be sent. last is whether the message
+    ends with it.
     """
 
     __slots__ = ("data", "length", "last", "_number", "_size", "_memory")
 
-    def __init__(self, slot: Any) -> None:
+    def __init__(self, slot: Any, in_gpu: bool) -> None:
         self.length: int = slot.length
         self._size = self.length
         self.last: bool = slot.last
         self._number: int = slot.number
-        self._show(ffi.buffer(slot.data, slot.length))
+        self._memory: Any = None
+        if in_gpu:
+            self.data: Any = DeviceMemory(int(ffi.cast("uintptr_t", slot.data)), slot.length)
+        else:
+            self._show(ffi.buffer(slot.data, slot.length))
 
     def _show(self, memory: Any) -> None:
         self._memory = weakref.ref(memory)
-        self.data: memoryview = memoryview(memory).cast("B")
+        self.data = memoryview(memory).cast("B")
 
     def _hide(self) -> None:
         """Nothing can reach the memory any more; or BufferError, if something still can."""
         self.data.release()
-        memory = self._memory()
+        memory = self._memory and self._memory()
         if memory is not None:  # a view of it lives, and keeps it
             self._show(memory)
             raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
@@ -58,6 +64,8 @@ class Info(NamedTuple):
     device: str
     peer: str
     mode: str
+    memory: str
+    staged: bool
     slots: int
     peer_slots: int
     slot_bytes: int
@@ -81,10 +89,12 @@ class Info(NamedTuple):
 
 def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
                slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
-               timeout: float = 0) -> tuple[Any, Any]:
+               timeout: float = 0, memory: str = "host", gpu: int = 0) -> tuple[Any, Any]:
     """The options in C, and what must live as long as they are used."""
     if mode not in _MODES:
         raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
+    if memory not in _MEMORIES:
+        raise ValueError(f"memory {memory!r}: it is one of {', '.join(map(repr, _MEMORIES))}")
     options = ffi.new("struct weir_exchange_options *")
     name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
     options.key = key._key if key else ffi.NULL
@@ -95,6 +105,7 @@ def options_of(key: Key | None = None, device: str | None = None, mode: str = "b
     options.busy = busy
     options.percent_min = percent_min
     options.timeout_ns = int(timeout * 1e9)
+    options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
     return options, (key, name)
 
 
@@ -103,7 +114,8 @@ def info_of(x: Any) -> Info:
     lib.weir_exchange_info(x, info)
     fields = {name: getattr(info, name) for name in Info._fields}
     modes = {getattr(lib, value): name for name, value in _MODES.items()}
-    return Info(**{**fields, "device": ffi.string(info.device).decode(),
+    memories = {getattr(lib, value): name for name, value in _MEMORIES.items()}
+    return Info(**{**fields, "memory": memories[info.memory], "device": ffi.string(info.device).decode(),
                    "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
 
 
@@ -119,6 +131,7 @@ class Exchange:
         self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
         self._held: collections.deque[Slot] = collections.deque()  # taken, not yet handed out
         self._parts: list[bytes] = []
+        self._in_gpu = info_of(pointer).memory == "cuda"
 
     def _call(self, function: Any, *args: Any) -> Any:
         with self._lock:
@@ -129,10 +142,12 @@ class Exchange:
     def put(self, data: Any, timeout: float | None = None) -> None:
         """Sends a message: bytes, a NumPy array, a PyTorch tensor, any buffer.
 
+        Call flush() after the last for now: the peer may not find it before.
+
         After a TimeoutError a part may have been taken: its attribute done says how many bytes. The
         message goes on with the rest of them, before anything else.
         """
-        memory, length = memory_of(data)
+        memory, length = memory_of(data, gpu=self._in_gpu)
         done = ffi.new("size_t *")
         sent = 0
 
@@ -150,7 +165,9 @@ class Exchange:
             raise
 
     def get(self, timeout: float | None = None) -> bytes:
-        """The next message. EOFError: the peer has finished."""
+        """The next message. EOFError: the peer has finished. Slots in a GPU: get_into() instead."""
+        if self._in_gpu:
+            raise ValueError("the slots are in a GPU's memory: use get_into()")
         while True:
             if not self._held:
                 self._held.extend(self._take(_TAKE, timeout))
@@ -173,7 +190,7 @@ class Exchange:
         """
         if self._held or self._parts:
             raise ValueError("a message was begun with get()")
-        memory, size = memory_of(buffer, writable=True)
+        memory, size = memory_of(buffer, writable=True, gpu=self._in_gpu)
         length = ffi.new("size_t *")
         status = wait(timeout, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
         if status == -errno.ENOENT:
@@ -192,7 +209,7 @@ class Exchange:
     def _take(self, count: int, timeout: float | None) -> list[Slot]:
         slots = ffi.new("struct weir_exchange_slot[]", count)
         taken = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_take, slots, count, ns)))
-        found = [Slot(slots[i]) for i in range(taken)]
+        found = [Slot(slots[i], self._in_gpu) for i in range(taken)]
         self._out.update(dict.fromkeys(found, True))
         return found
 
@@ -213,7 +230,7 @@ class Exchange:
         """Free slots to write messages in, at most count. Each goes to commit() or abandon()."""
         slots = ffi.new("struct weir_exchange_slot[]", count)
         got = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_acquire, slots, count, ns)))
-        found = [Slot(slots[i]) for i in range(got)]
+        found = [Slot(slots[i], self._in_gpu) for i in range(got)]
         self._out.update(dict.fromkeys(found, False))
         return found
 
@@ -340,7 +357,8 @@ def listen(address: str | None = None, **options: Any) -> Listener:
     """Waits for peers at "addr", "addr:port" or ":port"; None: 127.0.0.1.
 
     Options are those of struct weir_exchange_options: key (a weir.Key), device, mode ("bitmap" or
-    "imm"), slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout (seconds).
+    "imm"), slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout (seconds), memory ("host" or
+    "cuda"), gpu.
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(**options)
