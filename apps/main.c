@@ -17,6 +17,7 @@ static const struct cmd {
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },
+	{ "top", cmd_top, "watch who shares them, and how much each gets" },
 	{ "run", cmd_run, "run any verbs program on softnic, the software device" },
 	{ "ping", cmd_ping, "measure round trips to a donor" },
 	{ "perf", cmd_perf, "measure what a donor's memory gives, and what it costs" },

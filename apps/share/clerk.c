@@ -8,6 +8,7 @@
 
 #include "lib/error.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -201,6 +202,19 @@ static bool may_see(const struct tenant *who, const struct tenant *whom)
 	return !who->uid || who->uid == whom->uid;
 }
 
+/* What fits of a text's end; whoever has chosen it, it is printable then. */
+static void tail_copy(char *out, size_t size, const char *text)
+{
+	size_t i, length = strlen(text);
+
+	if (length >= size)
+		text += length - size + 1;
+	strcpy(out, text);
+	for (i = 0; out[i]; i++)
+		if (!isprint((unsigned char)out[i]))
+			out[i] = '?';
+}
+
 static void show(struct tenant *tenant, struct weir_share_tenant *out)
 {
 	struct weir_owner *owner = &tenant->owner;
@@ -214,9 +228,13 @@ static void show(struct tenant *tenant, struct weir_share_tenant *out)
 		.rate_bytes_s = tenant->terms.rate_bytes_s,
 		.bytes_sent = owner->counts.bytes_sent,
 		.bytes_received = owner->counts.bytes_received,
-		.work_requests = owner->counts.work_requests,
+		.party = tenant->terms.party,
+		.turns = owner->counts.work_requests,
+		.waited_ns = owner->counts.waited_ns,
 	};
 	strcpy(out->name, tenant->name);
+	if (tenant->terms.is_cgroup)
+		tail_copy(out->cgroup, sizeof(out->cgroup), tenant->cgroup);
 	pthread_mutex_lock(&owner->hub->lock);
 	out->connections = owner->nr_conns;
 	out->memory_bytes =
@@ -234,9 +252,56 @@ static int tenant_for(struct turn *turn)
 	for (at = share->tenants.next; rc && at != &share->tenants; at = at->next) {
 		struct tenant *tenant = weir_list_entry(at, struct tenant, link);
 
-		if (tenant->nr <= turn->ask->nr || !may_see(turn->tenant, tenant))
+		if (tenant->nr <= turn->ask->nr || !tenant->is_in || !may_see(turn->tenant, tenant))
 			continue;
 		show(tenant, &turn->answer->tenant);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&share->lock);
+	return rc;
+}
+
+static struct tenant *tenant_find(const struct share *share, uint32_t nr)
+{
+	const struct weir_list *at;
+
+	for (at = share->tenants.next; at != &share->tenants; at = at->next)
+		if (weir_list_entry(at, struct tenant, link)->nr == nr)
+			return weir_list_entry(at, struct tenant, link);
+	return NULL;
+}
+
+static void show_flow(const struct weir_circuit *conn, struct weir_share_flow *out)
+{
+	uint64_t sent = __atomic_load_n(&conn->sent, __ATOMIC_RELAXED);
+
+	*out = (struct weir_share_flow){
+		.nr = conn->nr,
+		.class_nr = conn->class,
+		.weight = conn->flow.turn.weight,
+		.bytes_sent = sent,
+		.bytes_received = __atomic_load_n(&conn->received, __ATOMIC_RELAXED),
+		.queued_bytes = __atomic_load_n(&conn->door->out.tail, __ATOMIC_RELAXED) - sent,
+	};
+	if (out->queued_bytes > conn->size)
+		out->queued_bytes = conn->size;
+	tail_copy(out->peer, sizeof(out->peer), conn->node->name);
+}
+
+static int flow_for(struct turn *turn)
+{
+	struct share *share = turn->tenant->share;
+	const struct tenant *tenant;
+	uint32_t i = turn->ask->value;
+	int rc = -ENOENT;
+
+	pthread_mutex_lock(&share->lock);
+	tenant = tenant_find(share, turn->ask->nr);
+	while (tenant && may_see(turn->tenant, tenant) && i < WEIR_SHARE_CONNS_MAX &&
+	       !tenant->conns[i])
+		i++;
+	if (tenant && may_see(turn->tenant, tenant) && i < WEIR_SHARE_CONNS_MAX) {
+		show_flow(tenant->conns[i], &turn->answer->flow);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&share->lock);
@@ -284,9 +349,18 @@ static int serve(struct turn *turn)
 		return 0;
 	case WEIR_SHARE_TENANT:
 		return tenant_for(turn);
+	case WEIR_SHARE_FLOW:
+		return flow_for(turn);
 	default:
 		return -EPROTO;
 	}
+}
+
+static void let_in(struct tenant *tenant)
+{
+	pthread_mutex_lock(&tenant->share->lock);
+	tenant->is_in = true;
+	pthread_mutex_unlock(&tenant->share->lock);
 }
 
 /* Return: whether it may go on: who has not been let in may not. */
@@ -294,11 +368,12 @@ static bool turn_take(struct tenant *tenant, const struct weir_share_ask *ask, b
 {
 	struct weir_share_answer answer = { .number = ask->number };
 	struct turn turn = { .tenant = tenant, .ask = ask, .answer = &answer };
-	bool is_hello = ask->what == WEIR_SHARE_HELLO;
+	bool is_hello = ask->what == WEIR_SHARE_HELLO, is_look = weir_share_is_look(ask->what);
 
-	/* First HELLO, and it once. */
-	answer.status = is_hello == *is_known ? -EPROTO : serve(&turn);
+	/* First HELLO, and it once; but to look takes none. */
+	answer.status = is_hello == *is_known && !is_look ? -EPROTO : serve(&turn);
 	if (is_hello && !answer.status) {
+		let_in(tenant);
 		*is_known = true;
 		weir_share_patience(tenant->socket, 0);
 	}
@@ -306,7 +381,7 @@ static bool turn_take(struct tenant *tenant, const struct weir_share_ask *ask, b
 		explained(&turn, answer.status, weir_strerror(answer.status));
 	if (!turn.is_answered)
 		tenant_answer(tenant, &answer, turn.fds, turn.nr_fds);
-	return *is_known;
+	return *is_known || is_look;
 }
 
 /* Nobody finds it any more, neither usher nor dialers. */

@@ -291,6 +291,7 @@ struct terms config_terms(const struct config *config, uid_t uid, const char *cg
 	const struct terms *d = &config->terms;
 
 	terms.party = party_of(rule, uid);
+	terms.is_cgroup = rule && rule->kind == RULE_CGROUP;
 	if (!terms.weight)
 		terms.weight = d->weight ? d->weight : 1;
 	if (!terms.has_class)

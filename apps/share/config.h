@@ -24,6 +24,7 @@
 /* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
 struct terms {
 	bool is_denied, has_class;
+	bool is_cgroup; /* the party is those of a cgroup's line */
 	uint64_t party; /* who has the weight: all of a cgroup's line, or else of a user */
 	unsigned int weight; /* 1 to 1024, of all connections together; default 1 */
 	unsigned int class_nr; /* the most urgent that he may use; default the first */

@@ -27,6 +27,7 @@
  * @pid, @uid, @cgroup: as the kernel says, when it connected; no @cgroup: it cannot be seen
  * @conns, @offers: by the number that it knows; the clerk alone takes them away
  * @dialing: dialers at work
+ * @is_in: it has said HELLO, and may stay; share->lock
  * @is_too_many: it is only told that it is
  * @is_gone: its clerk ends what is its
  */
@@ -44,7 +45,7 @@ struct tenant {
 	struct weir_circuit *conns[WEIR_SHARE_CONNS_MAX];
 	struct weir_offer *offers[WEIR_SHARE_OFFERS_MAX];
 	unsigned int next_conn, dialing;
-	bool is_too_many, is_gone;
+	bool is_in, is_too_many, is_gone;
 };
 
 /**

@@ -57,7 +57,7 @@
 /* Counted by many threads, relaxed. */
 struct weir_mux_counts {
 	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
-	_Atomic uint64_t ahead_bytes_max;
+	_Atomic uint64_t ahead_bytes_max, waited_ns;
 };
 
 /**
@@ -237,6 +237,8 @@ struct weir_circuit {
 	struct weir_list wait_link, pace_link;
 	uint32_t controls; /* in flight */
 	bool fin_sent;
+	uint64_t waits_ns; /* since when what it has to send waits for a turn */
+	uint64_t sent; /* bytes, for who looks; written by the worker, read by all */
 };
 
 struct weir_offer {

@@ -126,6 +126,18 @@ static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
 		weir_count_most(&node->hub->counts.ahead_bytes_max, node->sched.low_bytes);
 }
 
+/* How long it has waited; the clock is looked at once for many turns, and may be a little behind. */
+static void count_wait(struct weir_circuit *conn, uint64_t now_ns)
+{
+	struct weir_mux_counts *counts = &conn->owner->counts;
+
+	weir_count(&counts->work_requests, 1);
+	if (now_ns <= conn->waits_ns)
+		return;
+	weir_count(&counts->waited_ns, now_ns - conn->waits_ns);
+	conn->waits_ns = now_ns;
+}
+
 /* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
 static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
 {
@@ -151,7 +163,7 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 	count_ahead(node, conn);
 	weir_sched_posted(&node->sched, &conn->flow, posted.bytes);
 	weir_rate_sent(&conn->owner->rate, posted.bytes, now_ns);
-	weir_count(&conn->owner->counts.work_requests, 1);
+	count_wait(conn, now_ns);
 	conn->posted += posted.bytes;
 	if (conn->posted == limit) {
 		weir_sched_idle(&node->sched, &conn->flow);
@@ -218,6 +230,7 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	posted.conn->leaving.position += posted.bytes;
 	weir_ring_publish_head(&posted.conn->leaving);
 	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);
+	__atomic_store_n(&posted.conn->sent, posted.conn->leaving.position, __ATOMIC_RELAXED);
 	weir_count(&node->hub->counts.bytes_sent, posted.bytes);
 	weir_count(&posted.conn->owner->counts.bytes_sent, posted.bytes);
 	return posted.conn;

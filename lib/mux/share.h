@@ -12,6 +12,7 @@
 #ifndef WEIR_LIB_MUX_SHARE_H
 #define WEIR_LIB_MUX_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/mux.h>
@@ -35,7 +36,14 @@ enum weir_share_what {
 	WEIR_SHARE_DRAIN, /* answered when what was closed has been sent */
 	WEIR_SHARE_INFO, /* of the daemon's mux */
 	WEIR_SHARE_TENANT, /* the first whose number is above @nr; -ENOENT there is none */
+	WEIR_SHARE_FLOW, /* of tenant @nr the first connection from @value on; -ENOENT */
 };
+
+/* What may be asked without being a tenant, that is without HELLO: by who looks. */
+static inline bool weir_share_is_look(uint32_t what)
+{
+	return what == WEIR_SHARE_TENANT || what == WEIR_SHARE_FLOW;
+}
 
 #define WEIR_SHARE_CLASS_DEFAULT UINT32_MAX
 
@@ -47,8 +55,17 @@ struct weir_share_ask {
 /* A tenant as weir top shows it. Texts are printable, and end. */
 struct weir_share_tenant {
 	uint32_t nr, pid, uid, weight, connections, connections_max;
-	uint64_t memory_bytes, bytes_sent, bytes_received, work_requests, rate_bytes_s;
-	char name[64];
+	uint64_t party; /* @weight is of all of it */
+	uint64_t memory_bytes, bytes_sent, bytes_received, rate_bytes_s;
+	uint64_t turns, waited_ns; /* of the scheduler's, and for them, all together */
+	char name[64], cgroup[64]; /* the end of it; "": the party is a user's */
+};
+
+/* A connection of a tenant's. What it says is queued may be more than can be, or wrong. */
+struct weir_share_flow {
+	uint32_t nr, class_nr, weight;
+	uint64_t bytes_sent, bytes_received, queued_bytes;
+	char peer[64]; /* the other host's mux */
 };
 
 struct weir_share_answer {
@@ -59,6 +76,7 @@ struct weir_share_answer {
 		char text[sizeof(((struct weir_error *)0)->text)]; /* with a bad status */
 		struct weir_mux_info info;
 		struct weir_share_tenant tenant;
+		struct weir_share_flow flow;
 	};
 };
 

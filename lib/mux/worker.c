@@ -184,8 +184,11 @@ static bool serve(struct weir_circuit *conn)
 	}
 	weir_bundle_weigh(&conn->stake->bundle,
 			  (uint16_t)__atomic_load_n(&conn->owner->weight, __ATOMIC_RELAXED));
-	if (conn->posted < limit)
-		weir_sched_ready(sched, &conn->flow);
+	if (conn->posted == limit)
+		return true;
+	if (!conn->flow.turn.is_ready && weir_list_is_empty(&conn->pace_link))
+		conn->waits_ns = weir_now_ns();
+	weir_sched_ready(sched, &conn->flow);
 	return true;
 }
 

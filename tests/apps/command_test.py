@@ -13,7 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "mount", "blk", "share", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
+COMMANDS = ("serve", "mount", "blk", "share", "top", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
 
 
 def clean_environment(**more):
@@ -51,7 +51,7 @@ class BadInput(unittest.TestCase):
                      ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
                      ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
                      ("trace",), ("trace", "x"), ("trace", "0"), ("trace", "-1"), ("trace", "1", "2"),
-                     ("doctor", "please"), ("share", "x"), ("share", "--fly"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
+                     ("doctor", "please"), ("share", "x"), ("share", "--fly"), ("top", "x"), ("top", "--interval", "0"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
                      ("blk", "attach", "x", "1"), ("blk", "attach", "--polling", "busy", "x", "4K"),
                      ("blk", "attach", "--channels", "17", "x", "4K"), ("blk", "attach", "--timeout", "0", "x", "4K"),
                      ("blk", "attach", "--name", "a/b", "x"), ("blk", "detach"), ("blk", "detach", "sda"),

@@ -475,7 +475,7 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 		if (seed % 4)
 			assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
 		for (i = 0; i < 30; i++) {
-			struct weir_share_ask ask = { .what = (seed + i) % 13, .number = i,
+			struct weir_share_ask ask = { .what = (seed + i) % 14, .number = i,
 						      .nr = i * seed * 2654435761u,
 						      .value = i, .class_nr = seed,
 						      .weight = i << seed % 32 };
@@ -506,6 +506,50 @@ static void who_does_not_begin_with_hello_is_sent_away(void **state)
 	assert_int_equal(answer.status, -EPROTO);
 	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), -ECONNRESET);
 	close(fd);
+}
+
+/* What 'weir top' says of near's tenants. */
+static void top_read(char *text, size_t size)
+{
+	char command[512];
+	size_t length;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "%s top --socket %s --once --json --flows --interval 0.01",
+		 getenv("WEIR_TEST_WEIR"), near.socket);
+	out = popen(command, "r");
+	assert_non_null(out);
+	length = fread(text, 1, size - 1, out);
+	text[length] = '\0';
+	assert_int_equal(pclose(out), 0);
+}
+
+static void who_looks_sees_who_has_sent_how_much(void **state)
+{
+	static const char *const said[] = {
+		"\"process\": \"share_test\"", "\"connections\": 1,", "\"weight\": 1,",
+		"\"flows\": [{\"connection\": ", "\"queued_bytes\": 0}",
+	};
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	char text[8192];
+	size_t i;
+
+	(void)state;
+	round_trip(conn, 1000003);
+	do { /* the daemon counts what has been done a moment later */
+		top_read(text, sizeof(text));
+	} while (!strstr(text, "\"bytes_sent\": 1000011, \"bytes_received\": 1000011, \"turns\""));
+	for (i = 0; i < sizeof(said) / sizeof(*said); i++)
+		if (!strstr(text, said[i]))
+			fail_msg("%s is not in %s", said[i], text);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	do {
+		top_read(text, sizeof(text));
+	} while (strstr(text, "\"connections\": 1,"));
+	child_end(child, 0);
 }
 
 static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
@@ -698,6 +742,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
 		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
 		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
+		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
 		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
 		cmocka_unit_test(the_configuration_says_who_may_and_how_much),
 		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),

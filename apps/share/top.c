@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir top: who shares a NIC by weir share, and how much each gets. */
+#include "apps/cmd.h"
+#include "apps/json.h"
+#include "apps/share/look.h"
+#include "apps/size.h"
+#include "apps/stop.h"
+#include "apps/table.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char help[] =
+	"Usage: weir top [OPTION...]\n"
+	"Shows the tenants of weir share on this host: what they send and receive, how long it\n"
+	"waits for its turn, and their share of all that is sent beside what is due to them by\n"
+	"weight. Root sees all, others see tenants of their own user.\n\n"
+	"  -s, --socket PATH         of weir share; default $WEIR_SHARE, or else\n"
+	"                            " WEIR_SHARE_SOCKET "\n"
+	"  -f, --flows               each tenant's connections, too\n"
+	"  -i, --interval SECONDS    between looks; default 1\n"
+	"  -1, --once                two looks, what is between them, and no more\n"
+	"  -j, --json                for programs: a line for each interval\n"
+	"  -h, --help\n";
+
+struct top {
+	const char *cmd, *socket;
+	bool flows, once, json;
+	double interval_s;
+	struct look old, new;
+};
+
+/* What somebody got between two looks. */
+struct rates {
+	double sent_s, received_s; /* bytes a second */
+	double delay_us; /* of a turn, mean */
+	double share, due; /* of all that was sent; of that, by weight: parts of 1 */
+};
+
+static double per_second(const struct top *top, uint64_t old, uint64_t new)
+{
+	uint64_t ns = top->new.at_ns - top->old.at_ns;
+
+	return new > old && ns ? (double)(new - old) * 1e9 / (double)ns : 0;
+}
+
+/* Since the last look, or since it came. */
+static uint64_t sent_by(const struct top *top, const struct look_tenant *tenant)
+{
+	const struct look_tenant *old = look_tenant(&top->old, tenant->is.nr);
+
+	return tenant->is.bytes_sent - (old ? old->is.bytes_sent : 0);
+}
+
+static uint64_t sent_by_party(const struct top *top, uint64_t party)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < top->new.count; i++)
+		if (top->new.tenants[i].is.party == party)
+			bytes += sent_by(top, &top->new.tenants[i]);
+	return bytes;
+}
+
+/* The first tenant of its party: what is said of the party is said there. */
+static bool is_first(const struct top *top, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (top->new.tenants[i].is.party == top->new.tenants[nr].is.party)
+			return false;
+	return true;
+}
+
+/* Of all that was sent, and of the weights of those who sent. */
+static void party_shares(const struct top *top, const struct weir_share_tenant *of,
+			 struct rates *rates)
+{
+	uint64_t own = sent_by_party(top, of->party), bytes = 0, weights = 0, sent;
+	size_t i;
+
+	for (i = 0; i < top->new.count; i++) {
+		const struct weir_share_tenant *is = &top->new.tenants[i].is;
+
+		if (!is_first(top, i))
+			continue;
+		sent = sent_by_party(top, is->party);
+		bytes += sent;
+		weights += sent ? is->weight : 0;
+	}
+	rates->share = bytes ? (double)own / (double)bytes : 0;
+	rates->due = own ? (double)of->weight / (double)weights : 0;
+}
+
+static struct rates rates_of(const struct top *top, const struct look_tenant *tenant)
+{
+	static const struct look_tenant nobody;
+	const struct weir_share_tenant *is = &tenant->is;
+	const struct look_tenant *found = look_tenant(&top->old, is->nr);
+	const struct weir_share_tenant *old = found ? &found->is : &nobody.is;
+	struct rates rates = {
+		.sent_s = per_second(top, old->bytes_sent, is->bytes_sent),
+		.received_s = per_second(top, old->bytes_received, is->bytes_received),
+	};
+	uint64_t turns = is->turns - old->turns;
+
+	if (turns)
+		rates.delay_us = (double)(is->waited_ns - old->waited_ns) / 1e3 / (double)turns;
+	party_shares(top, is, &rates);
+	return rates;
+}
+
+/* The cgroup, or the user's name. */
+static const char *party_name(const struct weir_share_tenant *is, char *buffer, size_t size)
+{
+	const struct passwd *user;
+
+	if (is->cgroup[0])
+		return is->cgroup;
+	user = getpwuid(is->uid);
+	snprintf(buffer, size, "%u", is->uid);
+	return user ? user->pw_name : buffer;
+}
+
+static void tenant_row(const struct top *top, struct table *table,
+		       const struct look_tenant *tenant)
+{
+	struct rates rates = rates_of(top, tenant);
+	char name[16];
+
+	table_add(table, "%s", party_name(&tenant->is, name, sizeof(name)));
+	table_add(table, "%s", tenant->is.name);
+	table_add(table, "%u", tenant->is.pid);
+	table_add(table, "%u", tenant->is.connections);
+	table_add(table, "%s/s", size_format((uint64_t)rates.sent_s).text);
+	table_add(table, "%s/s", size_format((uint64_t)rates.received_s).text);
+	table_add(table, "%.1f us", rates.delay_us);
+	table_add(table, "%u", tenant->is.weight);
+	table_add(table, "%.1f %%", rates.share * 100);
+	table_add(table, "%.1f %%", rates.due * 100);
+	table_add(table, "%s", size_format(tenant->is.memory_bytes).text);
+}
+
+static void tenants_print(const struct top *top)
+{
+	static const char *const heads[] = { "party", "process", "pid", "connections", "sends",
+					     "receives", "waits", "weight", "share", "due",
+					     "memory" };
+	struct table table;
+	size_t i;
+
+	table_init(&table, LENGTH(heads));
+	for (i = 0; i < LENGTH(heads); i++)
+		table_add(&table, "%s", heads[i]);
+	for (i = 0; i < top->new.count; i++)
+		tenant_row(top, &table, &top->new.tenants[i]);
+	table_print(&table, stdout);
+	table_fini(&table);
+}
+
+static void flow_row(const struct top *top, struct table *table, const struct look_tenant *tenant,
+		     const struct weir_share_flow *flow)
+{
+	static const struct weir_share_flow nothing;
+	const struct look_tenant *before = look_tenant(&top->old, tenant->is.nr);
+	const struct weir_share_flow *old = look_flow(before, flow->nr);
+
+	old = old ? old : &nothing;
+	table_add(table, "%u", tenant->is.pid);
+	table_add(table, "%u", flow->nr);
+	table_add(table, "%s", flow->peer);
+	table_add(table, "%u", flow->class_nr);
+	table_add(table, "%u", flow->weight);
+	table_add(table, "%s/s", size_format((uint64_t)per_second(top, old->bytes_sent,
+								  flow->bytes_sent)).text);
+	table_add(table, "%s/s", size_format((uint64_t)per_second(top, old->bytes_received,
+								  flow->bytes_received)).text);
+	table_add(table, "%s", size_format(flow->queued_bytes).text);
+}
+
+static void flows_print(const struct top *top)
+{
+	static const char *const heads[] = { "pid", "connection", "to", "class", "weight",
+					     "sends", "receives", "queued" };
+	struct table table;
+	size_t i, k;
+
+	table_init(&table, LENGTH(heads));
+	for (i = 0; i < LENGTH(heads); i++)
+		table_add(&table, "%s", heads[i]);
+	for (i = 0; i < top->new.count; i++)
+		for (k = 0; k < top->new.tenants[i].nr_flows; k++)
+			flow_row(top, &table, &top->new.tenants[i],
+				 &top->new.tenants[i].flows[k]);
+	putchar('\n');
+	table_print(&table, stdout);
+	table_fini(&table);
+}
+
+static void flows_json(struct json *json, const struct look_tenant *tenant)
+{
+	size_t i;
+
+	json_open_array(json, "flows");
+	for (i = 0; i < tenant->nr_flows; i++) {
+		const struct weir_share_flow *flow = &tenant->flows[i];
+
+		json_open_object(json, NULL);
+		json_uint(json, "connection", flow->nr);
+		json_string(json, "to", flow->peer);
+		json_uint(json, "class", flow->class_nr);
+		json_uint(json, "weight", flow->weight);
+		json_uint(json, "bytes_sent", flow->bytes_sent);
+		json_uint(json, "bytes_received", flow->bytes_received);
+		json_uint(json, "queued_bytes", flow->queued_bytes);
+		json_close_object(json);
+	}
+	json_close_array(json);
+}
+
+static void tenant_json(const struct top *top, struct json *json, const struct look_tenant *tenant)
+{
+	const struct weir_share_tenant *is = &tenant->is;
+	struct rates rates = rates_of(top, tenant);
+	char name[16];
+
+	json_open_object(json, NULL);
+	json_string(json, "party", party_name(is, name, sizeof(name)));
+	json_string(json, "process", is->name);
+	json_uint(json, "pid", is->pid);
+	json_uint(json, "connections", is->connections);
+	json_uint(json, "connections_max", is->connections_max);
+	json_uint(json, "bytes_sent", is->bytes_sent);
+	json_uint(json, "bytes_received", is->bytes_received);
+	json_uint(json, "turns", is->turns);
+	json_uint(json, "waited_ns", is->waited_ns);
+	json_double(json, "sends_bytes_s", rates.sent_s);
+	json_double(json, "receives_bytes_s", rates.received_s);
+	json_double(json, "waits_us", rates.delay_us);
+	json_uint(json, "weight", is->weight);
+	json_double(json, "share", rates.share);
+	json_double(json, "due", rates.due);
+	json_uint(json, "memory_bytes", is->memory_bytes);
+	json_uint(json, "rate_bytes_s", is->rate_bytes_s);
+	if (top->flows)
+		flows_json(json, tenant);
+	json_close_object(json);
+}
+
+static void print_json(const struct top *top)
+{
+	struct json json;
+	size_t i;
+
+	json_begin_line(&json, stdout);
+	json_double(&json, "seconds", (double)(top->new.at_ns - top->old.at_ns) / 1e9);
+	json_open_array(&json, "tenants");
+	for (i = 0; i < top->new.count; i++)
+		tenant_json(top, &json, &top->new.tenants[i]);
+	json_close_array(&json);
+	json_end(&json);
+}
+
+static void print(const struct top *top)
+{
+	if (top->json) {
+		print_json(top);
+	} else {
+		if (!top->once && isatty(STDOUT_FILENO))
+			fputs("\033[H\033[2J", stdout);
+		if (!top->new.count)
+			puts("weir share has no tenants that you may see");
+		else
+			tenants_print(top);
+		if (top->flows && top->new.count)
+			flows_print(top);
+	}
+	fflush(stdout);
+}
+
+static int watch(struct top *top)
+{
+	struct weir_error error;
+	int rc = look_take(&top->old, top->socket, top->flows, &error);
+
+	stop_on_signals();
+	while (!rc) {
+		stop_or_sleep(top->interval_s);
+		if (stop_requested() || ferror(stdout))
+			break;
+		rc = look_take(&top->new, top->socket, top->flows, &error);
+		if (rc)
+			break;
+		print(top);
+		look_fini(&top->old);
+		top->old = top->new;
+		if (top->once)
+			break;
+	}
+	look_fini(&top->old);
+	return rc ? failure(top->cmd, "%s", error.text) : EXIT_OK;
+}
+
+static int parse_interval(struct top *top, const char *text)
+{
+	char *end;
+
+	top->interval_s = strtod(text, &end);
+	if (*end || !(top->interval_s >= 0.01 && top->interval_s <= 86400))
+		return usage_error(top->cmd, "--interval %s: 0.01 to 86400 seconds are possible",
+				   text);
+	return EXIT_OK;
+}
+
+static int parse_option(struct top *top, int opt)
+{
+	switch (opt) {
+	case 's':
+		top->socket = optarg;
+		return EXIT_OK;
+	case 'f':
+		top->flows = true;
+		return EXIT_OK;
+	case 'i':
+		return parse_interval(top, optarg);
+	case '1':
+		top->once = true;
+		return EXIT_OK;
+	case 'j':
+		top->json = true;
+		return EXIT_OK;
+	default:
+		return usage_error(top->cmd, NULL);
+	}
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "flows", no_argument, NULL, 'f' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "once", no_argument, NULL, '1' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	const char *socket = getenv("WEIR_SHARE");
+	struct top top = { .cmd = argv[0], .interval_s = 1,
+			   .socket = socket && *socket ? socket : WEIR_SHARE_SOCKET };
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "s:fi:1jh", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(help, stdout);
+			return EXIT_OK;
+		}
+		status = parse_option(&top, opt);
+		if (status)
+			return status;
+	}
+	if (optind < argc)
+		return usage_error(argv[0], "'%s': there are only options", argv[optind]);
+	return watch(&top);
+}
