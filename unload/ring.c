@@ -194,6 +194,8 @@ static uint8_t pause_ms(struct ring *ring, struct weir_ceiling *ceiling)
 	uint64_t ns = weir_ceiling_spent(ceiling, ring->began_ns, clock_ns());
 
 	ring->began_ns = 0;
+	if (ns)
+		COUNT(pauses);
 	return (uint8_t)((ns + NS_PER_MS - 1) / NS_PER_MS);
 }
 
@@ -229,8 +231,8 @@ uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling)
 	n = ring->has_failed ? 0 : ring->device->ops.poll_cq(ring->cq, WCS, wcs);
 	for (i = 0; i < n; i++)
 		completed(ring, &wcs[i]);
-	if (n > 0)
-		tell_news(ring, ceiling, n == WCS);
+	/* Of as many as were asked for some may have been returns: the last news may be old by now. */
+	tell_news(ring, ceiling, n == WCS);
 	return n > 0 ? (uint32_t)n : 0;
 }
 

@@ -20,6 +20,7 @@ __attribute__((visibility("default"))) void weir_unload_read(struct said *out)
 	out->repeated = count_of(&said.repeated);
 	out->copied = count_of(&said.copied);
 	out->refused = count_of(&said.refused);
+	out->pauses = count_of(&said.pauses);
 }
 
 void say(const char *format, ...)
@@ -40,7 +41,7 @@ void say_all(void)
 	if (!count_of(&said.small) && !count_of(&said.copied))
 		return;
 	say("%" PRIu64 " of %" PRIu64 " small writes unloaded, %" PRIu64
-	    " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64 " refused",
+	    " of them repeated by the device; %" PRIu64 " copied for peers, %" PRIu64 " refused; %" PRIu64 " pauses",
 	    count_of(&said.unloaded), count_of(&said.small), count_of(&said.repeated),
-	    count_of(&said.copied), count_of(&said.refused));
+	    count_of(&said.copied), count_of(&said.refused), count_of(&said.pauses));
 }

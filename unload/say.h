@@ -10,6 +10,7 @@
  * @small: writes that are short enough
  * @unloaded: of them; @repeated: of these, those that a peer refused, and the NIC was given
  * @copied: for peers; @refused: not copied
+ * @pauses: times that a peer was told to leave the CPU alone for a while
  */
 struct said {
 	uint64_t small;
@@ -17,6 +18,7 @@ struct said {
 	uint64_t repeated;
 	uint64_t copied;
 	uint64_t refused;
+	uint64_t pauses;
 };
 
 extern struct said said;

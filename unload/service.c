@@ -17,11 +17,11 @@
 #include "unload/ring.h"
 #include "unload/say.h"
 #include "unload/service.h"
+#include "unload/settings.h"
 #include "unload/watch.h"
 
 #define WAKE_NS 50000 /* what it costs to be woken */
 #define LOOK_NS 200000 /* awake, it looks at its sockets so often */
-#define CPU_PERCENT_MAX 50 /* of its time it copies; beyond that, peers are told to offload */
 #define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
 
 /**
@@ -149,7 +149,7 @@ static void *run(void *arg)
 	};
 	enum weir_poll_verdict verdict;
 
-	weir_ceiling_init(&service.ceiling, CPU_PERCENT_MAX);
+	weir_ceiling_init(&service.ceiling, settings_cpu_percent());
 	weir_gaps_init(&service.gaps, WAKE_NS);
 	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
 	verdict = weir_poll_woken(&service.poll, clock_ns());

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <stdlib.h>
-#include <string.h>
 
 #include "unload/clock.h"
 #include "unload/device.h"
 #include "unload/say.h"
+#include "unload/settings.h"
 #include "unload/watch.h"
 
 #define CHAINS 1024
 #define COUNTERS (1u << 20) /* pages of 4 GiB; untouched ones take no memory */
-#define HOT_PAGES 4096
 
 pthread_mutex_t watch_life = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -50,24 +49,12 @@ void watch_each(void (*visit)(struct watched *w, void *arg), void *arg)
 			visit(w, arg);
 }
 
-/* As weir run says. */
-static enum weir_route_policy policy(void)
-{
-	const char *name = getenv("WEIR_UNLOAD");
-
-	if (name && !strcmp(name, "always"))
-		return WEIR_ROUTE_UNLOAD;
-	if (name && !strcmp(name, "frequency"))
-		return WEIR_ROUTE_FREQUENCY;
-	return WEIR_ROUTE_MEASURED;
-}
-
 static int route_init(struct watched *w)
 {
 	struct weir_route_config config = {
-		.policy = policy(),
+		.policy = settings_policy(),
 		.bytes_max = 1,
-		.hot_pages = HOT_PAGES,
+		.hot_pages = settings_hot_pages(),
 		.nr_counters = COUNTERS,
 	};
 

@@ -3,109 +3,10 @@
  * A verbs program that knows nothing of weir, run with its small writes unloaded: what it can see
  * is what a device would have done. Both QPs are in this process.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unload/drive.h"
 
-#include <cmocka.h>
 #include <poll.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include "tests/verbs/pair.h"
-#include "unload/say.h"
-
-#define PATIENCE_S 60
-#define SMALL 64u
-#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-		IBV_ACCESS_REMOTE_ATOMIC)
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static struct ibv_wc next_wc(struct pair *pair)
-{
-	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
-	struct ibv_wc wc;
-	int n;
-
-	while (!(n = ibv_poll_cq(pair->cq, 1, &wc))) {
-		sched_yield();
-		if (now_ns() > until)
-			fail_msg("no completion in %d s", PATIENCE_S);
-	}
-	assert_int_equal(n, 1);
-	return wc;
-}
-
-static void post(struct pair *pair, struct ibv_send_wr *wr)
-{
-	struct ibv_send_wr *bad;
-
-	assert_int_equal(ibv_post_send(pair->qp[0], wr, &bad), 0);
-}
-
-static void complete(struct pair *pair, struct ibv_send_wr *wr)
-{
-	struct ibv_wc wc;
-
-	post(pair, wr);
-	wc = next_wc(pair);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_int_equal(wc.wr_id, wr->wr_id);
-}
-
-static uint64_t unloaded(void)
-{
-	struct said said;
-
-	weir_unload_read(&said);
-	return said.unloaded;
-}
-
-static void assert_no_completion(struct pair *pair)
-{
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_poll_cq(pair->cq, 1, &wc), 0);
-}
-
-static struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge)
-{
-	*sge = pair_sge(pair, SMALL);
-	return pair_wr(pair, IBV_WR_RDMA_WRITE, sge);
-}
-
-/* Writes until the QPs have found each other. */
-static void open_unloading_made(struct pair *pair, pair_make_fn *make)
-{
-	uint64_t before, until = now_ns() + PATIENCE_S * 1000000000ull;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr;
-
-	memset(pair, 0, sizeof(*pair));
-	pair_open(pair);
-	assert_true(pair_connect(pair, make));
-	wr = small_write(pair, &sge);
-	before = unloaded();
-	while (unloaded() == before) {
-		assert_true(now_ns() < until);
-		complete(pair, &wr);
-	}
-}
-
-static void open_unloading(struct pair *pair)
-{
-	open_unloading_made(pair, NULL);
-}
 
 static struct ibv_qp *make_extended(struct pair *pair, const struct ibv_qp_init_attr *init,
 				    uint64_t send_ops)
@@ -375,101 +276,6 @@ static void a_peer_that_is_gone_ends_in_an_error(void **state)
 	pair_close(&pair);
 }
 
-/* What is under way, in the order of the queue: the completions come in that order. */
-struct mix {
-	struct pair pair;
-	uint64_t next_id;
-	uint64_t seen_id;
-	char model[8192]; /* what the target's memory must hold */
-	uint64_t atomics[PAIR_DEPTH];
-};
-
-static void take_all(struct mix *m)
-{
-	while (m->seen_id < m->next_id) {
-		struct ibv_wc wc = next_wc(&m->pair);
-
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_int_equal(wc.wr_id, m->seen_id++);
-	}
-	assert_no_completion(&m->pair);
-}
-
-static void mix_write(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
-{
-	uint32_t slot = (uint32_t)(wr->wr_id % PAIR_DEPTH) * 512;
-	uint32_t to = (uint32_t)rand() % (sizeof(m->model) - 512);
-	uint32_t i;
-
-	sge->length = 1 + (uint32_t)rand() % (rand() % 2 ? 300 : 16);
-	sge->addr = (uintptr_t)m->pair.bytes + slot;
-	for (i = 0; i < sge->length; i++)
-		m->pair.bytes[slot + i] = (char)rand();
-	*wr = pair_wr(&m->pair, IBV_WR_RDMA_WRITE, sge);
-	wr->wr.rdma.remote_addr += to;
-	memcpy(m->model + to, m->pair.bytes + slot, sge->length);
-}
-
-static void mix_add(struct mix *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
-{
-	uint32_t to = (uint32_t)rand() % (sizeof(m->model) / 8) * 8;
-	uint64_t sum;
-
-	sge->addr = (uintptr_t)m->pair.bytes + 32768;
-	sge->length = 8;
-	*wr = pair_wr(&m->pair, IBV_WR_ATOMIC_FETCH_AND_ADD, sge);
-	wr->wr.atomic.remote_addr += to;
-	wr->wr.atomic.compare_add = (uint64_t)rand();
-	memcpy(&sum, m->model + to, 8);
-	sum += wr->wr.atomic.compare_add;
-	memcpy(m->model + to, &sum, 8);
-}
-
-/* Lists of one to four, the last of which has a completion; at most one queue of them. */
-static void mix_post(struct mix *m)
-{
-	struct ibv_send_wr wrs[4], *bad;
-	struct ibv_sge sges[4];
-	uint64_t id = m->next_id;
-	int i, n = 1 + rand() % 4;
-
-	if (m->next_id - m->seen_id + (uint64_t)n > PAIR_DEPTH)
-		take_all(m);
-	for (i = 0; i < n; i++) {
-		sges[i] = pair_sge(&m->pair, SMALL);
-		wrs[i].wr_id = id + (uint64_t)i;
-		if (rand() % 8)
-			mix_write(m, &wrs[i], &sges[i]);
-		else
-			mix_add(m, &wrs[i], &sges[i]);
-		wrs[i].wr_id = id + (uint64_t)i;
-		wrs[i].next = i + 1 < n ? &wrs[i + 1] : NULL;
-	}
-	assert_int_equal(ibv_post_send(m->pair.qp[0], wrs, &bad), 0);
-	m->next_id += (uint64_t)n;
-}
-
-static void both_paths_mixed_equal_a_naive_memory(void **state)
-{
-	static struct mix m;
-	uint64_t before;
-	int i, round;
-
-	(void)state;
-	srand(7);
-	open_unloading(&m.pair);
-	memset(m.pair.bytes + PAIR_BYTES, 0, sizeof(m.model));
-	before = unloaded();
-	for (round = 0; round < 200; round++) {
-		for (i = rand() % 8; i >= 0; i--)
-			mix_post(&m);
-		take_all(&m);
-		assert_memory_equal(m.model, m.pair.bytes + PAIR_BYTES, sizeof(m.model));
-	}
-	assert_true(unloaded() > before + 200);
-	pair_close(&m.pair);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,7 +289,6 @@ int main(void)
 		cmocka_unit_test(one_byte_beyond_is_refused),
 		cmocka_unit_test(what_may_only_be_read_is_not_written),
 		cmocka_unit_test(a_peer_that_is_gone_ends_in_an_error),
-		cmocka_unit_test(both_paths_mixed_equal_a_naive_memory),
 	};
 
 	return cmocka_run_group_tests_name("unload program", tests, NULL, NULL);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A pair of QPs that unload to each other, as a program drives it. Failures end the test. */
+#ifndef WEIR_TESTS_UNLOAD_DRIVE_H
+#define WEIR_TESTS_UNLOAD_DRIVE_H
+
+#include "tests/verbs/pair.h"
+#include "unload/say.h"
+
+#define PATIENCE_S 60
+#define SMALL 64u
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+		IBV_ACCESS_REMOTE_ATOMIC)
+
+uint64_t now_ns(void);
+
+/* What has been counted in this process so far. */
+struct said said_now(void);
+uint64_t unloaded(void);
+
+/* The next completion, whatever it says. */
+struct ibv_wc next_wc(struct pair *pair);
+void assert_no_completion(struct pair *pair);
+
+/* By the first QP. */
+void post(struct pair *pair, struct ibv_send_wr *wr);
+
+/* Posts it, and takes its completion, a success. */
+void complete(struct pair *pair, struct ibv_send_wr *wr);
+
+/* One of SMALL bytes, to the beginning of the second half. @sge: kept. */
+struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge);
+
+/* A new pair, which has found each other: a write has been unloaded. @make: as pair_connect(). */
+void open_unloading_made(struct pair *pair, pair_make_fn *make);
+void open_unloading(struct pair *pair);
+
+#endif
