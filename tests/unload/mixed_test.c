@@ -206,9 +206,17 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 struct writer {
 	struct pair pair;
 	struct ibv_mr *area;
+	uint32_t rkey; /* of that, and still when it has gone */
 	char bytes[AREA_BYTES];
 	uint64_t written; /* atomic */
 };
+
+static void writer_register(struct writer *w)
+{
+	w->area = ibv_reg_mr(w->pair.pd, w->bytes, AREA_BYTES, RIGHTS);
+	assert_non_null(w->area);
+	w->rkey = w->area->rkey;
+}
 
 static struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init)
 {
@@ -228,7 +236,7 @@ static bool write_list(struct writer *w, uint64_t number)
 		sges[i] = pair_sge(&w->pair, SMALL);
 		wrs[i] = pair_wr(&w->pair, IBV_WR_RDMA_WRITE, &sges[i]);
 		wrs[i].wr.rdma.remote_addr = (uintptr_t)w->bytes + i % 32 * SMALL;
-		wrs[i].wr.rdma.rkey = w->area->rkey;
+		wrs[i].wr.rdma.rkey = w->rkey;
 		wrs[i].send_flags = IBV_SEND_INLINE | (i == LIST - 1 ? IBV_SEND_SIGNALED : 0);
 		wrs[i].next = i < LIST - 1 ? &wrs[i + 1] : NULL;
 	}
@@ -260,8 +268,7 @@ static void while_others_write_deregistration_is_the_end(void **state)
 	(void)state;
 	for (round = 0; round < 5; round++) {
 		open_unloading_made(&w.pair, make_deep);
-		w.area = ibv_reg_mr(w.pair.pd, w.bytes, AREA_BYTES, RIGHTS);
-		assert_non_null(w.area);
+		writer_register(&w);
 		w.written = 0;
 		assert_int_equal(pthread_create(&thread, NULL, write_on, &w), 0);
 		while (__atomic_load_n(&w.written, __ATOMIC_ACQUIRE) < 20)
@@ -283,8 +290,7 @@ static void who_has_copied_enough_has_peers_write_by_the_device(void **state)
 
 	(void)state;
 	open_unloading_made(&w.pair, make_deep);
-	w.area = ibv_reg_mr(w.pair.pd, w.bytes, AREA_BYTES, RIGHTS);
-	assert_non_null(w.area);
+	writer_register(&w);
 	before = said_now();
 	do {
 		assert_true(now_ns() < until);
@@ -316,8 +322,10 @@ static void who_measures_settles_on_the_device(void **state)
 	wr = small_write(&pair, &sge);
 	before = last = said_now();
 	/* No peer has been found yet, so nothing is tried; how soon is not for a test to say. */
-	while (said_now().unloaded == before.unloaded)
-		complete(&pair, &wr), wr.wr.rdma.remote_addr ^= 4096;
+	while (said_now().unloaded == before.unloaded) {
+		complete(&pair, &wr);
+		wr.wr.rdma.remote_addr ^= 4096;
+	}
 	for (i = 0; since < WEIR_ROUTE_REST_MIN / 2; i++, since++) {
 		assert_true(i <= SETTLES_WITHIN);
 		wr.wr.rdma.remote_addr = (uintptr_t)pair.bytes + PAIR_BYTES + i % 8 * 4096;
