@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who has what, who gives memory, and where reads and writes go. volume_copy.c fills replicas. */
+/* Who has what, and where reads and writes go. volume_memory.c says who gives memory, volume_copy.c
+ * fills replicas. */
 #include "core/volume.h"
 
 int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
@@ -15,6 +16,12 @@ int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_
 	v->nr_donors = nr_donors;
 	v->replicas = replicas;
 	return 0;
+}
+
+void weir_volume_grow(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents)
+{
+	v->extent = extents;
+	v->nr_extents = nr_extents;
 }
 
 void weir_volume_donor_up(struct weir_volume *v, uint8_t donor)
@@ -50,122 +57,18 @@ void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
 	}
 }
 
-static bool has_donor(const struct weir_volume *v, const struct weir_extent *extent, uint8_t donor)
-{
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
-		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
-		    extent->replica[slot].donor == donor)
-			return true;
-	}
-	return false;
-}
-
-uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
-{
-	uint32_t extents = 0;
-
-	for (uint32_t i = 0; i < v->nr_extents; i++)
-		extents += has_donor(v, &v->extent[i], donor);
-	return extents;
-}
-
-static uint8_t count_valid(const struct weir_volume *v, const struct weir_extent *extent)
+uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
 {
 	uint8_t valid = 0;
 
 	for (uint8_t slot = 0; slot < v->replicas; slot++)
-		valid += extent->replica[slot].state == WEIR_REPLICA_VALID;
+		valid += v->extent[extent].replica[slot].state == WEIR_REPLICA_VALID;
 	return valid;
 }
 
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
 {
-	return v->extent[extent].holds && !count_valid(v, &v->extent[extent]);
-}
-
-/* Return: the donor for one more replica of @extent, or nr_donors. */
-static uint8_t choose_donor(const struct weir_volume *v, const struct weir_extent *extent)
-{
-	uint8_t best = v->nr_donors;
-
-	for (uint8_t donor = 0; donor < v->nr_donors; donor++) {
-		if (v->donor[donor].state != WEIR_VOLUME_DONOR_UP || !v->donor[donor].free ||
-		    has_donor(v, extent, donor))
-			continue;
-		if (best == v->nr_donors || v->donor[donor].free > v->donor[best].free)
-			best = donor;
-	}
-	return best;
-}
-
-int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place)
-{
-	int rc = -ENOENT;
-
-	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		if (weir_volume_is_lost(v, i))
-			continue;
-		for (uint8_t slot = 0; slot < v->replicas; slot++) {
-			uint8_t donor;
-
-			if (v->extent[i].replica[slot].state != WEIR_REPLICA_NONE)
-				continue;
-			donor = choose_donor(v, &v->extent[i]);
-			if (donor < v->nr_donors) {
-				*place = (struct weir_volume_place){ i, slot, donor };
-				return 0;
-			}
-			rc = -ENOSPC;
-		}
-	}
-	return rc;
-}
-
-static void put_memory(struct weir_volume *v, const struct weir_volume_place *place,
-		       enum weir_replica_state state)
-{
-	struct weir_replica *replica = &v->extent[place->extent].replica[place->slot];
-
-	replica->donor = place->donor;
-	replica->state = (uint8_t)state;
-	if (v->donor[place->donor].free)
-		v->donor[place->donor].free--;
-}
-
-void weir_volume_granted(struct weir_volume *v, const struct weir_volume_place *place)
-{
-	put_memory(v, place, v->extent[place->extent].holds ? WEIR_REPLICA_FILLING :
-							      WEIR_REPLICA_VALID);
-}
-
-void weir_volume_found(struct weir_volume *v, const struct weir_volume_place *place)
-{
-	v->extent[place->extent].holds = true;
-	put_memory(v, place, WEIR_REPLICA_VALID);
-}
-
-bool weir_volume_stale(const struct weir_volume *v, struct weir_volume_place *place)
-{
-	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		for (uint8_t slot = 0; slot < v->replicas; slot++) {
-			const struct weir_replica *replica = &v->extent[i].replica[slot];
-
-			if (replica->state != WEIR_REPLICA_STALE || replica->users)
-				continue;
-			*place = (struct weir_volume_place){ i, slot, replica->donor };
-			return true;
-		}
-	}
-	return false;
-}
-
-void weir_volume_released(struct weir_volume *v, const struct weir_volume_place *place)
-{
-	if (v->copy.extent == place->extent && v->copy.target == place->slot)
-		v->copy.state = WEIR_COPY_IDLE; /* what comes there next has none of it */
-	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
-	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
-		v->donor[place->donor].free++;
+	return v->extent[extent].live && !weir_volume_valid(v, extent);
 }
 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
@@ -192,6 +95,49 @@ void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot)
 	v->extent[extent].replica[slot].users--;
 }
 
+void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			uint32_t *sums)
+{
+	for (uint32_t i = 0; i < pages; i++) {
+		uint32_t sum = v->extent[extent].sum[page + i];
+
+		sums[i] = sum == WEIR_SUM_UNKNOWN ? sum : sum & ~WEIR_SUM_FRESH;
+	}
+}
+
+bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	struct weir_replica *replica = &v->extent[extent].replica[slot];
+
+	if (replica->state == WEIR_REPLICA_VALID && weir_volume_valid(v, extent) > 1)
+		replica->state = WEIR_REPLICA_STALE;
+	return replica->state == WEIR_REPLICA_STALE;
+}
+
+bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
+			  uint32_t pages)
+{
+	const struct weir_extent *e = &v->extent[extent];
+
+	for (uint32_t i = 0; e->live && i < pages; i++) {
+		if (e->sum[page + i] != WEIR_SUM_NOTHING)
+			return false;
+	}
+	return true;
+}
+
+void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			 bool keep)
+{
+	struct weir_extent *e = &v->extent[extent];
+
+	for (uint32_t i = page; i < page + pages; i++) {
+		e->live -= e->sum[i] != WEIR_SUM_NOTHING;
+		e->sum[i] = WEIR_SUM_NOTHING;
+	}
+	e->thin = !e->live && !keep;
+}
+
 /* The bits of the chunk that [page, page + pages) covers. */
 static uint64_t chunk_bits(const struct weir_copy *copy, uint32_t page, uint32_t pages)
 {
@@ -212,11 +158,23 @@ uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
 
 	for (uint8_t slot = 0; slot < v->replicas; slot++)
 		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
-	return count_valid(v, e) ? slots : 0;
+	return weir_volume_valid(v, extent) ? slots : 0;
+}
+
+static void remember(struct weir_extent *e, const struct weir_volume_write *w)
+{
+	for (uint32_t i = 0; i < w->pages; i++) {
+		uint32_t *sum = &e->sum[w->page + i];
+		bool is_fresh = *sum == WEIR_SUM_NOTHING;
+
+		*sum = w->sums[i] | (is_fresh ? WEIR_SUM_FRESH : 0);
+		e->live += is_fresh;
+	}
+	e->thin = false;
 }
 
 int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
-		      uint32_t page, uint32_t pages)
+		      uint32_t page, uint32_t pages, const uint32_t *sums)
 {
 	struct weir_extent *e = &v->extent[extent];
 	struct weir_copy *copy = &v->copy;
@@ -224,10 +182,11 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 
 	if (!slots)
 		return -EIO;
-	*w = (struct weir_volume_write){ .extent = extent, .phase = e->phase, .slots = slots };
+	*w = (struct weir_volume_write){ .extent = extent, .page = page, .pages = pages, .sums = sums,
+					 .phase = e->phase, .slots = slots };
 	for (uint8_t slot = 0; slot < v->replicas; slot++)
 		e->replica[slot].users += slots >> slot & 1;
-	e->holds = true;
+	remember(e, w);
 	e->writes[e->phase]++;
 	if (copy->state != WEIR_COPY_IDLE && copy->extent == extent)
 		copy->overtaken |= chunk_bits(copy, page, pages);
@@ -250,6 +209,23 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_ex
 	return best;
 }
 
+/*
+ * A write has failed. Where none has come after it, nobody knows what is there; but where nothing was
+ * before, nothing is.
+ */
+static void doubt(struct weir_extent *e, const struct weir_volume_write *w)
+{
+	for (uint32_t i = 0; i < w->pages; i++) {
+		uint32_t *sum = &e->sum[w->page + i];
+		bool is_fresh = *sum & WEIR_SUM_FRESH;
+
+		if ((*sum & ~WEIR_SUM_FRESH) != w->sums[i])
+			continue;
+		*sum = is_fresh ? WEIR_SUM_NOTHING : WEIR_SUM_UNKNOWN;
+		e->live -= is_fresh;
+	}
+}
+
 int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed)
 {
 	struct weir_extent *e = &v->extent[w->extent];
@@ -263,8 +239,10 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 		e->replica[slot].users--;
 		has_it |= (keep & 1u << slot) && e->replica[slot].state == WEIR_REPLICA_VALID;
 	}
-	if (!has_it)
+	if (!has_it) {
 		keep = (uint8_t)(1u << choose_survivor(v, e, w->slots));
+		doubt(e, w);
+	}
 	for (uint8_t slot = 0; slot < v->replicas; slot++) {
 		if ((w->slots & ~keep & 1u << slot) && is_live(&e->replica[slot]))
 			e->replica[slot].state = WEIR_REPLICA_STALE;
@@ -277,12 +255,13 @@ struct weir_volume_census weir_volume_census(const struct weir_volume *v)
 	struct weir_volume_census census = { 0 };
 
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		uint8_t valid = count_valid(v, &v->extent[i]);
+		uint8_t valid = weir_volume_valid(v, i);
 
 		census.whole += valid == v->replicas;
 		census.lean += valid && valid < v->replicas;
-		census.bare += !valid;
-		census.lost += !valid && v->extent[i].holds;
+		census.thin += !valid && v->extent[i].thin;
+		census.bare += !valid && !v->extent[i].thin;
+		census.lost += weir_volume_is_lost(v, i);
 	}
 	return census;
 }

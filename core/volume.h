@@ -19,6 +19,17 @@
  * the window have ended: the source is VALID in spite of them. And the last that overtook end before
  * the replica is called VALID: it has what they wrote.
  *
+ * What a page should be. The volume remembers a checksum of each page as it was last written, and the
+ * writes and reads of a page have one order everywhere: that in which the host pushes them. So who
+ * reads takes along what the pages should be by then, and compares. What differs was changed behind
+ * the volume's back, and another replica is asked. A page that was never written, or discarded, is
+ * zeroes by definition, and no donor is asked for it; it stays so if its first write fails. A page whose
+ * later write failed may be anything.
+ *
+ * Memory comes and goes by extents. One of which all was discarded is thin: it wants no memory, and gives
+ * back what it has, but for a reserve. What is written to an extent that has none takes the memory of an
+ * idle one, at once; the reserve is filled up later.
+ *
  * The host owns memory, requests and time, and asks donors for what weir_volume_place() wants.
  *
  * Context of all: any; never sleeps; externally serialised.
@@ -31,6 +42,11 @@
 #define WEIR_VOLUME_DONORS_MAX 8u
 #define WEIR_VOLUME_REPLICAS_MAX 4u
 #define WEIR_VOLUME_CHUNK_PAGES 64u /* that a copy moves at a time */
+
+/* What a page should be; all other even values are the host's checksums. */
+#define WEIR_SUM_NOTHING 0u /* zeroes: never written, or discarded */
+#define WEIR_SUM_UNKNOWN 1u /* its last write failed, or was not seen */
+#define WEIR_SUM_FRESH 1u /* with a checksum: NOTHING before, should this write fail */
 
 enum weir_replica_state {
 	WEIR_REPLICA_NONE, /* no memory */
@@ -60,13 +76,17 @@ struct weir_replica {
 /**
  * struct weir_extent - a piece of the volume
  * @replica: the first volume->replicas
- * @holds: something was written to it, whether it came about or not
+ * @sum: *kept*; of each of its pages, what it should be; NOTHING at first
+ * @live: pages that are not NOTHING: something was written, whether it came about or not
+ * @thin: all of it was discarded, and nothing written since
  * @phase: 0 or 1; flips when a window of a copy opens
  * @writes: under way, by the phase in which they began
  */
 struct weir_extent {
 	struct weir_replica replica[WEIR_VOLUME_REPLICAS_MAX];
-	bool holds;
+	uint32_t *sum;
+	uint32_t live;
+	bool thin;
 	uint8_t phase;
 	uint32_t writes[2];
 };
@@ -109,6 +129,7 @@ struct weir_copy {
  * struct weir_volume - the volume
  * @extent: @nr_extents of them, of @pages pages each
  * @replicas: that each extent should have
+ * @reserve: thin extents that keep their memory
  * @copied: pages that were copied so far
  */
 struct weir_volume {
@@ -118,22 +139,32 @@ struct weir_volume {
 	uint32_t pages;
 	uint8_t nr_donors;
 	uint8_t replicas;
+	uint32_t reserve;
 	struct weir_copy copy;
 	uint64_t copied;
 };
 
 /**
  * weir_volume_init() - a volume without memory, whose donors are away
- * @extents: *kept*; zeroed
+ * @extents: *kept*; zeroed, but for each one's @sum
  * @nr_extents: at least 1
  * @pages: of an extent, at least 1
  * @nr_donors: 1 to WEIR_VOLUME_DONORS_MAX
  * @replicas: 1 to WEIR_VOLUME_REPLICAS_MAX, and at most @nr_donors
  *
+ * Its @reserve is 0 until the host sets it.
+ *
  * Return: 0; -EINVAL one of them is out of its range.
  */
 int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
 		     uint32_t pages, uint8_t nr_donors, uint8_t replicas);
+
+/**
+ * weir_volume_grow() - more extents
+ * @extents: *kept*, in place of those that there were, and beginning with them as they are now
+ * @nr_extents: at least as many as there were
+ */
+void weir_volume_grow(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents);
 
 /* A donor is there. */
 void weir_volume_donor_up(struct weir_volume *v, uint8_t donor);
@@ -167,19 +198,46 @@ struct weir_volume_place {
  */
 int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place);
 
-/* The memory is there, and full of zeroes. */
-void weir_volume_granted(struct weir_volume *v, const struct weir_volume_place *place);
-
-/* Memory that is there, with what it holds: the one replica of its extent. */
-void weir_volume_found(struct weir_volume *v, const struct weir_volume_place *place);
+/**
+ * weir_volume_granted() - @place->donor has given memory, full of zeroes
+ * @place: what it was asked for, and receives where the memory is wanted by now
+ *
+ * Return: 0; -ENOENT nowhere, any more: give it back.
+ */
+int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place);
 
 /**
- * weir_volume_stale() - which memory nobody needs any more
- *
- * Return: true: @place says; then owes a weir_volume_released(), when it has been given back.
+ * weir_volume_found() - memory that is there, with what it holds: the one replica of the one extent
+ * @sum: *kept*; for @pages pages, all of which are UNKNOWN
  */
-bool weir_volume_stale(const struct weir_volume *v, struct weir_volume_place *place);
-void weir_volume_released(struct weir_volume *v, const struct weir_volume_place *place);
+void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages);
+
+/* Thin extents beyond the reserve need their memory no more, if nobody uses it. */
+void weir_volume_trim(struct weir_volume *v);
+
+/* Return: true: nobody needs the memory at @place, which is the volume's no more: give it back. */
+bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place);
+
+/**
+ * weir_volume_provide() - memory for what will be written
+ * @extent: where
+ * @from: receives @extent, which has memory; or another one, with which it has changed memory, slot by
+ *	slot: the host does the same before it gives its lock back
+ *
+ * Return: 0; -EAGAIN: once donors have been asked; -ENOSPC no donor has any; -EIO it is lost.
+ */
+int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
+
+/**
+ * weir_volume_discard() - pages are zeroes from now on
+ * @keep: the extent is to have memory nevertheless
+ */
+void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			 bool keep);
+
+/* Whether all these pages are NOTHING: no donor needs to be asked for them. */
+bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
+			  uint32_t pages);
 
 /**
  * weir_volume_read() - where to read
@@ -192,6 +250,16 @@ void weir_volume_released(struct weir_volume *v, const struct weir_volume_place 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *slot);
 void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot);
 
+/**
+ * weir_volume_expect() - what pages should be, for a read that is pushed now
+ * @sums: receives them, @pages of them; what is NOTHING there the host makes zeroes
+ */
+void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			uint32_t *sums);
+
+/* A replica has what was never written: it is STALE, unless it is the last one. Return: whether it is. */
+bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot);
+
 /* A bit for each replica that a write would go to; 0: the extent has none that is VALID. */
 uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
 
@@ -200,9 +268,13 @@ uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent);
  * @extent: where
  * @phase: of the extent, when it began
  * @slots: a bit for each replica that it goes to, as weir_volume_writable() said
+ * @page, @pages: of the extent
+ * @sums: of the pages; *kept until it has ended*
  */
 struct weir_volume_write {
 	uint32_t extent;
+	uint32_t page, pages;
+	const uint32_t *sums;
 	uint8_t phase;
 	uint8_t slots;
 };
@@ -211,6 +283,7 @@ struct weir_volume_write {
  * weir_volume_write() - where to write
  * @w: receives it
  * @extent: of it; @page, @pages: of that, within it
+ * @sums: their checksums, even and not 0; *kept until it has ended*
  *
  * The host pushes the write to all of @w->slots before it gives its lock back, and owes a
  * weir_volume_write_end() when all of them have ended.
@@ -218,7 +291,7 @@ struct weir_volume_write {
  * Return: 0; -EIO the extent has no VALID replica.
  */
 int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
-		      uint32_t page, uint32_t pages);
+		      uint32_t page, uint32_t pages, const uint32_t *sums);
 
 /**
  * weir_volume_write_end() - it has ended at all its replicas
@@ -253,16 +326,19 @@ struct weir_copy_step {
 void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step);
 void weir_volume_copy_did(struct weir_volume *v, bool succeeded);
 
+/* How many of its replicas are VALID. */
+uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent);
+
 /* Whether an extent has lost what it held. */
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
 
 /**
  * struct weir_volume_census - how the extents are
  * @whole: those that have all their replicas; @lean: fewer, but one; @bare: none
- * @lost: of the @bare ones, those that held something
+ * @lost: of the @bare ones, those that held something; @thin: those that want none
  */
 struct weir_volume_census {
-	uint32_t whole, lean, bare, lost;
+	uint32_t whole, lean, bare, lost, thin;
 };
 
 struct weir_volume_census weir_volume_census(const struct weir_volume *v);

@@ -15,6 +15,18 @@
 #define weir_block_disk(disk) (disk##_of)
 #endif
 
+/* Pages must not change while they are written: their checksums are taken. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+static inline void weir_limits_stable(struct queue_limits *limits)
+{
+}
+#else
+static inline void weir_limits_stable(struct queue_limits *limits)
+{
+	limits->features |= BLK_FEAT_STABLE_WRITES;
+}
+#endif
+
 /* Queue limits are given with the disk from 6.9 on, and set one by one before. */
 static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 					      struct queue_limits *limits, void *data)
@@ -32,7 +44,11 @@ static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 	blk_queue_max_segment_size(disk->queue, limits->max_segment_size);
 	if (limits->chunk_sectors)
 		blk_queue_chunk_sectors(disk->queue, limits->chunk_sectors);
+	disk->queue->limits.discard_granularity = limits->discard_granularity;
+	blk_queue_max_discard_sectors(disk->queue, limits->max_hw_discard_sectors);
+	blk_queue_max_write_zeroes_sectors(disk->queue, limits->max_write_zeroes_sectors);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
+	blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, disk->queue);
 	return disk;
 #else
 	return blk_mq_alloc_disk(tags, limits, data);

@@ -5,6 +5,7 @@
  *
  *	ATTACH  DONORS, BYTES or NAME or both, and what else there is -> STATUS, NUMBER or TEXT
  *	DETACH  NUMBER -> STATUS, perhaps TEXT
+ *	RESIZE  NUMBER, BYTES -> STATUS, perhaps TEXT
  *	LIST    (dump) -> one message a device: all that has no other mark
  */
 #ifndef WEIR_WIRE_BLK_H
@@ -37,6 +38,7 @@ enum weir_blk_command {
 	WEIR_BLK_ATTACH = 1,
 	WEIR_BLK_DETACH,
 	WEIR_BLK_LIST,
+	WEIR_BLK_RESIZE,
 };
 
 enum weir_blk_attribute {
@@ -57,7 +59,23 @@ enum weir_blk_attribute {
 	WEIR_BLK_OPENERS, /* u32 */
 	WEIR_BLK_COUNTERS, /* u64[]: in the order of WEIR_BLK_COUNTER_LIST; new ones come last */
 	WEIR_BLK_REPLICAS, /* u32: of each piece of the device */
-	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_REPLICAS,
+	WEIR_BLK_RESERVE, /* u64: bytes that keep their memory where all was discarded; ATTACH */
+	WEIR_BLK_BATCHING, /* u32: an enum weir_blk_batching; ATTACH */
+	WEIR_BLK_MR, /* u32: an enum weir_blk_mr; ATTACH */
+	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_MR,
+};
+
+/* How requests become work requests; what it means the module's own header says. */
+enum weir_blk_batching {
+	WEIR_BLK_HYBRID,
+	WEIR_BLK_SINGLE,
+	WEIR_BLK_DOORBELL,
+	WEIR_BLK_MERGE,
+};
+
+enum weir_blk_mr {
+	WEIR_BLK_MR_DYN, /* pages are mapped for the device as they come */
+	WEIR_BLK_MR_PRE, /* they are copied to memory that is mapped already */
 };
 
 enum weir_blk_state {
@@ -87,7 +105,9 @@ enum weir_blk_state {
 	X(pieces, "pieces that the device has")                                 \
 	X(degraded, "of them, those that have too few replicas, and one at least") \
 	X(lost, "of them, those that have none")                                \
-	X(bytes_copied, "bytes copied to new replicas")
+	X(bytes_copied, "bytes copied to new replicas")                         \
+	X(mismatches, "reads that found something else than what was written")  \
+	X(given_back, "pieces of which all was discarded, whose memory was given back")
 
 enum weir_blk_counter {
 #define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,

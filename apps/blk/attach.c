@@ -30,36 +30,92 @@ static const char help[] =
 	"  -t, --timeout S        of a read or write, and to mend a connection, default 10\n"
 	"  -w, --window SIZE      in flight on the RDMA device at once, default 8M; the first\n"
 	"                         device that is attached decides\n"
-	"  -p, --polling HOW      adaptive, event, event-batch or hybrid; default adaptive\n"
+	"  -R, --reserve SIZE     of the pieces of which all was discarded keep their memory, for\n"
+	"                         what will be written; default an eighth of the device\n"
+	"  -P, --preset NAME      rdmabox, single or accelio: what the next three choose where\n"
+	"                         they are not given; default rdmabox, of each the first\n"
+	"  -b, --batching HOW     hybrid, single, doorbell or merge\n"
+	"  -m, --mr HOW           dyn: the device reads and writes pages where they are; pre: it\n"
+	"                         does so with copies, in memory that is ready for it\n"
+	"  -p, --polling HOW      adaptive, event, event-batch or hybrid\n"
 	"  -h, --help\n";
 
-static const struct {
+#define NOT_SAID UINT32_MAX
+
+struct choice {
 	const char *name;
-	uint32_t mode;
-} pollings[] = {
+	uint32_t value;
+};
+
+static const struct choice pollings[] = {
 	{ "adaptive", WEIR_POLL_ADAPTIVE },
 	{ "event", WEIR_POLL_EVENT },
 	{ "event-batch", WEIR_POLL_EVENT_BATCH },
 	{ "hybrid", WEIR_POLL_HYBRID },
+	{ NULL },
+};
+
+static const struct choice batchings[] = {
+	{ "hybrid", WEIR_BLK_HYBRID },
+	{ "single", WEIR_BLK_SINGLE },
+	{ "doorbell", WEIR_BLK_DOORBELL },
+	{ "merge", WEIR_BLK_MERGE },
+	{ NULL },
+};
+
+static const struct choice mrs[] = {
+	{ "dyn", WEIR_BLK_MR_DYN },
+	{ "pre", WEIR_BLK_MR_PRE },
+	{ NULL },
+};
+
+/* As those of libweir: RDMAbox, section VI-B. */
+static const struct preset {
+	uint32_t batching, mr, polling;
+} presets[] = {
+	{ WEIR_BLK_HYBRID, WEIR_BLK_MR_DYN, WEIR_POLL_ADAPTIVE },
+	{ WEIR_BLK_SINGLE, WEIR_BLK_MR_DYN, WEIR_POLL_ADAPTIVE },
+	{ WEIR_BLK_DOORBELL, WEIR_BLK_MR_DYN, WEIR_POLL_EVENT_BATCH },
+};
+
+static const struct choice preset_names[] = {
+	{ "rdmabox", 0 },
+	{ "single", 1 },
+	{ "accelio", 2 },
+	{ NULL },
 };
 
 struct attach {
 	const char *cmd, *donors, *name, *key;
-	uint64_t bytes, window_bytes;
-	uint32_t channels, timeout_ms, polling, replicas;
+	uint64_t bytes, window_bytes, reserve_bytes;
+	uint32_t channels, timeout_ms, replicas, preset, batching, mr, polling;
 	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
 	size_t nr_donors;
 };
 
-static int parse_polling(struct attach *a, const char *text)
+static int parse_choice(struct attach *a, const char *option, const struct choice *choices,
+			uint32_t *value)
 {
-	for (size_t i = 0; i < sizeof(pollings) / sizeof(pollings[0]); i++) {
-		if (!strcmp(text, pollings[i].name)) {
-			a->polling = pollings[i].mode;
+	char names[64] = "";
+
+	for (const struct choice *choice = choices; choice->name; choice++) {
+		if (!strcmp(optarg, choice->name)) {
+			*value = choice->value;
 			return 0;
 		}
+		strcat(strcat(names, *names ? ", " : ""), choice->name);
 	}
-	return usage_error(a->cmd, "--polling %s: adaptive, event, event-batch or hybrid", text);
+	return usage_error(a->cmd, "--%s %s: one of %s", option, optarg, names);
+}
+
+/* What the preset chooses where nothing was said. */
+static void fill_in(struct attach *a)
+{
+	const struct preset *preset = &presets[a->preset];
+
+	a->batching = a->batching == NOT_SAID ? preset->batching : a->batching;
+	a->mr = a->mr == NOT_SAID ? preset->mr : a->mr;
+	a->polling = a->polling == NOT_SAID ? preset->polling : a->polling;
 }
 
 static int parse_timeout(struct attach *a, const char *text)
@@ -85,6 +141,23 @@ static int parse_count(struct attach *a, const char *option, const char *text, u
 	return 0;
 }
 
+/* How requests are carried out. */
+static int parse_way(struct attach *a, int opt)
+{
+	switch (opt) {
+	case 'P':
+		return parse_choice(a, "preset", preset_names, &a->preset);
+	case 'b':
+		return parse_choice(a, "batching", batchings, &a->batching);
+	case 'm':
+		return parse_choice(a, "mr", mrs, &a->mr);
+	case 'p':
+		return parse_choice(a, "polling", pollings, &a->polling);
+	default:
+		return usage_error(a->cmd, NULL);
+	}
+}
+
 static int parse_option(struct attach *a, int opt)
 {
 	switch (opt) {
@@ -106,10 +179,12 @@ static int parse_option(struct attach *a, int opt)
 		if (size_parse(optarg, &a->window_bytes) || a->window_bytes < 65536)
 			return usage_error(a->cmd, "--window %s: a size, 64K at least", optarg);
 		return 0;
-	case 'p':
-		return parse_polling(a, optarg);
+	case 'R':
+		if (size_parse(optarg, &a->reserve_bytes) || !a->reserve_bytes)
+			return usage_error(a->cmd, "--reserve %s: a size", optarg);
+		return 0;
 	default:
-		return usage_error(a->cmd, NULL);
+		return parse_way(a, opt);
 	}
 }
 
@@ -144,6 +219,9 @@ static void write_attach(struct nlmsghdr *message, const struct attach *a)
 	mnl_attr_put_u32(message, WEIR_BLK_TIMEOUT_MS, a->timeout_ms);
 	mnl_attr_put_u64(message, WEIR_BLK_WINDOW_BYTES, a->window_bytes);
 	mnl_attr_put_u32(message, WEIR_BLK_POLLING, a->polling);
+	mnl_attr_put_u32(message, WEIR_BLK_BATCHING, a->batching);
+	mnl_attr_put_u32(message, WEIR_BLK_MR, a->mr);
+	mnl_attr_put_u64(message, WEIR_BLK_RESERVE, a->reserve_bytes);
 }
 
 static int attach(const struct attach *a)
@@ -222,20 +300,26 @@ int blk_attach(const char *cmd, int argc, char **argv)
 		{ "channels", required_argument, NULL, 'c' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "window", required_argument, NULL, 'w' },
+		{ "reserve", required_argument, NULL, 'R' },
+		{ "preset", required_argument, NULL, 'P' },
+		{ "batching", required_argument, NULL, 'b' },
+		{ "mr", required_argument, NULL, 'm' },
 		{ "polling", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
 	};
-	struct attach a = { .cmd = cmd, .replicas = 1 };
+	struct attach a = { .cmd = cmd, .replicas = 1, .batching = NOT_SAID, .mr = NOT_SAID,
+			    .polling = NOT_SAID };
 	int opt, status = 0;
 
-	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:p:h", options, NULL)) != -1) {
+	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:R:P:b:m:p:h", options, NULL)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return EXIT_OK;
 		}
 		status = parse_option(&a, opt);
 	}
+	fill_in(&a);
 	if (!status)
 		status = parse_arguments(&a, argc - optind, argv + optind);
 	return status ? status : resolve_and_attach(&a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/blk/blk.h"
 #include "apps/cmd.h"
+#include "apps/size.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@ static const char help[] =
 	"Block devices of donors' memory, for swap and for file systems. Needs the module weir_blk.\n\n"
 	"  attach DONOR[,DONOR...] SIZE  make /dev/weirN\n"
 	"  detach DEVICE                 end it, unless it is in use\n"
+	"  resize DEVICE SIZE            make it larger, or smaller if nobody uses it\n"
 	"  list                          show those that there are\n"
 	"  stat DEVICE                   show what one has done\n\n"
 	"  -h, --help         this help; 'weir blk COMMAND --help' tells more\n\n"
@@ -21,6 +23,12 @@ static const char help[] =
 static const char detach_help[] = "Usage: weir blk detach DEVICE\n"
 				  "Ends /dev/weirN, unless it is mounted, in use as swap, or open.\n\n"
 				  "  -h, --help\n";
+
+static const char resize_help[] =
+	"Usage: weir blk resize DEVICE SIZE\n"
+	"Gives /dev/weirN another size: a larger one while it is in use, if its donors have room; a\n"
+	"smaller one only while nobody uses it. What is beyond the new end is gone.\n\n"
+	"  -h, --help\n";
 
 int blk_parse_device(const char *cmd, const char *text, uint32_t *number)
 {
@@ -72,12 +80,53 @@ static int blk_detach(const char *cmd, int argc, char **argv)
 	return status ? status : detach(cmd, number);
 }
 
+static int resize(const char *cmd, uint32_t number, uint64_t bytes)
+{
+	struct talk talk = { 0 };
+	int status = talk_begin(&talk, cmd);
+
+	if (!status) {
+		struct nlmsghdr *message = talk_write(&talk, WEIR_BLK_RESIZE, 0);
+
+		mnl_attr_put_u32(message, WEIR_BLK_NUMBER, number);
+		mnl_attr_put_u64(message, WEIR_BLK_BYTES, bytes);
+		status = talk_do(&talk, cmd, message, NULL);
+	}
+	talk_end(&talk);
+	return status;
+}
+
+static int blk_resize(const char *cmd, int argc, char **argv)
+{
+	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { NULL } };
+	int opt = getopt_long(argc, argv, "h", options, NULL), status;
+	uint32_t number;
+	uint64_t bytes;
+
+	if (opt == 'h') {
+		fputs(resize_help, stdout);
+		return EXIT_OK;
+	}
+	if (opt != -1)
+		return usage_error(cmd, NULL);
+	if (argc - optind != 2)
+		return usage_error(cmd, "expected: DEVICE SIZE");
+	status = blk_parse_device(cmd, argv[optind], &number);
+	if (status)
+		return status;
+	if (size_parse(argv[optind + 1], &bytes) || !bytes || bytes % 4096)
+		return usage_error(cmd, "%s: a size, and a multiple of 4096 bytes",
+				   argv[optind + 1]);
+	return resize(cmd, number, bytes);
+}
+
 static const struct {
 	const char *name;
 	int (*run)(const char *cmd, int argc, char **argv);
 } commands[] = {
 	{ "attach", blk_attach },
 	{ "detach", blk_detach },
+	{ "resize", blk_resize },
 	{ "list", blk_list },
 	{ "stat", blk_stat },
 };

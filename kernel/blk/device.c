@@ -4,6 +4,7 @@
 
 #include "kernel/blk/device.h"
 #include "kernel/blk/queue.h"
+#include "kernel/blk/stat.h"
 #include "kernel/compat.h"
 
 static DEFINE_MUTEX(devices_mutex);
@@ -59,7 +60,7 @@ static int add_disk_of(struct weir_blk *blk)
 	disk->private_data = blk;
 	snprintf(disk->disk_name, sizeof(disk->disk_name), "weir%u", blk->number);
 	set_capacity(disk, blk->volume.bytes >> SECTOR_SHIFT);
-	return add_disk(disk);
+	return device_add_disk(NULL, disk, weir_blk_groups);
 }
 
 static int show(struct weir_blk *blk, struct weir_error *error)
@@ -174,13 +175,24 @@ static void detach(struct weir_blk *blk)
 }
 
 /* With devices_mutex held. */
-static int begin_detaching(struct weir_blk *blk, u32 number, struct weir_error *error)
+static int check_idle(const struct weir_blk *blk, u32 number, struct weir_error *error)
 {
 	if (!blk)
 		return weir_fail(error, -ENODEV,
 				 "there is no weir%u: 'weir blk list' shows what there is", number);
-	if (!blk->is_there)
-		return weir_fail(error, -EBUSY, "weir%u is being attached or detached", number);
+	if (!blk->is_there || blk->resizing)
+		return weir_fail(error, -EBUSY, "weir%u is being attached, detached or resized",
+				 number);
+	return 0;
+}
+
+/* With devices_mutex held. */
+static int begin_detaching(struct weir_blk *blk, u32 number, struct weir_error *error)
+{
+	int rc = check_idle(blk, number, error);
+
+	if (rc)
+		return rc;
 	if (!make_unopenable(blk))
 		return weir_fail(error, -EBUSY,
 				 "weir%u is in use: unmount it, or swapoff, and try again", number);
@@ -199,6 +211,61 @@ int weir_blk_detach(u32 number, struct weir_error *error)
 	mutex_unlock(&devices_mutex);
 	if (!rc)
 		detach(blk);
+	return rc;
+}
+
+/* What is beyond the new end is nobody's before it goes. */
+static int shrink(struct weir_blk *blk, u64 bytes, struct weir_error *error)
+{
+	bool is_open;
+
+	mutex_lock(&blk->disk->open_mutex);
+	is_open = disk_openers(blk->disk);
+	if (!is_open)
+		set_capacity(blk->disk, bytes >> SECTOR_SHIFT);
+	mutex_unlock(&blk->disk->open_mutex);
+	if (is_open)
+		return weir_fail(error, -EBUSY,
+				 "weir%u is in use: only what nobody uses can be made smaller",
+				 blk->number);
+	return weir_blk_volume_resize(&blk->volume, bytes, error);
+}
+
+static int resize(struct weir_blk *blk, u64 bytes, struct weir_error *error)
+{
+	int rc;
+
+	if (blk->volume.name[0])
+		return weir_fail(error, -EINVAL, "a region with a name keeps its size");
+	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_VOLUME_BYTES_MAX)
+		return weir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu", bytes,
+				 PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
+	if (bytes < blk->volume.bytes)
+		return shrink(blk, bytes, error);
+	rc = weir_blk_volume_resize(&blk->volume, bytes, error);
+	if (!rc)
+		set_capacity_and_notify(blk->disk, bytes >> SECTOR_SHIFT);
+	return rc;
+}
+
+/* Donors may be long about it: meanwhile others can attach, detach, and look. */
+int weir_blk_resize(u32 number, u64 bytes, struct weir_error *error)
+{
+	struct weir_blk *blk;
+	int rc;
+
+	mutex_lock(&devices_mutex);
+	blk = find(number);
+	rc = check_idle(blk, number, error);
+	if (!rc)
+		blk->resizing = true;
+	mutex_unlock(&devices_mutex);
+	if (rc)
+		return rc;
+	rc = resize(blk, bytes, error);
+	mutex_lock(&devices_mutex);
+	blk->resizing = false;
+	mutex_unlock(&devices_mutex);
 	return rc;
 }
 

@@ -17,12 +17,14 @@
  * struct weir_blk - one device
  * @entry: in the list of all, by @number; guarded by a mutex of device.c's, as is its life
  * @is_there: it is attached; false: it is being attached or detached, and its number taken
+ * @resizing: it is not to be detached now
  * @detaching: nobody may open it any more; guarded by disk->open_mutex
  */
 struct weir_blk {
 	struct list_head entry;
 	u32 number;
 	bool is_there;
+	bool resizing;
 	struct weir_blk_volume volume;
 	struct blk_mq_tag_set tags;
 	struct gendisk *disk;
@@ -34,6 +36,13 @@ int weir_blk_attach(const struct weir_volume_setup *setup, u32 *number, struct w
 
 /* Return: 0; -ENODEV no such device; -EBUSY it is open, or being attached. */
 int weir_blk_detach(u32 number, struct weir_error *error);
+
+/*
+ * Another size: larger while it is used, smaller only if nobody has it open.
+ *
+ * Return: 0; -ENODEV, -EBUSY as above; -EINVAL no such size; -ENOSPC the donors have no room; -ENOMEM.
+ */
+int weir_blk_resize(u32 number, u64 bytes, struct weir_error *error);
 
 /**
  * weir_blk_for_each() - call @visit for each device with a number of @first or more

@@ -3,6 +3,8 @@
 #include <linux/slab.h>
 
 #include "kernel/blk/fill.h"
+#include "kernel/blk/sums.h"
+#include "kernel/blk/trace.h"
 #include "kernel/blk/volume.h"
 
 static_assert(WEIR_VOLUME_CHUNK_PAGES <= WEIR_IO_SEGMENTS, "a chunk is one io");
@@ -11,6 +13,7 @@ struct weir_fill {
 	struct weir_io io;
 	struct completion ended;
 	struct scatterlist sgl[WEIR_VOLUME_CHUNK_PAGES];
+	u32 sums[WEIR_VOLUME_CHUNK_PAGES];
 	struct page *page[WEIR_VOLUME_CHUNK_PAGES];
 };
 
@@ -77,6 +80,9 @@ static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, i
 	if (is_io) {
 		reinit_completion(&volume->fill->ended);
 		*rc = prepare(volume, step);
+		if (step->what == WEIR_COPY_READ)
+			weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
+					   volume->fill->sums);
 		if (!*rc)
 			weir_io_push(&volume->fill->io);
 	}
@@ -84,15 +90,37 @@ static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, i
 	return step->what != WEIR_COPY_WAIT;
 }
 
+/*
+ * A chunk with a page that is not what was written is read elsewhere; but the last replica's is taken
+ * as it is, for the other pages: who reads this one will see that it is wrong.
+ */
+static bool is_credible(struct weir_blk_volume *volume, const struct weir_copy_step *step)
+{
+	bool is_dropped;
+
+	if (step->what != WEIR_COPY_READ ||
+	    weir_sums_check(volume->fill->sgl, step->pages, volume->fill->sums))
+		return true;
+	atomic64_inc(&volume->mismatches);
+	spin_lock_bh(&volume->lock);
+	is_dropped = weir_volume_mistrust(&volume->core, step->extent, step->slot);
+	spin_unlock_bh(&volume->lock);
+	return !is_dropped;
+}
+
 static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step, int rc)
 {
+	bool succeeded;
+
 	if (!rc) {
 		weir_session_serve(volume->fill->io.session);
 		wait_for_completion(&volume->fill->ended);
 		rc = volume->fill->io.status;
 	}
+	succeeded = !rc && is_credible(volume, step);
+	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);
-	weir_volume_copy_did(&volume->core, !rc);
+	weir_volume_copy_did(&volume->core, succeeded);
 	spin_unlock_bh(&volume->lock);
 	return rc;
 }

@@ -5,6 +5,9 @@
 #include "kernel/blk/device.h"
 #include "kernel/blk/netlink.h"
 
+#define CREATE_TRACE_POINTS
+#include "kernel/blk/trace.h"
+
 static int __init weir_blk_module_init(void)
 {
 	int rc = weir_blk_init();

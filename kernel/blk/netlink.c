@@ -7,9 +7,16 @@
 
 #include "kernel/blk/device.h"
 #include "kernel/blk/netlink.h"
+#include "kernel/blk/stat.h"
 #include "kernel/weir/weir.h"
 
 static struct genl_family family;
+
+/* The wire's numbers are the module's own. */
+static_assert((int)WEIR_BLK_MERGE == (int)WEIR_BATCHING_MERGE &&
+	      (int)WEIR_BLK_DOORBELL == (int)WEIR_BATCHING_DOORBELL &&
+	      (int)WEIR_BLK_SINGLE == (int)WEIR_BATCHING_SINGLE &&
+	      (int)WEIR_BLK_MR_PRE == (int)WEIR_MR_PRE);
 
 static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_NUMBER] = { .type = NLA_U32 },
@@ -26,6 +33,9 @@ static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_WINDOW_BYTES] = { .type = NLA_U64 },
 	[WEIR_BLK_POLLING] = { .type = NLA_U32 },
 	[WEIR_BLK_REPLICAS] = { .type = NLA_U32 },
+	[WEIR_BLK_RESERVE] = { .type = NLA_U64 },
+	[WEIR_BLK_BATCHING] = { .type = NLA_U32 },
+	[WEIR_BLK_MR] = { .type = NLA_U32 },
 };
 
 static u32 u32_of(const struct genl_info *info, enum weir_blk_attribute attribute)
@@ -84,6 +94,7 @@ static int read_setup(const struct genl_info *info, struct weir_volume_setup *se
 	if (info->attrs[WEIR_BLK_NAME])
 		nla_strscpy(setup->name, info->attrs[WEIR_BLK_NAME], sizeof(setup->name));
 	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
+	setup->reserve_bytes = u64_of(info, WEIR_BLK_RESERVE);
 	setup->replicas = u32_of(info, WEIR_BLK_REPLICAS) ?: 1;
 	setup->options = (struct weir_options){
 		.channels = u32_of(info, WEIR_BLK_CHANNELS),
@@ -91,6 +102,8 @@ static int read_setup(const struct genl_info *info, struct weir_volume_setup *se
 		.timeout_ms = u32_of(info, WEIR_BLK_TIMEOUT_MS),
 		.window_bytes = u64_of(info, WEIR_BLK_WINDOW_BYTES),
 		.polling = u32_of(info, WEIR_BLK_POLLING),
+		.batching = u32_of(info, WEIR_BLK_BATCHING),
+		.mr = u32_of(info, WEIR_BLK_MR),
 	};
 	return read_key(info, &setup->key, error);
 }
@@ -136,33 +149,13 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 	return answer(info, weir_blk_detach(number, &error), number, &error);
 }
 
-static int put_counters(struct sk_buff *skb, const struct weir_blk_facts *facts)
+static int do_resize(struct sk_buff *skb, struct genl_info *info)
 {
-	const struct weir_volume_census *census = &facts->census;
-	const struct weir_stat *stat = &facts->stat;
-	const u64 counters[WEIR_BLK_COUNTERS_NR] = {
-		[WEIR_BLK_COUNTER_ios] = stat->ios,
-		[WEIR_BLK_COUNTER_requests] = stat->requests,
-		[WEIR_BLK_COUNTER_work_requests] = stat->work_requests,
-		[WEIR_BLK_COUNTER_doorbells] = stat->doorbells,
-		[WEIR_BLK_COUNTER_merged] = stat->merged,
-		[WEIR_BLK_COUNTER_completions] = stat->completions,
-		[WEIR_BLK_COUNTER_events] = stat->events,
-		[WEIR_BLK_COUNTER_empty_polls] = stat->empty_polls,
-		[WEIR_BLK_COUNTER_window_waits] = stat->window_waits,
-		[WEIR_BLK_COUNTER_retries] = stat->retries,
-		[WEIR_BLK_COUNTER_reconnects] = stat->reconnects,
-		[WEIR_BLK_COUNTER_errors] = stat->errors,
-		[WEIR_BLK_COUNTER_bytes_read] = stat->bytes_read,
-		[WEIR_BLK_COUNTER_bytes_written] = stat->bytes_written,
-		[WEIR_BLK_COUNTER_failovers] = facts->failovers,
-		[WEIR_BLK_COUNTER_pieces] = census->whole + census->lean + census->bare,
-		[WEIR_BLK_COUNTER_degraded] = census->lean,
-		[WEIR_BLK_COUNTER_lost] = census->bare,
-		[WEIR_BLK_COUNTER_bytes_copied] = facts->bytes_copied,
-	};
+	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct weir_error error = { };
+	int rc = weir_blk_resize(number, u64_of(info, WEIR_BLK_BYTES), &error);
 
-	return nla_put(skb, WEIR_BLK_COUNTERS, sizeof(counters), counters);
+	return answer(info, rc, number, &error);
 }
 
 /* As wire/blk.h has it, which knows nothing of weir.h's. */
@@ -209,6 +202,7 @@ static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 static int put_facts(struct sk_buff *skb, struct weir_blk *blk)
 {
 	struct weir_blk_facts facts;
+	u64 counters[WEIR_BLK_COUNTERS_NR];
 
 	weir_blk_volume_facts(&blk->volume, &facts);
 	if (nla_put_u32(skb, WEIR_BLK_NUMBER, blk->number) || put_donors(skb, &facts) ||
@@ -218,7 +212,8 @@ static int put_facts(struct sk_buff *skb, struct weir_blk *blk)
 	    nla_put_u32(skb, WEIR_BLK_STATE, state_of_all(&facts)) ||
 	    nla_put_u32(skb, WEIR_BLK_OPENERS, disk_openers(blk->disk)))
 		return -EMSGSIZE;
-	return put_counters(skb, &facts);
+	weir_blk_counters(&facts, counters);
+	return nla_put(skb, WEIR_BLK_COUNTERS, sizeof(counters), counters);
 }
 
 struct dump {
@@ -257,6 +252,7 @@ static const struct genl_small_ops small_ops[] = {
 	{ .cmd = WEIR_BLK_ATTACH, .doit = do_attach, .flags = GENL_ADMIN_PERM },
 	{ .cmd = WEIR_BLK_DETACH, .doit = do_detach, .flags = GENL_ADMIN_PERM },
 	{ .cmd = WEIR_BLK_LIST, .dumpit = dump_devices },
+	{ .cmd = WEIR_BLK_RESIZE, .doit = do_resize, .flags = GENL_ADMIN_PERM },
 };
 
 /* To attach may take long: nobody else's netlink is to wait for it. */
@@ -267,7 +263,7 @@ static struct genl_family family = {
 	.policy = policy,
 	.small_ops = small_ops,
 	.n_small_ops = ARRAY_SIZE(small_ops),
-	.resv_start_op = WEIR_BLK_LIST + 1,
+	.resv_start_op = WEIR_BLK_RESIZE + 1,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
 };

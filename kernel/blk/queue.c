@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Each tag has its ios and their scatterlists in it from the beginning, one for each replica: what
- * is written out needs no memory. No request crosses an extent: the block layer splits them there.
- */
 #include <linux/blk-mq.h>
 
-#include "kernel/blk/device.h"
+#include "kernel/blk/command.h"
 #include "kernel/blk/queue.h"
+#include "kernel/blk/trace.h"
+#include "kernel/compat.h"
 
 #define DEPTH 128
 #define QUEUES_MAX 8
-#define REQUEST_BYTES_MAX SZ_1M
-
-/* An io of a request, at one replica. */
-struct leg {
-	struct weir_io io;
-	struct request *rq;
-	u8 slot;
-	struct scatterlist sgl[WEIR_IO_SEGMENTS];
-};
-
-/**
- * struct command - what a request is to us
- * @write: of a write
- * @tried: replicas that a read has failed at
- * @legs: under way
- * @failed: replicas of which it is not certain that they did it
- */
-struct command {
-	struct weir_volume_write write;
-	u8 tried;
-	atomic_t legs;
-	atomic_t failed;
-	struct leg leg[];
-};
-
-static struct weir_blk_volume *volume_of(const struct request *rq)
-{
-	struct weir_blk *blk = rq->q->queuedata;
-
-	return &blk->volume;
-}
-
-static u64 offset_of(const struct request *rq)
-{
-	return (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
-}
-
+#define ZEROED_BYTES_MAX SZ_256M
 static void done(struct weir_io *io)
 {
-	struct leg *leg = container_of(io, struct leg, io);
-	struct command *command = blk_mq_rq_to_pdu(leg->rq);
+	struct weir_leg *leg = container_of(io, struct weir_leg, io);
+	struct weir_command *command = blk_mq_rq_to_pdu(leg->rq);
 
 	if (io->status)
 		atomic_or(1 << leg->slot, &command->failed);
@@ -58,203 +20,81 @@ static void done(struct weir_io *io)
 		blk_mq_complete_request(leg->rq);
 }
 
-static int end_write(struct weir_blk_volume *volume, struct command *command)
+int weir_leg_prepare(struct weir_leg *leg, struct request *rq, u8 slot, enum weir_op op,
+		     unsigned int nents)
 {
-	u8 failed = atomic_read(&command->failed);
-	int rc;
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	struct weir_blk_volume *volume = weir_volume_of(rq);
 
-	spin_lock_bh(&volume->lock);
-	rc = weir_volume_write_end(&volume->core, &command->write, failed);
-	spin_unlock_bh(&volume->lock);
-	if (failed)
-		weir_blk_volume_kick(volume);
-	if (wq_has_sleeper(&volume->settled))
-		wake_up(&volume->settled);
-	return rc;
+	leg->rq = rq;
+	leg->slot = slot;
+	leg->donor = volume->core.extent[command->extent].replica[slot].donor;
+	leg->io.done = done;
+	return weir_io_prepare(&leg->io, weir_blk_volume_region(volume, command->extent, slot),
+			       (u64)command->page << PAGE_SHIFT, op, leg->sgl, nents);
 }
 
-/* Return: 0; -EAGAIN: another replica is to be asked; or its errno. */
-static int end_read(struct weir_blk_volume *volume, struct request *rq, struct command *command)
+blk_status_t weir_command_status(int rc)
 {
-	u32 extent = weir_blk_volume_extent(volume, offset_of(rq));
-	struct leg *leg = &command->leg[0];
-
-	spin_lock_bh(&volume->lock);
-	weir_volume_read_end(&volume->core, extent, leg->slot);
-	spin_unlock_bh(&volume->lock);
-	if (!leg->io.status)
-		return 0;
-	command->tried |= 1 << leg->slot;
-	weir_blk_volume_kick(volume);
-	if (volume->core.replicas == 1)
-		return leg->io.status;
-	atomic64_inc(&volume->failovers);
-	return -EAGAIN;
+	return rc == -ENOMEM || rc == -EAGAIN ? BLK_STS_RESOURCE : errno_to_blk_status(rc);
 }
 
 static void complete_request(struct request *rq)
 {
-	struct weir_blk_volume *volume = volume_of(rq);
-	struct command *command = blk_mq_rq_to_pdu(rq);
-	int rc = req_op(rq) == REQ_OP_READ ? end_read(volume, rq, command) :
-					     end_write(volume, command);
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	u8 failed = atomic_read(&command->failed);
+	int rc = req_op(rq) == REQ_OP_READ ? weir_read_end(rq) : weir_write_end(rq);
 
+	trace_weir_blk_complete(rq, failed, rc);
 	if (rc == -EAGAIN)
 		blk_mq_requeue_request(rq, true);
 	else
 		blk_mq_end_request(rq, errno_to_blk_status(rc));
 }
 
-static int prepare(struct weir_blk_volume *volume, struct request *rq, struct leg *leg, u8 slot,
-		   enum weir_op op, unsigned int nents)
+/* A request may come again: a read, to be tried elsewhere; a write, for which there was no memory. */
+static void begin(struct request *rq)
 {
-	u64 offset = offset_of(rq);
-	u32 extent = weir_blk_volume_extent(volume, offset);
+	struct weir_blk_volume *volume = weir_volume_of(rq);
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	u64 offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 
-	leg->rq = rq;
-	leg->slot = slot;
-	leg->io.done = done;
-	return weir_io_prepare(&leg->io, weir_blk_volume_region(volume, extent, slot),
-			       weir_blk_volume_within(volume, offset), op, leg->sgl, nents);
+	if (rq->rq_flags & RQF_DONTPREP)
+		return;
+	rq->rq_flags |= RQF_DONTPREP;
+	command->tried = 0;
+	command->give_up = jiffies + msecs_to_jiffies(volume->options.timeout_ms);
+	command->extent = weir_blk_volume_extent(volume, offset);
+	command->page = weir_blk_volume_within(volume, offset) >> PAGE_SHIFT;
+	command->pages = blk_rq_bytes(rq) >> PAGE_SHIFT;
 }
 
-static blk_status_t status_of(int rc)
+/* Fills in the first leg's list. Returns its length. */
+static unsigned int map(struct request *rq)
 {
-	return rc == -ENOMEM ? BLK_STS_RESOURCE : errno_to_blk_status(rc);
-}
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
 
-static blk_status_t queue_read(struct weir_blk_volume *volume, struct request *rq,
-			       struct command *command, unsigned int nents)
-{
-	u32 extent = weir_blk_volume_extent(volume, offset_of(rq));
-	struct leg *leg = &command->leg[0];
-	u8 slot;
-	int rc;
-
-	for (;;) {
-		spin_lock_bh(&volume->lock);
-		rc = weir_volume_read(&volume->core, extent, command->tried, &slot);
-		spin_unlock_bh(&volume->lock);
-		if (rc)
-			return BLK_STS_IOERR;
-		rc = prepare(volume, rq, leg, slot, WEIR_OP_READ, nents);
-		if (!rc)
-			break;
-		spin_lock_bh(&volume->lock);
-		weir_volume_read_end(&volume->core, extent, slot);
-		spin_unlock_bh(&volume->lock);
-		if (rc != -ENODEV)
-			return status_of(rc);
-		command->tried |= 1 << slot;
-	}
-	atomic_set(&command->legs, 1);
-	atomic_set(&command->failed, 0);
-	weir_io_submit(&leg->io);
-	return BLK_STS_OK;
-}
-
-/* Each leg has a list of its own, since each may be mapped for a device of its own. */
-static void copy_lists(struct command *command, u8 legs, unsigned int nents)
-{
-	const struct scatterlist *sgl = command->leg[0].sgl;
-	u8 i;
-
-	for (i = 1; i < legs; i++)
-		memcpy(command->leg[i].sgl, sgl, nents * sizeof(*sgl));
-}
-
-/* Prepares those of @slots that there is a device for. Return: they, or -ENOMEM: none. */
-static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, struct command *command,
-			u8 slots, unsigned int nents)
-{
-	u8 slot, ready = 0;
-
-	for (slot = 0; slot < volume->core.replicas; slot++) {
-		int rc;
-
-		if (!(slots & 1 << slot))
-			continue;
-		rc = prepare(volume, rq, &command->leg[slot], slot, WEIR_OP_WRITE, nents);
-		if (rc == -ENOMEM)
-			break;
-		if (!rc)
-			ready |= 1 << slot;
-	}
-	if (slot == volume->core.replicas)
-		return ready;
-	for (slot = 0; slot < volume->core.replicas; slot++) {
-		if (ready & 1 << slot)
-			weir_io_forget(&command->leg[slot].io);
-	}
-	return -ENOMEM;
-}
-
-/* One order at all replicas, and for whoever fills one: decided and pushed under one lock. */
-static int push_write(struct weir_blk_volume *volume, struct request *rq, struct command *command,
-		      unsigned int nents)
-{
-	u64 offset = offset_of(rq);
-	u32 extent = weir_blk_volume_extent(volume, offset);
-	u8 slots = weir_volume_writable(&volume->core, extent), slot;
-	int ready;
-
-	if (!slots)
-		return -EIO;
-	ready = prepare_legs(volume, rq, command, slots, nents);
-	if (ready < 0)
-		return ready;
-	weir_volume_write(&volume->core, &command->write, extent,
-			  weir_blk_volume_within(volume, offset) >> PAGE_SHIFT,
-			  blk_rq_bytes(rq) >> PAGE_SHIFT);
-	atomic_set(&command->failed, slots & ~ready);
-	/* One more, so that it does not end before all are pushed. */
-	atomic_set(&command->legs, 1 + hweight8(ready));
-	for (slot = 0; slot < volume->core.replicas; slot++) {
-		if (ready & 1 << slot)
-			weir_io_push(&command->leg[slot].io);
-	}
-	return ready;
-}
-
-static blk_status_t queue_write(struct weir_blk_volume *volume, struct request *rq,
-				struct command *command, unsigned int nents)
-{
-	int ready;
-	u8 slot;
-
-	copy_lists(command, volume->core.replicas, nents);
-	spin_lock_bh(&volume->lock);
-	ready = push_write(volume, rq, command, nents);
-	spin_unlock_bh(&volume->lock);
-	if (ready < 0)
-		return status_of(ready);
-	for (slot = 0; slot < volume->core.replicas; slot++) {
-		if (ready & 1 << slot)
-			weir_session_serve(command->leg[slot].io.session);
-	}
-	if (atomic_dec_and_test(&command->legs))
-		blk_mq_complete_request(rq);
-	return BLK_STS_OK;
+	sg_init_table(command->leg[0].sgl, blk_rq_nr_phys_segments(rq));
+	return blk_rq_map_sg(rq->q, rq, command->leg[0].sgl);
 }
 
 static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *data)
 {
 	struct request *rq = data->rq;
-	struct weir_blk_volume *volume = volume_of(rq);
-	struct command *command = blk_mq_rq_to_pdu(rq);
-	unsigned int nents;
 
-	if (!(rq->rq_flags & RQF_DONTPREP)) {
-		rq->rq_flags |= RQF_DONTPREP; /* a read comes again, to be tried elsewhere */
-		command->tried = 0;
-	}
-	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
-		return BLK_STS_NOTSUPP;
-	sg_init_table(command->leg[0].sgl, blk_rq_nr_phys_segments(rq));
-	nents = blk_rq_map_sg(rq->q, rq, command->leg[0].sgl);
+	begin(rq);
 	blk_mq_start_request(rq);
-	return req_op(rq) == REQ_OP_READ ? queue_read(volume, rq, command, nents) :
-					   queue_write(volume, rq, command, nents);
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return weir_read_queue(rq, map(rq));
+	case REQ_OP_WRITE:
+		return weir_write_queue(rq, map(rq));
+	case REQ_OP_DISCARD:
+	case REQ_OP_WRITE_ZEROES:
+		return weir_zero(rq);
+	default:
+		return BLK_STS_NOTSUPP;
+	}
 }
 
 /* Each io has a deadline, and ends by itself: only then is its memory the caller's again. */
@@ -275,11 +115,11 @@ int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
 	tags->nr_hw_queues = min_t(unsigned int, num_online_cpus(), QUEUES_MAX);
 	tags->queue_depth = DEPTH;
 	tags->numa_node = NUMA_NO_NODE;
-	tags->cmd_size = sizeof(struct command) +
-			 blk->volume.core.replicas * sizeof(struct leg);
+	tags->cmd_size = sizeof(struct weir_command) +
+			 blk->volume.core.replicas * sizeof(struct weir_leg);
 	tags->flags = BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_NO_SCHED_BY_DEFAULT;
 	/* Ours end by their deadline; the block layer's clock only looks after them. */
-	tags->timeout = msecs_to_jiffies(2 * (blk->volume.options.timeout_ms ?: 10000));
+	tags->timeout = msecs_to_jiffies(2 * blk->volume.options.timeout_ms);
 	return blk_mq_alloc_tag_set(tags);
 }
 
@@ -288,11 +128,15 @@ void weir_queue_limits(struct queue_limits *limits, const struct weir_blk *blk)
 	memset(limits, 0, sizeof(*limits));
 	limits->logical_block_size = PAGE_SIZE;
 	limits->physical_block_size = PAGE_SIZE;
-	limits->io_opt = REQUEST_BYTES_MAX;
-	limits->max_hw_sectors = REQUEST_BYTES_MAX >> SECTOR_SHIFT;
+	limits->io_opt = WEIR_REQUEST_BYTES_MAX;
+	limits->max_hw_sectors = WEIR_REQUEST_BYTES_MAX >> SECTOR_SHIFT;
 	limits->max_segments = WEIR_IO_SEGMENTS;
-	limits->max_segment_size = REQUEST_BYTES_MAX;
-	if (blk->volume.core.nr_extents > 1)
-		limits->chunk_sectors = min(1ull << blk->volume.shift >> SECTOR_SHIFT,
-					    1ull << 31);
+	limits->max_segment_size = WEIR_REQUEST_BYTES_MAX;
+	weir_limits_stable(limits);
+	if (blk->volume.name[0])
+		return; /* it is one piece, and what else is there beyond us knows of no zeroes */
+	limits->chunk_sectors = min(1ull << blk->volume.shift >> SECTOR_SHIFT, 1ull << 31);
+	limits->discard_granularity = PAGE_SIZE;
+	limits->max_hw_discard_sectors = ZEROED_BYTES_MAX >> SECTOR_SHIFT;
+	limits->max_write_zeroes_sectors = ZEROED_BYTES_MAX >> SECTOR_SHIFT;
 }

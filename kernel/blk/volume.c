@@ -1,40 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/key.h>
-#include <linux/log2.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kernel/blk/fill.h"
+#include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 
-/* A volume has so many extents or up to twice as many, so that each donor has its share of them. */
-#define EXTENTS 64
-#define EXTENT_BYTES_MIN SZ_1M
-#define BYTES_MAX (1ull << 50)
-#define NO_SHIFT 63 /* one extent, however large */
 #define TEND_MS 1000
+#define RESERVE_SHARE 8 /* of the device is kept where it was discarded, unless told otherwise */
 
 static struct workqueue_struct *tend_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
 	mod_delayed_work(tend_wq, &volume->tend, 0);
-}
-
-/* What a donor lends, in extents; it may turn out that the last of them is too large. */
-static int look_for_room(struct weir_blk_volume *volume, u8 number, struct weir_error *error)
-{
-	u64 bytes;
-	int rc;
-
-	rc = weir_session_room(volume->member[number].session, &bytes, error);
-	if (rc)
-		return rc;
-	spin_lock_bh(&volume->lock);
-	weir_volume_donor_room(&volume->core, number,
-			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
-	spin_unlock_bh(&volume->lock);
-	return 0;
 }
 
 /* Opens a session to a member, and says so to the core. */
@@ -53,7 +33,7 @@ static int member_up(struct weir_blk_volume *volume, u8 number, struct weir_erro
 	spin_lock_bh(&volume->lock);
 	weir_volume_donor_up(&volume->core, number);
 	spin_unlock_bh(&volume->lock);
-	return look_for_room(volume, number, error);
+	return weir_memory_look_for_room(volume, number, error);
 }
 
 static void add_stat(struct weir_stat *sum, const struct weir_stat *stat)
@@ -106,6 +86,7 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	memset(facts, 0, sizeof(*facts));
 	facts->nr_donors = volume->core.nr_donors;
 	facts->failovers = atomic64_read(&volume->failovers);
+	facts->mismatches = atomic64_read(&volume->mismatches);
 	mutex_lock(&volume->sessions);
 	for (i = 0; i < facts->nr_donors; i++) {
 		const struct weir_blk_member *member = &volume->member[i];
@@ -126,64 +107,6 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	for (i = 0; i < facts->nr_donors; i++)
 		facts->donor[i].bytes = bytes_at(volume, i);
 	spin_unlock_bh(&volume->lock);
-}
-
-/* Asks the donor for the memory at @place. */
-static int ask(struct weir_blk_volume *volume, const struct weir_volume_place *place,
-	       struct weir_error *error)
-{
-	struct weir_region *region = weir_blk_volume_region(volume, place->extent, place->slot);
-	int rc;
-
-	rc = weir_region_create(volume->member[place->donor].session, NULL,
-				1ull << volume->shift, region, error);
-	spin_lock_bh(&volume->lock);
-	if (rc)
-		weir_volume_donor_room(&volume->core, place->donor, 0);
-	else
-		weir_volume_granted(&volume->core, place);
-	spin_unlock_bh(&volume->lock);
-	return rc;
-}
-
-/* All that is missing. Return: 0; -ENOSPC, with the reason in @error if a donor said one. */
-static int fetch_memory(struct weir_blk_volume *volume, struct weir_error *error)
-{
-	struct weir_volume_place place;
-	int rc;
-
-	for (;;) {
-		spin_lock_bh(&volume->lock);
-		rc = weir_volume_place(&volume->core, &place);
-		spin_unlock_bh(&volume->lock);
-		if (rc)
-			return rc == -ENOENT ? 0 : rc;
-		ask(volume, &place, error);
-	}
-}
-
-/* A donor that is away needs no telling. */
-static void give_back(struct weir_blk_volume *volume)
-{
-	struct weir_volume_place place;
-
-	for (;;) {
-		bool is_stale, is_there;
-
-		spin_lock_bh(&volume->lock);
-		is_stale = weir_volume_stale(&volume->core, &place);
-		is_there = is_stale &&
-			   volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_AWAY;
-		spin_unlock_bh(&volume->lock);
-		if (!is_stale)
-			return;
-		if (is_there)
-			weir_region_close(weir_blk_volume_region(volume, place.extent, place.slot),
-					  NULL);
-		spin_lock_bh(&volume->lock);
-		weir_volume_released(&volume->core, &place);
-		spin_unlock_bh(&volume->lock);
-	}
 }
 
 /* What the member's session says of it, for the core. */
@@ -228,7 +151,7 @@ static void look_for_rooms(struct weir_blk_volume *volume)
 
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		if (volume->core.donor[i].state == WEIR_VOLUME_DONOR_UP)
-			look_for_room(volume, i, NULL);
+			weir_memory_look_for_room(volume, i, NULL);
 	}
 }
 
@@ -239,79 +162,18 @@ static void tend(struct work_struct *work)
 	unsigned int flags = memalloc_noio_save();
 	u8 i;
 
+	mutex_lock(&volume->tending);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_at(volume, i);
-	give_back(volume);
-	if (fetch_memory(volume, NULL))
+	weir_memory_return(volume);
+	if (weir_memory_fetch(volume, NULL))
 		look_for_rooms(volume); /* for the next time */
 	weir_fill(volume);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_for(volume, i);
+	mutex_unlock(&volume->tending);
 	memalloc_noio_restore(flags);
 	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
-}
-
-/* The region of that name, made if it is not there: the volume's one extent. */
-static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error)
-{
-	struct weir_session *session = volume->member[0].session;
-	const struct weir_volume_place place = { 0 };
-	struct weir_region *region = volume->regions;
-	int rc = weir_region_open(session, volume->name, region, error);
-
-	if (rc == -ENOENT && volume->bytes)
-		rc = weir_region_create(session, volume->name, volume->bytes, region, error);
-	if (rc)
-		return rc;
-	if (volume->bytes && volume->bytes != region->length)
-		return weir_fail(error, -EINVAL,
-				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
-				 volume->name, region->length, volume->bytes);
-	if (!IS_ALIGNED(region->length, PAGE_SIZE))
-		return weir_fail(error, -EINVAL,
-				 "region %s has %llu bytes, which is no multiple of %lu",
-				 volume->name, region->length, PAGE_SIZE);
-	volume->bytes = region->length;
-	weir_volume_found(&volume->core, &place);
-	return 0;
-}
-
-static int borrow(struct weir_blk_volume *volume, struct weir_error *error)
-{
-	struct weir_volume_census census;
-
-	if (volume->name[0])
-		return borrow_named(volume, error);
-	if (!fetch_memory(volume, error))
-		return 0;
-	if (error->text[0])
-		return -ENOSPC;
-	census = weir_volume_census(&volume->core);
-	return weir_fail(error, -ENOSPC,
-			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
-			 census.whole, volume->core.nr_extents, 1ull << volume->shift >> 10);
-}
-
-static int init_core(struct weir_blk_volume *volume, const struct weir_volume_setup *setup)
-{
-	u32 nr_extents = 1, pages = U32_MAX;
-
-	volume->shift = NO_SHIFT;
-	if (!setup->name[0]) {
-		u64 bytes = roundup_pow_of_two(DIV_ROUND_UP_ULL(setup->bytes, 2 * EXTENTS));
-
-		bytes = max_t(u64, bytes, EXTENT_BYTES_MIN);
-		volume->shift = ilog2(bytes);
-		nr_extents = (setup->bytes + bytes - 1) >> volume->shift;
-		pages = bytes >> PAGE_SHIFT;
-	}
-	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
-	volume->regions = kvcalloc(nr_extents * setup->replicas, sizeof(*volume->regions),
-				   GFP_KERNEL);
-	if (!volume->extents || !volume->regions)
-		return -ENOMEM;
-	return weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
-				setup->replicas);
 }
 
 static int check(const struct weir_volume_setup *setup, struct weir_error *error)
@@ -321,9 +183,9 @@ static int check(const struct weir_volume_setup *setup, struct weir_error *error
 	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
 		return weir_fail(error, -EINVAL, "%llu bytes are no multiple of %lu", setup->bytes,
 				 PAGE_SIZE);
-	if (setup->bytes > BYTES_MAX)
+	if (setup->bytes > WEIR_VOLUME_BYTES_MAX)
 		return weir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
-				 BYTES_MAX);
+				 WEIR_VOLUME_BYTES_MAX);
 	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
 		return weir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
 				 WEIR_VOLUME_DONORS_MAX);
@@ -346,9 +208,16 @@ static void release(struct weir_blk_volume *volume)
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
 		member_close(volume, &volume->member[i]);
 	weir_fill_free(volume->fill);
-	kvfree(volume->extents);
-	kvfree(volume->regions);
+	weir_memory_fini(volume);
 	key_put(volume->key);
+}
+
+/* Two at least, so that there is one while the other is being asked for. */
+static void set_reserve(struct weir_blk_volume *volume, u64 bytes)
+{
+	u64 extents = bytes ? bytes >> volume->shift : volume->core.nr_extents / RESERVE_SHARE;
+
+	volume->core.reserve = clamp_t(u64, extents, 2, U32_MAX);
 }
 
 int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
@@ -361,13 +230,15 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 		return rc;
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
+	mutex_init(&volume->tending);
 	init_waitqueue_head(&volume->settled);
 	INIT_DELAYED_WORK(&volume->tend, tend);
 	strscpy(volume->name, setup->name, sizeof(volume->name));
 	volume->bytes = setup->bytes;
 	volume->options = setup->options;
+	volume->options.timeout_ms = setup->options.timeout_ms ?: WEIR_TIMEOUT_MS;
 	volume->key = setup->key ? key_get(setup->key) : NULL;
-	rc = init_core(volume, setup);
+	rc = weir_memory_init(volume, setup);
 	if (!rc)
 		rc = weir_fill_alloc(&volume->fill);
 	if (rc)
@@ -377,11 +248,25 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 		rc = member_up(volume, i, error);
 	}
 	if (!rc)
-		rc = borrow(volume, error);
-	if (rc)
+		rc = weir_memory_borrow(volume, error);
+	if (rc) {
 		release(volume);
-	else
-		queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+		return rc;
+	}
+	set_reserve(volume, setup->reserve_bytes);
+	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
+	return 0;
+}
+
+int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+{
+	unsigned int flags = memalloc_noio_save();
+	int rc;
+
+	mutex_lock(&volume->tending);
+	rc = weir_memory_resize(volume, bytes, error);
+	mutex_unlock(&volume->tending);
+	memalloc_noio_restore(flags);
 	return rc;
 }
 

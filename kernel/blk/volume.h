@@ -20,12 +20,15 @@
 #include "wire/blk.h"
 #include "wire/control.h"
 
+#define WEIR_VOLUME_BYTES_MAX (1ull << 44)
+
 /**
  * struct weir_volume_setup - what is wanted
  * @donor: their addresses, @nr_donors of them
  * @replicas: of each piece, at most @nr_donors
  * @name: of a region at the one donor, which is made if it is not there; "": without a name
  * @bytes: a multiple of PAGE_SIZE; 0: as large as the region @name is
+ * @reserve_bytes: of what was discarded, that keep their memory; 0: an eighth of the device
  * @key: or NULL
  * @options: of the sessions
  */
@@ -35,6 +38,7 @@ struct weir_volume_setup {
 	u32 replicas;
 	char name[WIRE_NAME_MAX + 1];
 	u64 bytes;
+	u64 reserve_bytes;
 	struct key *key;
 	struct weir_options options;
 };
@@ -57,9 +61,11 @@ struct weir_blk_member {
  * @shift: an offset shifted by it is an extent
  * @key: kept, to prove it again
  * @sessions: held by who changes or looks at the members' sessions
+ * @tending: held by who talks to the donors about memory: the work, or who resizes
  * @tend: the work
  * @settled: where the work waits for writes to end
  * @failovers: reads that another replica was asked for
+ * @mismatches: reads that found something else than what was written
  */
 struct weir_blk_volume {
 	spinlock_t lock;
@@ -73,15 +79,24 @@ struct weir_blk_volume {
 	struct key *key;
 	struct mutex sessions;
 	struct weir_blk_member member[WEIR_VOLUME_DONORS_MAX];
+	struct mutex tending;
 	struct delayed_work tend;
 	wait_queue_head_t settled;
 	struct weir_fill *fill;
 	atomic64_t failovers;
+	atomic64_t mismatches;
 };
 
 /* Context: process; sleeps. Return: 0, or a negative errno with the reason in @error. */
 int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
 			 struct weir_error *error);
+
+/*
+ * Another size, a multiple of PAGE_SIZE; of one without a name. Nothing beyond the end is under way.
+ *
+ * Context: process; sleeps. Return: 0; -ENOSPC, -ENOMEM, with the reason in @error.
+ */
+int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);
 
 /* None of its ios is under way. Context: process; sleeps. */
 void weir_blk_volume_close(struct weir_blk_volume *volume);
@@ -98,6 +113,7 @@ struct weir_blk_facts {
 	struct weir_stat stat;
 	struct weir_volume_census census;
 	u64 failovers;
+	u64 mismatches;
 	u64 bytes_copied;
 	u32 nr_donors;
 	struct {

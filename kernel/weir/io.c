@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The paper's dynMR in a kernel of today: nothing is registered, for the PD has one key for all of
+ * The paper's dynMR in a kernel of today, but for sessions that copy (copies.h): nothing is registered, for the PD has one key for all of
  * local memory; an io's pages are mapped for the device when it comes and unmapped when it is
  * done. What the engine calls a request has WEIR_SGE_MAX pieces at most, so an io of more is
  * several; being neighbours they share WRs again where the device takes more.
@@ -29,25 +29,49 @@ static struct weir_req *part_begin(struct weir_io *io, const struct weir_region 
 	return &part->req;
 }
 
-static void cut(struct weir_io *io, const struct weir_region *region, u64 remote, enum weir_op op,
-		unsigned int mapped)
+/* Adds a piece of local memory, that belongs behind those before. */
+static void add(struct weir_io *io, const struct weir_region *region, u64 *remote, enum weir_op op,
+		const struct weir_sge *sge)
 {
-	u32 lkey = io->session->nic->pd->local_dma_lkey;
-	struct weir_req *req = NULL;
+	struct weir_req *req = io->nr_parts ? &io->part[io->nr_parts - 1].req : NULL;
+
+	if (!req || req->nr_sge == WEIR_SGE_MAX)
+		req = part_begin(io, region, *remote, op);
+	req->sge[req->nr_sge++] = *sge;
+	req->length += sge->length;
+	*remote += sge->length;
+}
+
+static void cut_pages(struct weir_io *io, const struct weir_region *region, u64 remote,
+		      enum weir_op op, unsigned int mapped)
+{
 	struct scatterlist *sg;
 	unsigned int i;
 
-	io->nr_parts = 0;
 	for_each_sg(io->sgl, sg, mapped, i) {
-		if (!req || req->nr_sge == WEIR_SGE_MAX)
-			req = part_begin(io, region, remote, op);
-		req->sge[req->nr_sge++] = (struct weir_sge){
+		const struct weir_sge sge = {
 			.addr = sg_dma_address(sg),
 			.length = sg_dma_len(sg),
-			.lkey = lkey,
+			.lkey = io->session->nic->pd->local_dma_lkey,
 		};
-		req->length += sg_dma_len(sg);
-		remote += sg_dma_len(sg);
+
+		add(io, region, &remote, op, &sge);
+	}
+}
+
+static void cut_copies(struct weir_io *io, const struct weir_region *region, u64 remote,
+		       enum weir_op op)
+{
+	unsigned int i;
+
+	for (i = 0; i < io->nr_copies; i++) {
+		const struct weir_sge sge = {
+			.addr = io->session->copies.dma[io->copy[i]],
+			.length = weir_copies_length(io->bytes, i),
+			.lkey = io->session->nic->pd->local_dma_lkey,
+		};
+
+		add(io, region, &remote, op, &sge);
 	}
 }
 
@@ -62,13 +86,41 @@ static u64 sg_bytes(struct scatterlist *sgl, unsigned int nents)
 	return bytes;
 }
 
+/* Makes its memory the device's. Return: 0; -ENOMEM. */
+static int lend(struct weir_io *io, const struct weir_region *region, u64 remote, enum weir_op op,
+		u64 bytes)
+{
+	struct weir_session *session = io->session;
+	int mapped, rc;
+
+	io->nr_parts = 0;
+	if (session->options.mr == WEIR_MR_PRE) {
+		rc = weir_copies_take(&session->copies, io, bytes);
+		if (!rc)
+			cut_copies(io, region, remote, op);
+		return rc;
+	}
+	mapped = ib_dma_map_sg(session->nic->device, io->sgl, io->nents, io->direction);
+	if (!mapped)
+		return -ENOMEM;
+	cut_pages(io, region, remote, op, mapped);
+	return 0;
+}
+
+/* Whether it fits what an io has room for. */
+static bool is_too_long(const struct weir_session *session, u64 bytes, unsigned int nents)
+{
+	return nents > WEIR_IO_SEGMENTS || (session->options.mr == WEIR_MR_PRE &&
+					    bytes > WEIR_IO_SEGMENTS * WEIR_COPY_BYTES);
+}
+
 int weir_io_prepare(struct weir_io *io, struct weir_region *region, u64 offset, enum weir_op op,
 		    struct scatterlist *sgl, unsigned int nents)
 {
 	u64 bytes = sg_bytes(sgl, nents);
-	int mapped;
+	int rc;
 
-	if (!bytes || nents > WEIR_IO_SEGMENTS || offset > region->length ||
+	if (!bytes || is_too_long(region->session, bytes, nents) || offset > region->length ||
 	    bytes > region->length - offset || op > WEIR_OP_WRITE)
 		return -EINVAL;
 	io->status = 0;
@@ -78,19 +130,18 @@ int weir_io_prepare(struct weir_io *io, struct weir_region *region, u64 offset, 
 	io->direction = op == WEIR_OP_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
 	if (!weir_session_enter(io->session))
 		return -ENODEV;
-	mapped = ib_dma_map_sg(io->session->nic->device, sgl, nents, io->direction);
-	if (!mapped) {
+	rc = lend(io, region, region->remote + offset, op, bytes);
+	if (rc)
 		weir_session_leave(io->session);
-		return -ENOMEM;
-	}
-	cut(io, region, region->remote + offset, op, mapped);
-	return 0;
+	return rc;
 }
 EXPORT_SYMBOL_GPL(weir_io_prepare);
 
 void weir_io_forget(struct weir_io *io)
 {
-	if (io->nents)
+	if (io->nents && io->session->options.mr == WEIR_MR_PRE)
+		weir_copies_give(&io->session->copies, io);
+	else if (io->nents)
 		ib_dma_unmap_sg(io->session->nic->device, io->sgl, io->nents, io->direction);
 	weir_session_leave(io->session);
 }

@@ -127,6 +127,8 @@ void weir_session_uproot(struct weir_session *session)
 	}
 	cancel_delayed_work_sync(&session->tick);
 	weir_mail_fini(&session->mail);
+	if (session->copies.nic)
+		weir_copies_fini(&session->copies);
 	mutex_unlock(&session->end_mutex);
 }
 
@@ -134,11 +136,13 @@ static int engine_init(struct weir_session *session)
 {
 	struct weir_nic *nic = session->nic;
 	u32 nr_wrs = session->options.channels * session->options.depth;
+	u32 batching = session->options.batching;
+	bool chain = batching == WEIR_BATCHING_HYBRID || batching == WEIR_BATCHING_DOORBELL;
 	const struct weir_engine_config config = {
 		.fragment_bytes = min_t(u64, FRAGMENT_BYTES, nic->window.bytes_min),
-		.chain_max = WEIR_BATCH_MAX,
+		.chain_max = chain ? WEIR_BATCH_MAX : 1,
 		.sge_max = nic->sge_max,
-		.merge = true,
+		.merge = batching == WEIR_BATCHING_HYBRID || batching == WEIR_BATCHING_MERGE,
 		.seed = get_random_u64(),
 	};
 
@@ -163,6 +167,9 @@ int weir_session_attach(struct weir_session *session, struct ib_device *device,
 	rc = weir_nic_get(device, session, session->options.window_bytes, &session->nic);
 	if (!rc)
 		rc = engine_init(session);
+	if (!rc && session->options.mr == WEIR_MR_PRE)
+		rc = weir_copies_init(&session->copies, session->nic,
+				      session->options.window_bytes);
 	if (!rc)
 		rc = weir_mail_init(&session->mail, session);
 	return rc ? weir_fail(error, rc, "cannot set up the session (%d)", rc) : 0;
@@ -178,7 +185,7 @@ static int fill_options(struct weir_options *filled, const struct weir_options *
 		*o = *given;
 	o->channels = o->channels ?: 2;
 	o->depth = o->depth ?: 128;
-	o->timeout_ms = o->timeout_ms ?: 10000;
+	o->timeout_ms = o->timeout_ms ?: WEIR_TIMEOUT_MS;
 	o->window_bytes = o->window_bytes ?: 8u << 20;
 	if (o->channels > WEIR_CHANNEL_MAX)
 		return weir_fail(error, -EINVAL, "%u channels: at most %u", o->channels,
@@ -192,6 +199,10 @@ static int fill_options(struct weir_options *filled, const struct weir_options *
 				 WINDOW_BYTES_MIN);
 	if (o->polling > WEIR_POLL_HYBRID || o->polling == WEIR_POLL_BUSY)
 		return weir_fail(error, -EINVAL, "no way of polling has number %u", o->polling);
+	if (o->batching >= WEIR_BATCHINGS_NR)
+		return weir_fail(error, -EINVAL, "no way of batching has number %u", o->batching);
+	if (o->mr >= WEIR_MRS_NR)
+		return weir_fail(error, -EINVAL, "no way of registering has number %u", o->mr);
 	return 0;
 }
 

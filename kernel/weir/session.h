@@ -13,6 +13,7 @@
 #include <linux/percpu-refcount.h>
 
 #include "core/poll.h"
+#include "kernel/weir/copies.h"
 #include "kernel/weir/weir.h"
 #include "kernel/weir/link.h"
 #include "kernel/weir/mail.h"
@@ -28,6 +29,7 @@
  * @secret: of the key
  * @id, @incarnation: what the donor said in its WELCOME
  * @engine, @wrs: the pipeline, and its WRs
+ * @copies: where what is read and written is copied to, if options.mr is PRE
  * @links: the channels, options.channels of them
  * @fed: in nic->fed, or in no list
  * @stopping, @lost: no broken channel comes up again; also read without the lock, by who waits
@@ -52,6 +54,7 @@ struct weir_session {
 
 	struct weir_engine engine;
 	struct weir_wr *wrs;
+	struct weir_copies copies;
 	struct weir_link links[WEIR_CHANNEL_MAX];
 	struct weir_list fed;
 	bool stopping;

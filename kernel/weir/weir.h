@@ -28,7 +28,9 @@ struct weir_session;
 
 #define WEIR_IO_PARTS 8
 #define WEIR_IO_SEGMENTS (WEIR_IO_PARTS * WEIR_SGE_MAX) /* of one io's scatterlist */
+#define WEIR_COPY_BYTES (16u << 10) /* of a piece of memory that a part of an io is copied to */
 #define WEIR_ERROR_TEXT 160
+#define WEIR_TIMEOUT_MS 10000 /* unless told otherwise */
 
 /**
  * struct weir_error - why something failed, for people
@@ -41,13 +43,31 @@ struct weir_error {
 /* Writes a sentence to @error, unless it is NULL. Return: @status. */
 __printf(3, 4) int weir_fail(struct weir_error *error, int status, const char *format, ...);
 
+/* RDMAbox, section IV-A: how requests become work requests, and these go to the device. */
+enum weir_batching {
+	WEIR_BATCHING_HYBRID, /* merged and chained */
+	WEIR_BATCHING_SINGLE, /* one by one */
+	WEIR_BATCHING_DOORBELL, /* chained only */
+	WEIR_BATCHING_MERGE, /* merged only */
+	WEIR_BATCHINGS_NR
+};
+
+/* RDMAbox, section IV-B: what the device reads and writes. */
+enum weir_mr {
+	WEIR_MR_DYN, /* the caller's pages, which are mapped for it */
+	WEIR_MR_PRE, /* copies, in memory that was mapped when the session was opened */
+	WEIR_MRS_NR
+};
+
 /**
  * struct weir_options - what a session is to be like; 0 is the default
  * @channels: QPs, 1 to WEIR_CHANNEL_MAX; 2
  * @depth: WRs in flight on each, 16 to 1024; 128
- * @timeout_ms: of an io, and of an attempt to mend what broke, 100 to 600000; 10000
+ * @timeout_ms: of an io, and of an attempt to mend what broke, 100 to 600000; WEIR_TIMEOUT_MS
  * @window_bytes: in flight on this device, of its first session; 8 MiB
  * @polling: an enum weir_poll_mode, but BUSY; ADAPTIVE
+ * @batching: an enum weir_batching; HYBRID
+ * @mr: an enum weir_mr; DYN
  */
 struct weir_options {
 	u32 channels;
@@ -55,6 +75,8 @@ struct weir_options {
 	u32 timeout_ms;
 	u64 window_bytes;
 	u32 polling;
+	u32 batching;
+	u32 mr;
 };
 
 enum weir_session_state {
@@ -184,6 +206,9 @@ struct weir_io {
 	struct scatterlist *sgl;
 	unsigned int nents;
 	enum dma_data_direction direction;
+	u64 bytes;
+	unsigned int nr_copies;
+	u16 copy[WEIR_IO_SEGMENTS];
 	union {
 		struct weir_inbox_node node;
 		struct weir_list link;
@@ -205,7 +230,8 @@ struct weir_io {
  * Maps the memory for the device: owes a weir_io_submit() or weir_io_forget().
  *
  * Context: any but hard interrupts; never sleeps.
- * Return: 0; -EINVAL it is empty or ends beyond the region; -ENOMEM no room to map it, now:
+ * Return: 0; -EINVAL it is empty, too long for the session's way of registering, or ends beyond the
+ *	region; -ENOMEM no room to map it, now:
  *	as ios end there will be; -ENODEV the device is gone.
  */
 int weir_io_prepare(struct weir_io *io, struct weir_region *region, u64 offset, enum weir_op op,

@@ -4,10 +4,14 @@
 
   block.py WEIR MODULES    run in the guest by 'vm check'
 """
+import fcntl
 import json
 import mmap
 import os
+import random
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -20,6 +24,7 @@ KEY = "/run/blk.key"
 OTHER_KEY = "/run/other.key"
 SWAP = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                     "../../packaging/systemd/weir-blk-swap")
+TRACING = "/sys/kernel/tracing"
 KIB, MIB = 1 << 10, 1 << 20
 # What waits for something waits so long; nothing should ever take it.
 LONG = 300
@@ -42,7 +47,7 @@ def blk(*args):
 
 
 def load():
-    must("modprobe", "rdma_cm")
+    must("modprobe", "-a", "rdma_cm", "libcrc32c")
     for module in ("weir", "weir_blk"):
         must("insmod", os.path.join(MODULES, module + ".ko"))
 
@@ -65,6 +70,25 @@ class Donor:
         self.process.send_signal(how)
         self.process.wait(LONG)
         self.process.stdout.close()
+
+    def corrupt(self, pattern):
+        """Changes a byte of what it keeps, wherever @pattern is. Returns in how many places."""
+        found = 0
+        with open(f"/proc/{self.process.pid}/maps", encoding="ascii") as file:
+            ranges = [[int(end, 16) for end in line.split()[0].split("-")]
+                      for line in file if line.split()[1].startswith("rw")]
+        memory = os.open(f"/proc/{self.process.pid}/mem", os.O_RDWR)
+        for begin, end in ranges:
+            for chunk in range(begin, end, MIB):
+                try:
+                    at = os.pread(memory, min(MIB, end - chunk), chunk).find(pattern)
+                except OSError:
+                    break  # no memory behind it
+                if at >= 0:
+                    os.pwrite(memory, bytes([pattern[0] ^ 1]), chunk + at)
+                    found += 1
+        os.close(memory)
+        return found
 
 
 def attach(*options, donors=(DONOR,), size="16M"):
@@ -127,6 +151,11 @@ def write(device, data, offset=0):
          f"seek={offset // len(data)}")
 
 
+def put(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
 def scattered(length):
     """Memory of which no two pages that follow each other do so for a device, too."""
     memory, between = mmap.mmap(-1, length), mmap.mmap(-1, length)
@@ -134,6 +163,29 @@ def scattered(length):
         memory[page:page + 8] = page.to_bytes(8, "little")
         between[page] = 1
     return memory
+
+
+BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F
+
+
+def check_against_a_copy(file, rng, length, rounds=400):
+    """Writes, discards and makes zeroes, of a page or of megabytes, and reads between."""
+    copy, memory = mmap.mmap(-1, length), memoryview(mmap.mmap(-1, length))
+    for number in range(rounds):
+        offset = rng.randrange(length // mmap.PAGESIZE) * mmap.PAGESIZE
+        count = min(rng.choice((1, 4, 64, 600)) * mmap.PAGESIZE, length - offset)
+        what = rng.choice(("write", "write", "read", "read", "discard", "zero"))
+        if what == "write":
+            memory[:count] = number.to_bytes(4, "little") * (count // 4)
+            assert os.pwritev(file, [memory[:count]], offset) == count
+            copy[offset:offset + count] = memory[:count]
+        elif what == "read":
+            assert os.preadv(file, [memory[:count]], offset) == count
+            assert memory[:count] == copy[offset:offset + count], (number, offset, count)
+        else:
+            fcntl.ioctl(file, BLKDISCARD if what == "discard" else BLKZEROOUT,
+                        struct.pack("QQ", offset, count))
+            copy[offset:offset + count] = bytes(count)
 
 
 class Device(unittest.TestCase):
@@ -177,17 +229,138 @@ class Device(unittest.TestCase):
         data = read(device, length=MIB)
         self.assertEqual((data[:4096], data[4096:].strip(b"\0")), (b"\xa5" * 4096, b""))
 
+    def holds_files(self, device, check):
+        os.makedirs("/run/mounted", exist_ok=True)
+        must("mount", "-o", "discard", device, "/run/mounted")
+        must("cp", "-r", "/usr/share/doc/fio", "/run/mounted/gone")
+        must("cp", "-r", "/usr/share/doc/fio", "/run/mounted")
+        must("rm", "-r", "/run/mounted/gone")
+        must("umount", "/run/mounted")
+        must(*check, device)
+        must("mount", device, "/run/mounted")
+        must("diff", "-r", "/usr/share/doc/fio", "/run/mounted/fio")
+        must("fstrim", "/run/mounted")
+        must("diff", "-r", "/usr/share/doc/fio", "/run/mounted/fio")
+        must("umount", "/run/mounted")
+        must(*check, device)
+
     def test_a_file_system_lives_on_it(self):
         device = self.attached()
         must("mkfs.ext4", "-q", device)
-        os.makedirs("/run/mounted", exist_ok=True)
-        must("mount", device, "/run/mounted")
-        must("cp", "-r", "/usr/share/doc/fio", "/run/mounted")
-        must("umount", "/run/mounted")
-        must("fsck.ext4", "-f", "-n", device)
-        must("mount", device, "/run/mounted")
-        must("diff", "-r", "/usr/share/doc/fio", "/run/mounted/fio")
-        must("umount", "/run/mounted")
+        self.holds_files(device, ("fsck.ext4", "-f", "-n"))
+
+    def test_so_does_xfs(self):
+        if not shutil.which("mkfs.xfs"):
+            self.skipTest("there is no mkfs.xfs")
+        device = self.attached(size="64M")
+        # Smaller than 300 MiB is for tests only, and these say that they are.
+        small = dict(os.environ, TEST_DIR="/run", TEST_DEV=device, QA_CHECK_FS="1")
+        must("mkfs.xfs", "-q", device, env=small)
+        self.holds_files(device, ("xfs_repair", "-n"))
+
+    def test_what_is_discarded_zeroed_and_written_in_turn_is_right_beside_a_verifier(self):
+        device = self.attached("--reserve", "2M")
+        verifier = subprocess.Popen(
+            FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=8",
+                   "--offset=8m", "--size=8m"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(verifier.kill)
+        file = os.open(device, os.O_RDWR | os.O_DIRECT)
+        self.addCleanup(os.close, file)
+        check_against_a_copy(file, random.Random(7), 8 * MIB)
+        said, _ = verifier.communicate(timeout=LONG)
+        self.assertEqual(verifier.returncode, 0, said)
+
+    def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
+        device = self.attached("--reserve", "4M", size="32M")
+        data = os.urandom(MIB)
+        for piece in range(32):
+            write(device, data, piece * MIB)
+        must("blkdiscard", "--offset", str(2 * MIB), "--length", str(30 * MIB), device)
+        self.assertEqual(read(device, 2 * MIB, MIB), bytes(MIB))
+        self.assertEqual(read(device, MIB, MIB), data)
+        until(device, lambda now: now["given_back"] == 26)
+        self.assertEqual(stat(device)["donors"][0]["bytes"], 6 * MIB)
+        for piece in range(2, 32):
+            write(device, data, piece * MIB)
+        self.assertEqual(read(device, 31 * MIB, MIB), data)
+        self.assertEqual((stat(device)["given_back"], stat(device)["state"]), (0, "up"))
+
+    def test_a_page_that_is_not_what_was_written_is_an_error(self):
+        device = self.attached()
+        write(device, b"true" * 1024)
+        write(device, b"same" * 1024, 4096)
+        self.assertEqual(self.donor.corrupt(b"true" * 1024), 1)
+        self.assertRaises(OSError, read, device)
+        self.assertEqual(read(device, 4096), b"same" * 1024)
+        self.assertGreater(stat(device)["mismatches"], 0)
+        write(device, b"anew" * 1024)
+        self.assertEqual(read(device), b"anew" * 1024)
+
+    def test_a_device_grows_while_it_is_used_and_shrinks_when_it_is_not(self):
+        device = self.attached(size="8M")
+        data = os.urandom(MIB)
+        write(device, data, 7 * MIB)
+        with open(device, "rb"):
+            must(WEIR, "blk", "resize", device, "24M")
+            refused = blk("resize", device, "4M")
+        self.assertIn("in use", refused.stderr)
+        write(device, data, 23 * MIB)
+        self.assertEqual(read(device, 23 * MIB, MIB), data)
+        self.assertEqual(read(device, 7 * MIB, MIB), data)
+        refused = blk("resize", device, "1G")
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""), refused.stderr)
+        self.assertEqual(must("blockdev", "--getsize64", device).strip(), str(24 * MIB))
+        must(WEIR, "blk", "resize", device, "16M")
+        must(WEIR, "blk", "resize", device, "24M")
+        self.assertEqual(read(device, 23 * MIB, MIB), bytes(MIB), "what was cut off is gone")
+        self.assertEqual(read(device, 7 * MIB, MIB), data)
+
+    def test_what_it_does_can_be_seen(self):
+        device = self.attached()
+        if not os.path.exists(f"{TRACING}/events"):
+            must("mount", "-t", "tracefs", "tracefs", TRACING)
+        put(f"{TRACING}/events/weir_blk/enable", "1")
+        write(device, b"seen" * 1024)
+        read(device)
+        put(f"{TRACING}/events/weir_blk/enable", "0")
+        with open(f"{TRACING}/trace", encoding="ascii") as file:
+            seen = file.read()
+        self.assertIn("weir_blk_submit: weir0 write sector 0 bytes 4096 replicas 0x1", seen)
+        self.assertIn("weir_blk_complete: weir0 read sector 0 bytes 4096 failed 0x0 status 0", seen)
+        with open("/sys/block/weir0/weir/bytes_written", encoding="ascii") as file:
+            self.assertEqual(int(file.read()), stat(device)["bytes_written"])
+
+    def cost(self, *options):
+        """What 512 KiB of scattered pages cost in one request."""
+        device = attach(*options)
+        data = scattered(512 * KIB)
+        file = os.open(device, os.O_RDWR | os.O_DIRECT)
+        before = stat(device)
+        try:
+            self.assertEqual(os.pwrite(file, data, 0), len(data))
+            after = stat(device)
+            found = mmap.mmap(-1, len(data))
+            self.assertEqual(os.preadv(file, [found], 0), len(data))
+            self.assertEqual(found[:], data[:])
+        finally:
+            os.close(file)
+            detach(device)
+        return [after[name] - before[name] for name in ("requests", "work_requests", "doorbells")]
+
+    def test_presets_differ_in_work_requests_and_doorbells(self):
+        requests, posted, rung = self.cost("--preset", "single")
+        self.assertTrue(requests == posted == rung and requests > 1, (requests, posted, rung))
+        requests, posted, rung = self.cost("--preset", "accelio")
+        self.assertTrue(requests == posted > rung, (requests, posted, rung))
+        requests, posted, rung = self.cost("--batching", "merge")
+        self.assertTrue(requests > posted == rung, (requests, posted, rung))
+
+    def test_copies_in_registered_memory_do_the_same(self):
+        device = self.attached("--mr", "pre")
+        done = fio(device, "--rw=randwrite", "--bsrange=4k-1m", "--iodepth=16", "--size=16m")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(stat(device)["errors"], 0)
 
     def test_a_program_larger_than_its_memory_swaps_to_it(self):
         device = self.attached(size="64M")
@@ -244,9 +417,10 @@ class Device(unittest.TestCase):
 
     def test_a_donor_that_is_killed_is_an_input_output_error(self):
         device = self.attached("--timeout", "3")
+        write(device, b"gone" * 1024)
         writer = subprocess.Popen(
             ["fio", "--name=x", f"--filename={device}", "--direct=1", "--ioengine=libaio",
-             "--rw=randwrite", "--bs=4k", "--iodepth=32", "--time_based", "--runtime=60"],
+             "--offset=1m", "--rw=randwrite", "--bs=4k", "--iodepth=32", "--time_based", "--runtime=60"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while stat(device)["bytes_written"] < MIB:
             time.sleep(0.05)
@@ -317,6 +491,17 @@ class Donors(unittest.TestCase):
         until(device, lambda now: now["state"] == "up")
         self.assertEqual(read(device, 15 * MIB, MIB), data)
 
+    def test_a_replica_that_is_not_what_was_written_is_read_elsewhere_and_made_anew(self):
+        both = self.donor(DONOR), self.donor(SECOND)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND))
+        for donor in both:
+            write(device, b"true" * 1024)
+            self.assertGreater(donor.corrupt(b"true" * 1024), 0)
+            self.assertEqual(read(device), b"true" * 1024)
+            until(device, lambda now: now["state"] == "up" and now["degraded"] == 0)
+        self.assertGreater(stat(device)["mismatches"], 0)
+        self.assertEqual(read(device), b"true" * 1024)
+
     def test_what_the_last_donor_had_is_an_error_for_ever_and_the_rest_comes_again(self):
         both = self.donor(DONOR), self.donor(SECOND)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND))
@@ -325,12 +510,18 @@ class Donors(unittest.TestCase):
             donor.end(signal.SIGKILL)
         until(device, lambda now: now["lost"] == now["pieces"])
         self.assertRaises(OSError, read, device)
-        self.assertRaises(OSError, read, device, 8 * MIB)
+        self.assertEqual(read(device, 8 * MIB), bytes(4096), "nobody wrote there")
+        self.assertRaises(AssertionError, write, device, b"more" * 1024, 8 * MIB)
         self.donor(DONOR), self.donor(SECOND)
         until(device, lambda now: (now["lost"], now["degraded"]) == (1, 0))
         self.assertRaises(OSError, read, device)
-        self.assertEqual(read(device, 8 * MIB), bytes(4096))
+        write(device, b"more" * 1024, 8 * MIB)
+        self.assertEqual(read(device, 8 * MIB), b"more" * 1024)
         self.assertEqual(stat(device)["state"], "lost")
+        must("blkdiscard", "--force", "--length", str(MIB), device)
+        until(device, lambda now: now["state"] == "up")
+        write(device, b"here" * 1024)
+        self.assertEqual(read(device), b"here" * 1024)
 
     def test_pieces_go_where_there_is_most_room(self):
         self.donor(DONOR, "64M"), self.donor(SECOND, "24M")

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "kernel/blk/memory.h"
+
+/* A volume has so many extents or up to twice as many, so that each donor has its share of them. */
+#define EXTENTS 64
+#define EXTENT_BYTES_MIN SZ_1M
+#define NO_SHIFT 63 /* one extent, however large */
+#define ZEROED_PAGES_MAX 4096u /* with the lock held */
+
+static u32 extents_of(const struct weir_blk_volume *volume, u64 bytes)
+{
+	return (bytes + (1ull << volume->shift) - 1) >> volume->shift;
+}
+
+int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_setup *setup)
+{
+	u32 nr_extents = 1, pages = 1;
+
+	volume->shift = NO_SHIFT;
+	if (!setup->name[0]) {
+		u64 bytes = roundup_pow_of_two(DIV_ROUND_UP_ULL(setup->bytes, 2 * EXTENTS));
+
+		bytes = max_t(u64, bytes, EXTENT_BYTES_MIN);
+		volume->shift = ilog2(bytes);
+		nr_extents = extents_of(volume, setup->bytes);
+		pages = bytes >> PAGE_SHIFT;
+	}
+	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
+	volume->regions = kvcalloc(nr_extents * setup->replicas, sizeof(*volume->regions),
+				   GFP_KERNEL);
+	if (!volume->extents || !volume->regions)
+		return -ENOMEM;
+	return weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
+				setup->replicas);
+}
+
+static void free_sums(struct weir_extent *extents, u32 first, u32 end)
+{
+	for (; extents && first < end; first++)
+		kvfree(extents[first].sum);
+}
+
+void weir_memory_fini(struct weir_blk_volume *volume)
+{
+	free_sums(volume->extents, 0, volume->core.nr_extents);
+	kvfree(volume->extents);
+	kvfree(volume->regions);
+}
+
+/* The checksums of extents that have none yet, of @pages each. */
+static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages)
+{
+	for (; first < end; first++) {
+		extents[first].sum = kvcalloc(pages, sizeof(u32), GFP_KERNEL);
+		if (!extents[first].sum)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int no_memory_for_sums(struct weir_error *error)
+{
+	return weir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
+}
+
+int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error)
+{
+	u64 bytes;
+	int rc;
+
+	rc = weir_session_room(volume->member[donor].session, &bytes, error);
+	if (rc)
+		return rc;
+	/* It may turn out that the last of them is too large. */
+	spin_lock_bh(&volume->lock);
+	weir_volume_donor_room(&volume->core, donor,
+			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
+	spin_unlock_bh(&volume->lock);
+	return 0;
+}
+
+/* Asks a donor for memory, and lays it where it is wanted. */
+static int ask(struct weir_blk_volume *volume, struct weir_volume_place *place,
+	       struct weir_error *error)
+{
+	struct weir_region region;
+	int rc, wanted = 0;
+
+	rc = weir_region_create(volume->member[place->donor].session, NULL,
+				1ull << volume->shift, &region, error);
+	spin_lock_bh(&volume->lock);
+	if (rc)
+		weir_volume_donor_room(&volume->core, place->donor, 0);
+	else
+		wanted = weir_volume_granted(&volume->core, place);
+	if (!rc && !wanted)
+		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
+	spin_unlock_bh(&volume->lock);
+	if (wanted)
+		weir_region_close(&region, NULL);
+	return rc;
+}
+
+int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_volume_place place;
+	int rc;
+
+	for (;;) {
+		spin_lock_bh(&volume->lock);
+		rc = weir_volume_place(&volume->core, &place);
+		spin_unlock_bh(&volume->lock);
+		if (rc)
+			return rc == -ENOENT ? 0 : rc;
+		ask(volume, &place, error);
+	}
+}
+
+/* A donor that is away needs no telling. */
+void weir_memory_return(struct weir_blk_volume *volume)
+{
+	struct weir_volume_place place;
+	struct weir_region region;
+
+	for (;;) {
+		bool is_there = false, any;
+
+		spin_lock_bh(&volume->lock);
+		weir_volume_trim(&volume->core);
+		any = weir_volume_reclaim(&volume->core, &place);
+		if (any) {
+			region = *weir_blk_volume_region(volume, place.extent, place.slot);
+			is_there = volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_AWAY;
+		}
+		spin_unlock_bh(&volume->lock);
+		if (!any)
+			return;
+		if (is_there)
+			weir_region_close(&region, NULL);
+	}
+}
+
+/* The region of that name, made if it is not there: the volume's one extent. */
+static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_session *session = volume->member[0].session;
+	struct weir_region *region = volume->regions;
+	int rc = weir_region_open(session, volume->name, region, error);
+
+	if (rc == -ENOENT && volume->bytes)
+		rc = weir_region_create(session, volume->name, volume->bytes, region, error);
+	if (rc)
+		return rc;
+	if (volume->bytes && volume->bytes != region->length)
+		return weir_fail(error, -EINVAL,
+				 "region %s has %llu bytes, not %llu: leave the size away, or choose another name",
+				 volume->name, region->length, volume->bytes);
+	if (!IS_ALIGNED(region->length, PAGE_SIZE) || region->length > WEIR_VOLUME_BYTES_MAX)
+		return weir_fail(error, -EINVAL,
+				 "region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
+				 volume->name, region->length, PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
+	volume->bytes = region->length;
+	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT))
+		return no_memory_for_sums(error);
+	weir_volume_found(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
+	return 0;
+}
+
+static int no_room(const struct weir_blk_volume *volume, struct weir_error *error)
+{
+	struct weir_volume_census census = weir_volume_census(&volume->core);
+
+	if (error->text[0])
+		return -ENOSPC;
+	return weir_fail(error, -ENOSPC,
+			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
+			 census.whole, volume->core.nr_extents, 1ull << volume->shift >> 10);
+}
+
+int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
+{
+	if (volume->name[0])
+		return borrow_named(volume, error);
+	if (weir_memory_fetch(volume, error))
+		return no_room(volume, error);
+	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages))
+		return no_memory_for_sums(error);
+	return 0;
+}
+
+int weir_memory_provide(struct weir_blk_volume *volume, u32 extent)
+{
+	u32 from;
+	u8 slot;
+	int rc = weir_volume_provide(&volume->core, extent, &from);
+
+	if (rc == -EAGAIN || (!rc && from != extent))
+		weir_blk_volume_kick(volume); /* the reserve is to be filled up */
+	for (slot = 0; !rc && from != extent && slot < volume->core.replicas; slot++)
+		swap(*weir_blk_volume_region(volume, extent, slot),
+		     *weir_blk_volume_region(volume, from, slot));
+	return rc;
+}
+
+void weir_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes, bool keep)
+{
+	u64 first = offset >> PAGE_SHIFT, end = (offset + bytes) >> PAGE_SHIFT;
+
+	while (first < end) {
+		u32 extent = weir_blk_volume_extent(volume, first << PAGE_SHIFT);
+		u32 page = weir_blk_volume_within(volume, first << PAGE_SHIFT) >> PAGE_SHIFT;
+		u64 pages = min3(end - first, (u64)volume->core.pages - page,
+				 (u64)ZEROED_PAGES_MAX);
+
+		spin_lock_bh(&volume->lock);
+		weir_volume_discard(&volume->core, extent, page, pages, keep);
+		spin_unlock_bh(&volume->lock);
+		first += pages;
+	}
+}
+
+/* The arrays for more extents, whose checksums are there; the old ones are nobody's then. */
+static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
+{
+	u32 old = volume->core.nr_extents;
+	struct weir_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
+	struct weir_region *regions = kvcalloc(nr_extents * volume->core.replicas,
+					       sizeof(*regions), GFP_KERNEL);
+
+	if (!extents || !regions || make_sums(extents, old, nr_extents, volume->core.pages)) {
+		free_sums(extents, old, nr_extents);
+		kvfree(extents);
+		kvfree(regions);
+		return -ENOMEM;
+	}
+	spin_lock_bh(&volume->lock);
+	memcpy(extents, volume->extents, old * sizeof(*extents));
+	memcpy(regions, volume->regions, old * volume->core.replicas * sizeof(*regions));
+	swap(extents, volume->extents);
+	swap(regions, volume->regions);
+	weir_volume_grow(&volume->core, volume->extents, nr_extents);
+	spin_unlock_bh(&volume->lock);
+	kvfree(extents);
+	kvfree(regions);
+	return 0;
+}
+
+/* What was beyond the end is to have memory, as what is attached has. */
+static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+{
+	u32 nr_extents = extents_of(volume, bytes);
+	u64 old = (u64)extents_of(volume, volume->bytes) << volume->shift;
+	u64 end = (u64)nr_extents << volume->shift;
+
+	if (nr_extents > volume->core.nr_extents && grow_arrays(volume, nr_extents))
+		return no_memory_for_sums(error);
+	if (end > old)
+		weir_memory_zero(volume, old, end - old, true);
+	if (!weir_memory_fetch(volume, error))
+		return 0;
+	no_room(volume, error);
+	if (end > old)
+		weir_memory_zero(volume, old, end - old, false);
+	weir_memory_return(volume);
+	return -ENOSPC;
+}
+
+int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
+{
+	u64 end = (u64)extents_of(volume, volume->bytes) << volume->shift;
+	int rc = 0;
+
+	if (bytes > volume->bytes)
+		rc = grow(volume, bytes, error);
+	else
+		weir_memory_zero(volume, bytes, end - bytes, false);
+	if (!rc)
+		volume->bytes = bytes;
+	return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which donor's memory is where in a volume: it is asked for, moved and given back as core/volume.h
+ * says.
+ */
+#ifndef WEIR_KERNEL_BLK_MEMORY_H
+#define WEIR_KERNEL_BLK_MEMORY_H
+
+#include "kernel/blk/volume.h"
+
+/* A volume of @setup, without memory yet. Return: 0; -ENOMEM, -EINVAL. */
+int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_setup *setup);
+void weir_memory_fini(struct weir_blk_volume *volume);
+
+/*
+ * Borrows all of it, when it is attached.
+ *
+ * Context: as of all that follow down to weir_memory_resize(): process; sleeps; with
+ * @volume->tending held. Return: 0, or a negative errno with the reason in @error.
+ */
+int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error);
+
+/* Asks for what is missing. Return: 0; -ENOSPC, with the reason in @error if a donor said one. */
+int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error);
+
+/* Gives back what nobody needs any more. */
+void weir_memory_return(struct weir_blk_volume *volume);
+
+/* Asks what a donor lends. */
+int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error);
+
+/* Another size: what is new is there when it returns; what is beyond the end is gone. */
+int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);
+
+/* Memory where it will be written, if there is none: see weir_volume_provide(). With the lock held. */
+int weir_memory_provide(struct weir_blk_volume *volume, u32 extent);
+
+/* All of this is zeroes from now on; @keep: and has memory. Context: any; takes the lock. */
+void weir_memory_zero(struct weir_blk_volume *volume, u64 offset, u64 bytes, bool keep);
+
+#endif
