@@ -111,8 +111,8 @@ const char *weir_exchange_address(const struct weir_exchange_listener *listener)
  * weir_exchange_accept() - take the next peer that proves the key
  * @x: receives an exchange with it; end it with weir_exchange_close()
  *
- * One that fails to prove the key is refused, and the next one waited for; a mute one holds the
- * others up for 5 s.
+ * One that fails to prove the key is refused, and the next one waited for. All who come prove it at
+ * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s.
  *
  * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ENOMEM; -EIO.
  */

@@ -2,7 +2,8 @@
 /*
  * One end of an exchange, from the inside. What is where:
  *
- *	meet, listen, connect	until both ends have proven the key and told where their memory is
+ *	meet, connect, listen, greet
+ *				until both ends have proven the key and told where their memory is
  *	memory			what is registered, in the host and in a GPU
  *	queue			work requests and completions, and what they mean
  *	look			when to look at the peer's bitmaps, to ask it for a sign, and to give one
@@ -204,11 +205,29 @@ static inline bool weir_exchange_is_staged(const struct weir_exchange *x)
 	return x->cuda && !x->pool.gpu_mr;
 }
 
-/* Buffers of what is said before; @heard receives were used. */
+/* The listening end: what it waits for. */
+enum weir_exchange_stage {
+	WEIR_EXCHANGE_PROVES, /* the proof of the key */
+	WEIR_EXCHANGE_OFFERS, /* the peer's pool */
+	WEIR_EXCHANGE_PLACES, /* where the own one is mirrored */
+	WEIR_EXCHANGE_MET, /* nothing more */
+	WEIR_EXCHANGE_LEAVES, /* that the peer has heard that it is refused */
+};
+
+/**
+ * struct weir_exchange_greeting - what is said before
+ * @heard: receives that were used; @said, @sent: messages posted, and those of them that have gone
+ * @left: the peer has ended the connection
+ * @deadline_ns: of all of it
+ * @stage, @status: of the listening end; and what it refuses with
+ */
 struct weir_exchange_greeting {
 	struct ibv_mr *mr;
-	unsigned int heard;
+	unsigned int heard, said, sent;
+	bool left;
 	uint64_t deadline_ns;
+	enum weir_exchange_stage stage;
+	int status;
 	struct weir_handshake handshake;
 	char in[WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN][WIRE_HANDSHAKE_MAX];
 	char out[WIRE_HANDSHAKE_MAX];
@@ -238,6 +257,10 @@ int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *se
 /* Sends greeting->out. */
 int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error);
 
+/* A message, if there is one. Return: 0; -EAGAIN; and as weir_exchange_hear(). */
+int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size_t *length,
+			     struct weir_error *error);
+
 /* Waits for a message. Return: 0; -ETIMEDOUT; -EPROTO the peer has ended the connection. */
 int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
 		       struct weir_error *error);
@@ -245,11 +268,24 @@ int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *le
 /* Sends the own offer: the pool, and, if the peer's is known, where that is mirrored. */
 int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error);
 
-/* Waits for the peer's. Return: 0; -EPROTO; -EDQUOT; what the peer refuses with. */
+/* Takes a message for the peer's. Return: 0; -EPROTO; -EDQUOT; what the peer refuses with. */
+int weir_exchange_weigh(struct weir_exchange *x, const void *message, size_t length,
+			struct weir_error *error);
+
+/* Waits for the peer's. Return: as weir_exchange_weigh(). */
 int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error);
 
 /* Posts the receives that follow those of the greeting. */
 int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
+
+/* greet.c: the listening end */
+
+/* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
+int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *param,
+			struct weir_error *error);
+
+/* What can be done at once. Return: 0 both have met; -EAGAIN not yet; why they do not. */
+int weir_exchange_greet_on(struct weir_exchange *x, struct weir_error *error);
 
 /* memory.c */
 

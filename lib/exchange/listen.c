@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Until the key is proven the QP admits no RDMA: as rdma_accept() would open it, if only for an
- * instant, it is made and moved by hand.
+ * Who comes is a newcomer until he has proved the key and both know where their memory is. All newcomers
+ * are served at once, by whoever calls accept: one that is mute holds nobody up.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/error.h"
 #include "lib/exchange/exchange.h"
 
 #define BACKLOG 64
-#define READS_MAX 4 /* looks of a peer that are answered at once: it has one under way */
+#define NEWCOMERS_MAX 32u
+#define NAP_US 50
 
+/* @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is. */
 struct weir_exchange_listener {
 	struct weir_exchange_options options;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	char address[WEIR_ADDRESS_MAX];
+	struct weir_exchange *newcomers[NEWCOMERS_MAX];
+	unsigned int nr_newcomers;
 };
 
 static int bind_to(struct weir_exchange_listener *listener, const char *name,
@@ -89,6 +94,8 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 {
 	if (!listener)
 		return;
+	while (listener->nr_newcomers)
+		weir_exchange_close(listener->newcomers[--listener->nr_newcomers]);
 	if (listener->id)
 		rdma_destroy_id(listener->id);
 	if (listener->cm)
@@ -115,143 +122,9 @@ static int check(const struct weir_exchange_listener *listener, const struct rdm
 	return 0;
 }
 
-static int move(struct weir_exchange *x, enum ibv_qp_state state, uint8_t reads)
-{
-	struct ibv_qp_attr attr = { .qp_state = state };
-	int mask;
-
-	if (rdma_init_qp_attr(x->id, &attr, &mask))
-		return -errno;
-	attr.qp_access_flags = 0;
-	if (state == IBV_QPS_RTR)
-		attr.max_dest_rd_atomic = reads;
-	if (state == IBV_QPS_RTS)
-		attr.max_rd_atomic = reads;
-	return -ibv_modify_qp(x->id->qp, &attr, mask);
-}
-
-/* The QP is not the connection manager's while it accepts, or it would move it again. */
-static int let_in(struct weir_exchange *x, uint8_t reads)
-{
-	struct rdma_conn_param param = {
-		.responder_resources = reads,
-		.initiator_depth = reads,
-		.rnr_retry_count = 7,
-		.qp_num = x->id->qp->qp_num,
-	};
-	struct ibv_qp *qp = x->id->qp;
-	int rc = move(x, IBV_QPS_INIT, reads);
-
-	if (!rc)
-		rc = weir_exchange_expect(x, WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN, NULL);
-	if (!rc)
-		rc = move(x, IBV_QPS_RTR, reads);
-	if (!rc)
-		rc = move(x, IBV_QPS_RTS, reads);
-	if (rc)
-		return rc;
-	x->id->qp = NULL;
-	rc = rdma_accept(x->id, &param) ? -errno : 0;
-	x->id->qp = qp;
-	return rc;
-}
-
-static int open_queue(struct weir_exchange *x)
-{
-	struct ibv_qp_attr attr = {
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
-	};
-
-	return -ibv_modify_qp(x->id->qp, &attr, IBV_QP_ACCESS_FLAGS);
-}
-
-/* What is wrong is said to the peer, too. */
-static void refuse(struct weir_exchange *x, int status, const struct weir_error *error)
-{
-	struct weir_exchange_greeting *g = x->greeting;
-	size_t length;
-
-	weir_handshake_refuse(&g->handshake, status, error->text, g->out, &length);
-	if (!weir_exchange_say(x, length, NULL)) {
-		struct ibv_wc wc;
-
-		while (weir_now_ns() < g->deadline_ns &&
-		       (!ibv_poll_cq(x->cq, 1, &wc) || wc.opcode != IBV_WC_SEND))
-			;
-	}
-}
-
-/* HELLO and PROOF. Return: 0; or what is wrong, which the peer has been told. */
-static int prove(struct weir_exchange *x, struct weir_error *error)
-{
-	const struct wire_welcome welcome = { .session_id = 1, .message_max = WIRE_HANDSHAKE_MAX };
-	struct weir_exchange_greeting *g = x->greeting;
-	struct weir_handshake_setup setup;
-	size_t length, out_length;
-	const void *message;
-	int rc = weir_exchange_setup(x, &setup, error);
-
-	if (!rc)
-		weir_handshake_donor(&g->handshake, &setup);
-	while (!rc && g->handshake.state != WEIR_HANDSHAKE_PROVEN) {
-		rc = weir_exchange_hear(x, &message, &length, error);
-		if (rc)
-			return rc;
-		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
-		if (out_length && weir_exchange_say(x, out_length, NULL))
-			rc = -EPROTO;
-		if (rc)
-			return weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
-	}
-	if (!rc)
-		rc = open_queue(x);
-	if (rc)
-		return rc;
-	weir_handshake_welcome(&g->handshake, &welcome, g->out, &out_length);
-	return weir_exchange_say(x, out_length, error);
-}
-
-static int agree(struct weir_exchange *x, struct weir_error *error)
-{
-	struct weir_error why = { "" };
-	int rc = weir_exchange_consider(x, &why);
-
-	if (!rc)
-		rc = weir_exchange_begin(x, &why);
-	if (rc) {
-		refuse(x, rc, &why);
-		return weir_fail(error, rc, "%s", why.text);
-	}
-	rc = weir_exchange_offer(x, error);
-	return rc ? rc : weir_exchange_consider(x, error);
-}
-
-static int meet(struct weir_exchange *x, const struct rdma_conn_param *param,
-		struct weir_error *error)
-{
-	uint8_t reads = param->responder_resources < READS_MAX ? param->responder_resources :
-								  READS_MAX;
-	struct ibv_qp_init_attr attr;
-	int rc = weir_exchange_prepare(x, &attr, error);
-
-	if (rc)
-		return rc;
-	x->id->qp = ibv_create_qp(x->pd, &attr);
-	if (!x->id->qp)
-		return weir_fail(error, -ENOMEM, "no queue pair for %u slots: %s",
-				 x->options.slots, weir_strerror(-errno));
-	x->greeting->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
-	rc = let_in(x, reads ? reads : 1);
-	if (rc)
-		return weir_fail(error, rc, "cannot accept: %s", weir_strerror(rc));
-	rc = prove(x, error);
-	return rc ? rc : agree(x, error);
-}
-
-/* Return: 0; or why there is no exchange with this one. */
+/* One more newcomer; or why there is none. */
 static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
-			const struct rdma_conn_param *param, struct weir_exchange **out,
-			struct weir_error *error)
+			const struct rdma_conn_param *param, struct weir_error *error)
 {
 	struct wire_refusal refusal;
 	struct weir_exchange *x;
@@ -270,42 +143,82 @@ static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_
 	if (!x->cm || rdma_migrate_id(id, x->cm))
 		rc = weir_fail(error, -ENOMEM, "no connection manager: %s", weir_strerror(-errno));
 	if (!rc)
-		rc = meet(x, param, error);
-	if (rc) {
+		rc = weir_exchange_greet(x, param, error);
+	if (rc)
 		weir_exchange_close(x);
-		return rc;
-	}
-	*out = x;
-	return 0;
+	else
+		listener->newcomers[listener->nr_newcomers++] = x;
+	return rc;
 }
 
-int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
-			 struct weir_exchange **x, struct weir_error *error)
+/* All requests that there are, as long as there are places. */
+static void take_requests(struct weir_exchange_listener *listener, struct weir_error *why)
 {
-	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
-	struct pollfd fd = { .fd = listener->cm->fd, .events = POLLIN };
-	struct weir_error why = { "" };
 	struct rdma_cm_event *event;
 	struct rdma_cm_event copy;
 	uint8_t data[256];
 
-	for (;;) {
-		if (rdma_get_cm_event(listener->cm, &event)) {
-			if (weir_now_ns() >= deadline_ns)
-				return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
-						 "nobody came%s%s", why.text[0] ? ", and " : "",
-						 why.text);
-			poll(&fd, 1, weir_poll_ms(deadline_ns));
-			continue;
-		}
+	while (listener->nr_newcomers < NEWCOMERS_MAX && !rdma_get_cm_event(listener->cm, &event)) {
 		copy = *event;
 		if (copy.param.conn.private_data)
 			copy.param.conn.private_data =
 				memcpy(data, copy.param.conn.private_data,
 				       copy.param.conn.private_data_len);
 		rdma_ack_cm_event(event);
-		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST &&
-		    !take_request(listener, copy.id, &copy.param.conn, x, &why))
+		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			take_request(listener, copy.id, &copy.param.conn, why);
+	}
+}
+
+/* Return: the first who is through; NULL. Who fails is gone. */
+static struct weir_exchange *serve(struct weir_exchange_listener *listener, struct weir_error *why)
+{
+	struct weir_exchange *x;
+	unsigned int i = 0;
+	int rc;
+
+	while (i < listener->nr_newcomers) {
+		x = listener->newcomers[i];
+		rc = weir_exchange_greet_on(x, why);
+		if (rc == -EAGAIN) {
+			i++;
+			continue;
+		}
+		listener->nr_newcomers--;
+		memmove(&listener->newcomers[i], &listener->newcomers[i + 1],
+			(listener->nr_newcomers - i) * sizeof(x));
+		if (!rc)
+			return x;
+		weir_exchange_close(x);
+	}
+	return NULL;
+}
+
+/* What newcomers say comes to a queue of each: with some there it naps, and looks. */
+static void rest(struct weir_exchange_listener *listener, uint64_t deadline_ns)
+{
+	struct pollfd fd = { .fd = listener->cm->fd, .events = POLLIN };
+
+	if (listener->nr_newcomers)
+		usleep(NAP_US);
+	else
+		poll(&fd, 1, weir_poll_ms(deadline_ns));
+}
+
+int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
+			 struct weir_exchange **x, struct weir_error *error)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
+	struct weir_error why = { "" };
+
+	for (;;) {
+		take_requests(listener, &why);
+		*x = serve(listener, &why);
+		if (*x)
 			return 0;
+		if (weir_now_ns() >= deadline_ns)
+			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN, "nobody came%s%s",
+					 why.text[0] ? ", and " : "", why.text);
+		rest(listener, deadline_ns);
 	}
 }

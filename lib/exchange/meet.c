@@ -195,14 +195,9 @@ int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error 
 	};
 	int rc = -ibv_post_send(x->id->qp, &wr, &bad);
 
+	g->said += !rc;
 	return rc ? weir_fail(error, rc, "cannot send to %s: %s", x->info.peer, weir_strerror(rc)) :
 		    0;
-}
-
-static int peer_left(const struct weir_exchange *x, struct weir_error *error)
-{
-	return weir_fail(error, -EPROTO, "%s ended the connection during the proof of the key",
-			 x->info.peer);
 }
 
 static bool has_left(const struct weir_exchange *x)
@@ -217,32 +212,41 @@ static bool has_left(const struct weir_exchange *x)
 	return left;
 }
 
+int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size_t *length,
+			     struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(x->cq, 1, &wc)) == 1 && wc.status == IBV_WC_SUCCESS) {
+		if (wc.opcode != IBV_WC_RECV) {
+			g->sent++;
+			continue;
+		}
+		*message = g->in[wc.wr_id];
+		*length = wc.byte_len;
+		g->heard++;
+		return 0;
+	}
+	/* What it said before it left is taken first. */
+	if (n || g->left)
+		return weir_fail(error, -EPROTO, "%s ended the connection during the proof of the key",
+				 x->info.peer);
+	g->left = has_left(x);
+	if (!g->left && weir_now_ns() > g->deadline_ns)
+		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+	return -EAGAIN;
+}
+
 int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
 		       struct weir_error *error)
 {
-	struct weir_exchange_greeting *g = x->greeting;
-	bool left = false;
-	struct ibv_wc wc;
+	int rc;
 
-	for (;;) {
-		int n = ibv_poll_cq(x->cq, 1, &wc);
-
-		if (n < 0 || (n && wc.status != IBV_WC_SUCCESS) || (!n && left))
-			return peer_left(x, error);
-		if (n && wc.opcode == IBV_WC_RECV)
-			break;
-		if (n)
-			continue;
-		left = has_left(x);
-		if (weir_now_ns() > g->deadline_ns)
-			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time",
-					 x->info.peer);
+	while ((rc = weir_exchange_listen_for(x, message, length, error)) == -EAGAIN)
 		usleep(NAP_US);
-	}
-	*message = g->in[wc.wr_id];
-	*length = wc.byte_len;
-	g->heard++;
-	return 0;
+	return rc;
 }
 
 int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
@@ -289,21 +293,27 @@ static int accept_offer(struct weir_exchange *x, const struct wire_offer *offer,
 	return x->memory ? 0 : weir_exchange_memory_make(x, error);
 }
 
-int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error)
+int weir_exchange_weigh(struct weir_exchange *x, const void *message, size_t length,
+			struct weir_error *error)
 {
 	union wire_handshake said;
 	struct wire_offer offer;
-	const void *message;
-	size_t length;
-	int rc = weir_exchange_hear(x, &message, &length, error);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (!wire_handshake_decode(message, length, &said) && said.head.type == WIRE_REFUSAL)
 		return weir_refusal_explain(&said.refusal, error);
 	rc = wire_offer_decode(message, length, &offer);
 	return rc ? weir_fail(error, rc, "%s offers no pool", x->info.peer) :
 		    accept_offer(x, &offer, error);
+}
+
+int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error)
+{
+	const void *message;
+	size_t length;
+	int rc = weir_exchange_hear(x, &message, &length, error);
+
+	return rc ? rc : weir_exchange_weigh(x, message, length, error);
 }
 
 int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error)

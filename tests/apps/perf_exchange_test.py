@@ -7,8 +7,11 @@ as tests/lib/fixture.h has it.
 import ctypes
 import json
 import os
+import pathlib
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 WEIR = sys.argv.pop(1)
@@ -25,6 +28,12 @@ def perf(*options):
     return subprocess.run([WEIR, "perf", "exchange", "--address", ADDRESS, *key, *options],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=HAS_MORE_TIME, env=dict(kept, WEIR_DEVICE=DEVICE))
+
+
+def has_sent(pid):
+    """A member that has used so much of a processor has met the others, and is at work."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12]) > 20
 
 
 class PerfExchange(unittest.TestCase):
@@ -63,6 +72,28 @@ class PerfExchange(unittest.TestCase):
         self.assertIn("messages of 1.0 MiB, 2 slots", done.stdout)
         self.assertRegex(done.stdout, r"of each message +bitmap +imm\n")
         self.assertRegex(done.stdout, r"receiver's CPU, us +[0-9.]+ +[0-9.]+\n")
+
+    def test_one_signal_ends_it_though_a_member_has_been_stopped(self):
+        key = ["--key", KEY] if KEY else []
+        process = subprocess.Popen([WEIR, "perf", "exchange", "--address", ADDRESS, *key, "--mode", "bitmap",
+                                    "--pattern", "gather", "--members", "2", "--seconds", "3600"],
+                                   env=dict(os.environ, WEIR_DEVICE=DEVICE, LD_PRELOAD=""), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        try:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            deadline = time.monotonic() + HAS_MORE_TIME
+            while not (all(map(has_sent, members := children.read_text().split())) and len(members) == 2):
+                self.assertLess(time.monotonic(), deadline, "nothing is sent")
+                time.sleep(0.01)
+            os.kill(int(members[0]), signal.SIGSTOP)
+            os.killpg(process.pid, signal.SIGINT)
+            said = process.communicate(timeout=HAS_MORE_TIME)[1]
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        self.assertEqual(process.returncode, 1, said)
+        self.assertIn("not all members have ended in time", said)
 
     def test_bad_input_is_explained(self):
         for options, said in (

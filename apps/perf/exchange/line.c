@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/exchange/line.h"
+#include "apps/stop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,11 +9,34 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TAKEN_MAX 64
 #define READ_BYTES 262144
 #define ACCEPT_NS 200000000ull
+#define MEET_NS 60000000000ull /* many may have to meet on few CPUs */
+#define SLICE_NS 100000000ull /* of a wait: in between it is asked whether to stop */
+#define GRACE_S 3 /* once asked to stop, others have so long to take what they are owed */
+
+bool line_gives_up(void)
+{
+	static time_t since;
+	struct timespec now;
+
+	if (!stop_requested())
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!since)
+		since = now.tv_sec;
+	return now.tv_sec - since >= GRACE_S;
+}
+
+/* Whether a wait that was cut off goes on. */
+static bool goes_on(int rc)
+{
+	return (rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EINTR) && !line_gives_up();
+}
 
 static struct weir_exchange_options options_of(enum carrier carrier, const struct exchange_options *o)
 {
@@ -24,6 +48,7 @@ static struct weir_exchange_options options_of(enum carrier carrier, const struc
 		.slot_bytes = o->size,
 		.receive_bytes_max = UINT64_MAX / 2,
 		.memory = o->memory,
+		.timeout_ns = MEET_NS,
 	};
 }
 
@@ -93,9 +118,12 @@ void door_close(struct door *door)
 
 static int tcp_ready(struct line *line, struct weir_error *error)
 {
+	const struct timeval slice = { .tv_usec = SLICE_NS / 1000 };
 	const int on = 1;
 
-	if (setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)))
+	if (setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
+	    setsockopt(line->fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof(slice)) ||
+	    setsockopt(line->fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof(slice)))
 		return tcp_failed("set the connection up", error);
 	return 0;
 }
@@ -138,44 +166,54 @@ void line_close(struct line *line)
 	*line = (struct line){ .fd = -1 };
 }
 
+static int put_some(struct line *line, const char *data, size_t left, size_t *done)
+{
+	ssize_t n;
+
+	if (line->x)
+		return weir_exchange_put(line->x, data, left, SLICE_NS, done);
+	n = send(line->fd, data, left, MSG_NOSIGNAL);
+	*done = n > 0 ? (size_t)n : 0;
+	return n < 0 ? -errno : 0;
+}
+
 int line_put(struct line *line, const void *message)
 {
 	const char *at = message;
-	uint64_t left = line->size;
-	ssize_t n;
+	size_t left = line->size, done;
+	int rc;
 
-	if (line->x)
-		return weir_exchange_put(line->x, message, line->size, WEIR_EXCHANGE_FOREVER, NULL);
-	while (left) {
-		n = send(line->fd, at, left, MSG_NOSIGNAL);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0)
-			at += n, left -= (uint64_t)n;
-	}
-	return 0;
+	do {
+		rc = put_some(line, at, left, &done);
+		at += done, left -= done;
+	} while ((!rc && left) || goes_on(rc));
+	return rc;
 }
 
 /* A TCP peer that has taken all closes its end. */
-int line_finish(struct line *line)
+static int tcp_finish(struct line *line)
 {
 	char end;
-	ssize_t n;
 
-	if (line->x)
-		return weir_exchange_finish(line->x, WEIR_EXCHANGE_FOREVER);
-	if (shutdown(line->fd, SHUT_WR))
+	return recv(line->fd, &end, 1, 0) < 0 ? -errno : 0;
+}
+
+int line_finish(struct line *line)
+{
+	int rc;
+
+	if (!line->x && shutdown(line->fd, SHUT_WR))
 		return -errno;
 	do
-		n = recv(line->fd, &end, 1, 0);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+		rc = line->x ? weir_exchange_finish(line->x, SLICE_NS) : tcp_finish(line);
+	while (goes_on(rc));
+	return rc;
 }
 
 static int exchange_take(struct line *line, bool wait, uint64_t *messages)
 {
 	struct weir_exchange_slot slots[TAKEN_MAX];
-	int i, n = weir_exchange_take(line->x, slots, TAKEN_MAX, wait ? WEIR_EXCHANGE_FOREVER : 0);
+	int i, n = weir_exchange_take(line->x, slots, TAKEN_MAX, wait ? SLICE_NS : 0);
 
 	for (i = 0; i < n; i++)
 		if (slots[i].length != line->size || !slots[i].last)
@@ -192,9 +230,7 @@ static int tcp_take(struct line *line, bool wait, uint64_t *messages)
 	static char bytes[READ_BYTES];
 	ssize_t n;
 
-	do
-		n = recv(line->fd, bytes, sizeof(bytes), wait ? 0 : MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	n = recv(line->fd, bytes, sizeof(bytes), wait ? 0 : MSG_DONTWAIT);
 	line->is_over = !n;
 	if (n <= 0)
 		return n ? -errno : line->part ? -EPROTO : 0;
@@ -206,7 +242,12 @@ static int tcp_take(struct line *line, bool wait, uint64_t *messages)
 
 int line_take(struct line *line, bool wait, uint64_t *messages)
 {
-	return line->x ? exchange_take(line, wait, messages) : tcp_take(line, wait, messages);
+	int rc;
+
+	do
+		rc = line->x ? exchange_take(line, wait, messages) : tcp_take(line, wait, messages);
+	while (wait && goes_on(rc));
+	return rc == -EINTR ? -EAGAIN : rc;
 }
 
 bool line_is_due(struct line *line, struct pollfd *fd)

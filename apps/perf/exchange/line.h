@@ -27,7 +27,7 @@ struct door {
 	char address[128];
 };
 
-/* All of these return 0, or a negative errno. */
+/* All of these return 0, or a negative errno; -ETIMEDOUT, -EAGAIN: line_gives_up(), and it waited. */
 
 int door_open(struct door *door, enum carrier carrier, const struct exchange_options *o,
 	      struct weir_error *error);
@@ -38,6 +38,9 @@ int line_accept(struct line *line, struct door *door, uint64_t size, struct weir
 int line_connect(struct line *line, enum carrier carrier, const struct exchange_options *o,
 		 const char *address, struct weir_error *error);
 void line_close(struct line *line);
+
+/* A while after it was asked to stop: who has not taken or sent his part by then is not waited for. */
+bool line_gives_up(void);
 
 /* Waits until it is on its way. */
 int line_put(struct line *line, const void *message);

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define POLL_MS 100 /* to be asked in between whether to stop */
+
 /* What all processes see of one carrier's run. */
 struct shared {
 	char address[128];
@@ -97,8 +99,8 @@ static int receive_round(struct line *lines, unsigned int count, struct tally *t
 		if (!lines[i].is_over)
 			moved = line_is_due(&lines[i], &fds[n++]);
 	if (!moved && !*is_over)
-		poll(fds, n, -1);
-	return 0;
+		poll(fds, n, POLL_MS);
+	return line_gives_up() ? -ETIMEDOUT : 0;
 }
 
 static int receive_all(struct line *lines, unsigned int count, struct tally *tally)
@@ -262,17 +264,19 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 		rc = work(o, center_sends(o), lines, count, &center);
 	for (i = 0; i < count; i++)
 		line_close(&lines[i]);
-	if (!status)
+	if (!status && !line_gives_up())
 		status = wait_for_peers(o, stage);
 	if (rc && !status)
-		status = trouble(o, carrier, rc, NULL);
+		status = line_gives_up() ? failure(o->cmd, "%s: stopped, and not all members have ended "
+						   "in time", carrier_names[carrier]) :
+					   trouble(o, carrier, rc, NULL);
 	add(center_sends(o) ? &outcome->sent : &outcome->received, &center);
 	for (i = 0; i < o->peers; i++)
 		add(center_sends(o) ? &outcome->received : &outcome->sent, &stage->shared->peers[i]);
 	return status;
 }
 
-/* Those that still wait at their pipe end with it. */
+/* Those that still wait at their pipe end with it; one that has been stopped hears of nothing else. */
 static void stage_end(const struct exchange_options *o, struct stage *stage)
 {
 	unsigned int i;
@@ -281,7 +285,7 @@ static void stage_end(const struct exchange_options *o, struct stage *stage)
 	close(stage->pipe[1]);
 	for (i = 0; i < o->peers; i++)
 		if (stage->pids[i] > 0)
-			kill(stage->pids[i], SIGTERM);
+			kill(stage->pids[i], SIGKILL);
 	wait_for_peers(o, stage);
 	if (stage->shared)
 		munmap(stage->shared, sizeof(*stage->shared));

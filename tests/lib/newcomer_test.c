@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Those who come to an exchange's listener and do not prove its key, and those who come beside them. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "lib/address.h"
+#include "lib/handshake.h"
+#include "lib/key.h"
+#include "wire/exchange.h"
+
+#define TIMEOUT_NS (60 * SECOND_NS)
+#define MUTES 3
+
+/* One that connects and says nothing. */
+struct mute {
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+};
+
+static void expect_event(struct mute *m, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_get_cm_event(m->cm, &event), 0);
+	assert_int_equal(event->event, wanted);
+	rdma_ack_cm_event(event);
+}
+
+static void mute_connect(struct mute *m, const char *address)
+{
+	struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
+					       weir_key_id(fixture_key()) };
+	struct rdma_conn_param param = { .private_data = &hello, .private_data_len = sizeof(hello),
+					 .responder_resources = 1, .initiator_depth = 1 };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct addrinfo *list;
+
+	assert_int_equal(weir_address_resolve(address, NULL, &list, NULL), 0);
+	m->cm = rdma_create_event_channel();
+	assert_non_null(m->cm);
+	assert_int_equal(rdma_create_id(m->cm, &m->id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(m->id, NULL, list->ai_addr, 10000), 0);
+	freeaddrinfo(list);
+	expect_event(m, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(m->id, 10000), 0);
+	expect_event(m, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_create_qp(m->id, NULL, &attr), 0);
+	assert_int_equal(rdma_connect(m->id, &param), 0);
+	expect_event(m, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static bool is_let_stay(const struct mute *m)
+{
+	struct pollfd fd = { .fd = m->cm->fd, .events = POLLIN };
+
+	return !poll(&fd, 1, 0);
+}
+
+static void mute_end(struct mute *m)
+{
+	rdma_destroy_qp(m->id);
+	rdma_destroy_id(m->id);
+	rdma_destroy_event_channel(m->cm);
+}
+
+struct acceptor {
+	struct weir_exchange_listener *listener;
+	struct weir_exchange *x;
+	uint64_t timeout_ns;
+	int rc;
+};
+
+static void *accept_one(void *arg)
+{
+	struct acceptor *a = arg;
+
+	a->rc = weir_exchange_accept(a->listener, a->timeout_ns, &a->x, NULL);
+	return NULL;
+}
+
+static struct weir_exchange_listener *listen_here(void)
+{
+	struct weir_exchange_options options = { .key = fixture_key() };
+	struct weir_exchange_listener *listener;
+	char address[80];
+
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
+	return listener;
+}
+
+/* Return: whether the mutes were there all the while. */
+static bool try_beside_mutes(void)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct mute mutes[MUTES];
+	struct weir_exchange *x;
+	bool all_stay = true;
+	pthread_t thread;
+	int i;
+
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	for (i = 0; i < MUTES; i++)
+		mute_connect(&mutes[i], weir_exchange_address(a.listener));
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, NULL), 0);
+	for (i = 0; i < MUTES; i++)
+		all_stay &= is_let_stay(&mutes[i]);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(a.listener);
+	for (i = 0; i < MUTES; i++)
+		mute_end(&mutes[i]);
+	return all_stay;
+}
+
+/* On a machine that is so busy that the time of the mutes is over first, it is tried again. */
+static void who_is_mute_holds_nobody_up(void **state)
+{
+	uint64_t began_ns;
+	bool all_stay;
+
+	(void)state;
+	do {
+		began_ns = now_ns();
+		all_stay = try_beside_mutes();
+	} while (!all_stay && now_ns() - began_ns >= WEIR_HANDSHAKE_NS);
+	assert_true(all_stay);
+}
+
+static void who_is_mute_is_sent_away_in_the_end(void **state)
+{
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct mute mute;
+	pthread_t thread;
+
+	(void)state;
+	a.timeout_ns = WEIR_HANDSHAKE_NS + SECOND_NS;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	mute_connect(&mute, weir_exchange_address(a.listener));
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, -ETIMEDOUT);
+	a.timeout_ns = 0;
+	do {
+		accept_one(&a);
+		assert_int_equal(a.rc, -EAGAIN);
+	} while (is_let_stay(&mute));
+	expect_event(&mute, RDMA_CM_EVENT_DISCONNECTED);
+	weir_exchange_unlisten(a.listener);
+	mute_end(&mute);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_mute_holds_nobody_up),
+		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
