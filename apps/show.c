@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/pressure.h"
 #include "apps/show.h"
 #include "apps/size.h"
 #include "apps/table.h"
@@ -48,8 +49,17 @@ static void print_number(const char *name, uint64_t number, const char *help)
 	printf("%-15s %15" PRIu64 "  %s\n", name, number, help);
 }
 
-static void show_one(const struct found *found)
+static struct pressure pressure_in(const struct found *found, uint64_t entries)
 {
+	struct weir_ledger_pressure counted;
+
+	view_pressure(&found->view, &counted);
+	return pressure_of(&counted, entries);
+}
+
+static void show_one(const struct found *found, uint64_t entries)
+{
+	struct pressure pressure = pressure_in(found, entries);
 	struct weir_ledger_window window;
 	struct weir_counters counters;
 
@@ -63,18 +73,19 @@ static void show_one(const struct found *found)
 	print_number("window_wrs", window.wrs, "and how many work requests");
 	print_number("window_limit", window.bytes_max, "bytes that may be in flight then");
 	print_number("window_top", window.bytes_top, "the highest that the limit can be");
+	pressure_print(&pressure, &counters);
 }
 
-void show_detail(const struct find *find)
+void show_detail(const struct find *find, uint64_t entries)
 {
 	for (size_t i = 0; i < find->count; i++) {
 		if (i)
 			putchar('\n');
-		show_one(&find->found[i]);
+		show_one(&find->found[i], entries);
 	}
 }
 
-void show_json(const struct find *find, struct json *json)
+void show_json(const struct find *find, uint64_t entries, struct json *json)
 {
 	struct weir_ledger_window window;
 	struct weir_counters counters;
@@ -82,6 +93,7 @@ void show_json(const struct find *find, struct json *json)
 	json_open_array(json, "sessions");
 	for (size_t i = 0; i < find->count; i++) {
 		const struct found *found = &find->found[i];
+		struct pressure pressure = pressure_in(found, entries);
 
 		view_counters(&found->view, &counters, &window);
 		json_open_object(json, NULL);
@@ -96,6 +108,7 @@ void show_json(const struct find *find, struct json *json)
 		json_uint(json, "window_wrs", window.wrs);
 		json_uint(json, "window_limit", window.bytes_max);
 		json_uint(json, "window_top", window.bytes_top);
+		pressure_json(&pressure, &counters, json);
 		json_close_object(json);
 	}
 	json_close_array(json);

@@ -9,10 +9,10 @@
 /* One session a line; nothing if there is none. */
 void show_table(const struct find *find);
 
-/* All that there is, and what each number means. */
-void show_detail(const struct find *find);
+/* All that there is, and what each number means. @entries: as for pressure_of(). */
+void show_detail(const struct find *find, uint64_t entries);
 
-/* The member "sessions" of an open object. */
-void show_json(const struct find *find, struct json *json);
+/* The member "sessions" of an open object. @entries: as for pressure_of(). */
+void show_json(const struct find *find, uint64_t entries, struct json *json);
 
 #endif

@@ -5,6 +5,7 @@
 #include "apps/device.h"
 #include "apps/json.h"
 #include "apps/pid.h"
+#include "apps/pressure.h"
 #include "apps/show.h"
 #include "apps/size.h"
 #include "apps/stop.h"
@@ -30,6 +31,9 @@ static const char help[] =
 	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n\n"
 	"  -j, --json             for programs\n"
 	"  -w, --watch[=SECONDS]  again and again; default every second\n"
+	"  -n, --nic NIC          whose translation cache small writes press on: a profile of weir\n"
+	"                         lab (connectx-3, connectx-5), or how many pages it has room for;\n"
+	"                         default: what the session was told\n"
 	CLIENT_HELP
 	DEVICE_HELP
 	"  -h, --help\n";
@@ -39,6 +43,7 @@ struct stat_options {
 	pid_t pid; /* or 0 */
 	bool json;
 	double watch_s; /* 0: once */
+	uint64_t entries; /* of a NIC's translation cache; 0: what the session was told */
 };
 
 static void print_processes(const struct softnic_process *processes, size_t count)
@@ -82,7 +87,7 @@ static void print_all(const struct softnic_process *processes, size_t count,
 }
 
 static void print_all_json(const struct softnic_process *processes, size_t count,
-			   const struct find *find)
+			   const struct find *find, uint64_t entries)
 {
 	struct json json;
 
@@ -99,7 +104,7 @@ static void print_all_json(const struct softnic_process *processes, size_t count
 		json_close_object(&json);
 	}
 	json_close_array(&json);
-	show_json(find, &json);
+	show_json(find, entries, &json);
 	json_end(&json);
 }
 
@@ -115,8 +120,10 @@ static int stat_host(const struct stat_options *options)
 	err = softnic_stat(processes, PROCESSES_MAX, &count);
 	if (!err)
 		err = find_all(&find);
-	if (!err)
-		(options->json ? print_all_json : print_all)(processes, count, &find);
+	if (!err && options->json)
+		print_all_json(processes, count, &find, options->entries);
+	else if (!err)
+		print_all(processes, count, &find);
 	free(processes);
 	find_free(&find);
 	return err ? failure(options->cmd, "can't ask the processes here: %s", strerror(-err)) :
@@ -130,11 +137,11 @@ static int print_sessions(const struct stat_options *options, const struct find 
 	if (!find->count)
 		return find_nothing(find, options->cmd, options->pid);
 	if (!options->json) {
-		show_detail(find);
+		show_detail(find, options->entries);
 		return EXIT_OK;
 	}
 	json_begin(&json, stdout);
-	show_json(find, &json);
+	show_json(find, options->entries, &json);
 	json_end(&json);
 	return EXIT_OK;
 }
@@ -245,6 +252,7 @@ int cmd_stat(int argc, char **argv)
 	static const struct option long_options[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "watch", optional_argument, NULL, 'w' },
+		{ "nic", required_argument, NULL, 'n' },
 		{ "key", required_argument, NULL, 'k' },
 		{ "device", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
@@ -253,7 +261,7 @@ int cmd_stat(int argc, char **argv)
 	struct stat_options options = { .cmd = argv[0] };
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "jw::k:d:h", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "jw::n:k:d:h", long_options, NULL)) != -1) {
 		switch (opt) {
 		case 'j':
 			options.json = true;
@@ -261,6 +269,11 @@ int cmd_stat(int argc, char **argv)
 		case 'w':
 			if (!parse_seconds(optarg, &options.watch_s))
 				return usage_error(argv[0], "--watch=%s: 0.1 to 3600 seconds", optarg);
+			break;
+		case 'n':
+			if (pressure_entries(optarg, &options.entries))
+				return usage_error(argv[0], "--nic %s: it is a profile of weir lab, such "
+							    "as connectx-5, or a number of pages", optarg);
 			break;
 		case 'k':
 			options.key = optarg;

@@ -92,6 +92,12 @@ void view_counters(const struct view *view, struct weir_counters *counters,
 	copy_numbers((uint64_t *)window, (const uint64_t *)&view->ledger->window, sizeof(*window));
 }
 
+void view_pressure(const struct view *view, struct weir_ledger_pressure *pressure)
+{
+	copy_numbers((uint64_t *)pressure, (const uint64_t *)&view->ledger->pressure,
+		     sizeof(*pressure));
+}
+
 /* The highest number in a slot where that number belongs. */
 static uint64_t newest(const struct weir_ledger *ledger)
 {

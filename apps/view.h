@@ -57,6 +57,8 @@ void view_close(struct view *view);
 void view_counters(const struct view *view, struct weir_counters *counters,
 		   struct weir_ledger_window *window);
 
+void view_pressure(const struct view *view, struct weir_ledger_pressure *pressure);
+
 /**
  * view_trace() - what was decided after record number @after; 0: all that is there
  *

@@ -5,12 +5,8 @@
  * page's translation at hand, the CPU where it has not; nobody here can look into that NIC, so it
  * is guessed from how often each page is written.
  *
- * Hot pages are those that the NIC will know, as many as it is said to have room for. One counter
- * for each 4 KiB page says how often it was written lately; above the threshold it is hot, and
- * the threshold is the lowest that leaves no more pages hot than there is room for. Both
- * the counters' histogram and the threshold are kept up with each decision, and one counter in
- * a few decisions fades, so that no decision ever pays for many. Regions of more pages than there are
- * counters share them, two for each page, of which the lower counts (a sketch).
+ * Hot pages are those that the NIC will know, as many as it is said to have room for: see core/pages.h.
+ * Pages of 2 MiB are counted beside those of 4 KiB, for who asks what they would change.
  *
  * Whether the unload path pays at all depends on devices and CPUs. WEIR_ROUTE_MEASURED tries both with
  * what is cold, WEIR_ROUTE_PROBES writes in all, and compares each with each: unless unloading is
@@ -21,11 +17,16 @@
 #ifndef WEIR_CORE_ROUTE_H
 #define WEIR_CORE_ROUTE_H
 
+#include "core/pages.h"
 #include "core/platform.h"
 
 #define WEIR_ROUTE_PAGE_SHIFT 12
-#define WEIR_ROUTE_COUNTERS_MIN 64
-#define WEIR_ROUTE_COUNTERS_MAX (1u << 24)
+#define WEIR_ROUTE_HUGE_SHIFT 21
+#define WEIR_ROUTE_COUNTERS_MIN WEIR_PAGES_COUNTERS_MIN
+#define WEIR_ROUTE_COUNTERS_MAX WEIR_PAGES_COUNTERS_MAX
+#define WEIR_ROUTE_HUGE_COUNTERS 4096u
+/* What a host gives for @nr counters. */
+#define WEIR_ROUTE_BYTES(nr) ((nr) + WEIR_ROUTE_HUGE_COUNTERS)
 #define WEIR_ROUTE_PROBES 64 /* writes that one trial takes, half of them by each path */
 #define WEIR_ROUTE_REST_MIN 1024 /* cold writes between two trials, at first */
 #define WEIR_ROUTE_REST_MAX (1u << 20)
@@ -90,30 +91,17 @@ struct weir_route_trial {
 /**
  * struct weir_route - one session's choice of path
  * @config: copied
- * @counters: the host's, or NULL
- * @is_sketch: pages share counters
- * @any: some page was counted; then @first and @last are the lowest and the highest
- * @cursor: what fades next; @ticks: decisions since the last did
- * @histogram: counters by their value, those that are 0 not included; of a sketch, of the first row
- * @pages: that were written lately: what is in @histogram; of a sketch, at least so many were
- * @threshold: from this count on a page is hot, 1 to 256
- * @hot_counters: that have reached it
+ * @pages: of 4 KiB; @huge: of 2 MiB, of some of the writes; for policies that count
+ * @draw: which writes those are
  * @paused_ns: until then nothing is unloaded
  * @trial: WEIR_ROUTE_MEASURED's
  * @decided, @hot, @unloaded: small writes so far; those to hot pages; those to be unloaded
  */
 struct weir_route {
 	struct weir_route_config config;
-	uint8_t *counters;
-	bool is_sketch;
-	bool any;
-	uint64_t first, last;
-	uint64_t cursor;
-	uint32_t ticks;
-	uint32_t histogram[256];
-	uint32_t pages;
-	uint32_t threshold;
-	uint32_t hot_counters;
+	struct weir_pages pages;
+	struct weir_pages huge;
+	uint32_t draw;
 	uint64_t paused_ns;
 	struct weir_route_trial trial;
 	uint64_t decided, hot, unloaded;
@@ -123,7 +111,8 @@ struct weir_route {
  * weir_route_init() - nothing is known yet
  * @r: to be initialised
  * @config: copied
- * @counters: *kept*; config->nr_counters bytes, zeroed; NULL for policies that do not count
+ * @counters: *kept*; WEIR_ROUTE_BYTES(config->nr_counters), zeroed; NULL for policies that do not
+ *	count
  *
  * Return: 0, or -EINVAL: a setting out of its range, or no counters for a policy that counts.
  */

@@ -13,11 +13,12 @@
 
 #include <stdint.h>
 
+#include "core/pages.h"
 #include "core/trace.h"
 
 #define WEIR_LEDGER_NAME "weir-trace"
 #define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_LEDGER_VERSION 2
+#define WEIR_LEDGER_VERSION 3
 #define WEIR_LEDGER_TEXT 64
 #define WEIR_LEDGER_SLOTS 2048 /* a power of two */
 
@@ -68,6 +69,17 @@ struct weir_ledger_window {
 };
 
 /**
+ * struct weir_ledger_pressure - how often the donor's pages were written lately, by small writes
+ * @entries: that the donor's NIC is said to have room for; 0: nothing is counted
+ * @pages, @huge: how many of 4 KiB, and of 2 MiB, have which count: see struct weir_pages
+ */
+struct weir_ledger_pressure {
+	uint64_t entries;
+	uint64_t pages[WEIR_PAGES_COUNTS];
+	uint64_t huge[WEIR_PAGES_COUNTS];
+};
+
+/**
  * struct weir_ledger - the whole file
  * @magic: WEIR_LEDGER_MAGIC, written when all else is there
  * @version: WEIR_LEDGER_VERSION; another one is another layout
@@ -85,14 +97,16 @@ struct weir_ledger {
 	char peer[WEIR_LEDGER_TEXT];
 	struct weir_counters counters;
 	struct weir_ledger_window window;
+	struct weir_ledger_pressure pressure;
 	struct weir_trace_slot trace[WEIR_LEDGER_SLOTS];
 };
 
 _Static_assert(sizeof(struct weir_counters) == 24 * 8, "others read it");
 _Static_assert(offsetof(struct weir_ledger, counters) == 152, "others read it");
 _Static_assert(offsetof(struct weir_ledger, window) == 344, "others read it");
-_Static_assert(offsetof(struct weir_ledger, trace) == 376, "others read it");
-_Static_assert(sizeof(struct weir_ledger) == 376 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_ledger, pressure) == 376, "others read it");
+_Static_assert(offsetof(struct weir_ledger, trace) == 4480, "others read it");
+_Static_assert(sizeof(struct weir_ledger) == 4480 + 40 * WEIR_LEDGER_SLOTS, "others read it");
 
 /**
  * weir_ledger_open() - an empty one, which nobody takes for one yet

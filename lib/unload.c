@@ -15,6 +15,7 @@
 #define HEAD offsetof(struct wire_slot, data)
 #define COUNTERS (1u << 20) /* as many pages as 4 GiB have; untouched ones take no memory */
 #define SIGNAL_EVERY (WEIR_UNLOAD_SENDS / 4)
+#define SHOW_EVERY 1024 /* decisions: a histogram is copied in a shorter time than those take */
 
 bool weir_unload_is(const struct weir_link *link)
 {
@@ -58,7 +59,7 @@ int weir_unload_init(struct weir_session *session)
 	if (session->options.unload <= WEIR_UNLOAD_OFF)
 		return 0;
 	if (weir_route_counts(config.policy)) {
-		u->counters = calloc(COUNTERS, 1);
+		u->counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
 		if (!u->counters)
 			return -ENOMEM;
 	}
@@ -167,12 +168,36 @@ int weir_unload_completed(struct weir_link *link, const struct ibv_wc *wc, uint6
 	return (int)(before - link->in_flight);
 }
 
+static void show_pressure(const struct weir_route *route, struct weir_ledger_pressure *pressure)
+{
+	int i;
+
+	for (i = 0; i < WEIR_PAGES_COUNTS; i++) {
+		pressure->pages[i] = route->pages.histogram[i];
+		pressure->huge[i] = route->huge.histogram[i];
+	}
+	pressure->entries = route->config.hot_pages;
+}
+
+/* Often at first, and not seldom later. */
+static bool is_time_to_show(struct weir_unload *u)
+{
+	uint64_t since = u->route.decided - u->shown;
+
+	if (!since || (since < SHOW_EVERY && since < u->shown))
+		return false;
+	u->shown = u->route.decided;
+	return true;
+}
+
 void weir_unload_show(struct weir_session *session)
 {
 	const struct weir_route *route = &session->unload.route;
 
 	session->counters->small = route->decided;
 	session->counters->hot = route->hot;
-	session->counters->pages = route->pages;
+	session->counters->pages = route->pages.count;
 	session->counters->unload_full = session->engine.unload_full;
+	if (weir_route_counts(route->config.policy) && is_time_to_show(&session->unload))
+		show_pressure(route, &session->ledger->pressure);
 }

@@ -32,12 +32,14 @@ struct weir_session;
 /**
  * struct weir_unload - one session's
  * @route: who decides; @counters: its
+ * @shown: of its decisions, when others were last shown what it has counted
  * @buffer, @rkey: the donor's
  * @next: the slot that is written next, modulo 2^16; @done: as far as the donor has said
  */
 struct weir_unload {
 	struct weir_route route;
 	uint8_t *counters;
+	uint64_t shown;
 	uint64_t buffer;
 	uint32_t rkey;
 	uint16_t next;

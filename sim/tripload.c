@@ -241,7 +241,7 @@ static int route_init(struct trip *trip, uint8_t **counters)
 	uint64_t i;
 	int rc;
 
-	*counters = calloc(COUNTERS, 1);
+	*counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
 	if (!*counters)
 		return -ENOMEM;
 	rc = weir_route_init(trip->route, &config, *counters);

@@ -59,7 +59,7 @@ static int route_init(struct watched *w)
 	};
 
 	if (weir_route_counts(config.policy)) {
-		w->counters = calloc(COUNTERS, 1);
+		w->counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
 		if (!w->counters)
 			return -ENOMEM;
 	}

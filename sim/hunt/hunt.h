@@ -120,7 +120,7 @@ struct hunt_session {
 	struct hunt_qp qps[HUNT_CHANNELS];
 	int nr_qps;
 	struct weir_route route;
-	uint8_t counters[HUNT_COUNTERS];
+	uint8_t counters[WEIR_ROUTE_BYTES(HUNT_COUNTERS)];
 	int unload;
 	uint64_t memory[HUNT_CELLS];
 	bool has_failed;

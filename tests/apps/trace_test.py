@@ -177,6 +177,42 @@ class Trace(unittest.TestCase):
         _, out, _ = weir("stat")
         self.assertRegex(out, f"(?m)^weir-ping +{client.pid} +{self.address} ")
 
+    def pressure(self, pid, nic):
+        """What weir stat says of the small writes of @pid, on a NIC with so many entries."""
+        status, out, err = weir("stat", "--json", "--nic", nic, str(pid))
+        self.assertEqual(status, 0, err)
+        [session] = json.loads(out)["sessions"]
+        return session["pressure"]
+
+    def test_stat_tells_how_small_writes_press_on_the_nic(self):
+        client = start("perf", "--device", "softnic", "--size", "16", "--region", "16M", "--pattern",
+                       "random", "--unload", "frequency", "--hot-pages", "64", "--seconds", "600",
+                       self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        deadline = time.monotonic() + SECONDS
+        while not any(each.get("pressure", {}).get("pages", 0) == 4096 for each in sessions(client.pid)):
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(client.poll())
+        few, half, all_of_it = (self.pressure(client.pid, nic) for nic in ("64", "2048", "connectx-5"))
+        self.assertEqual([each["entries"] for each in (few, half, all_of_it)], [64, 2048, 262144])
+        self.assertLess(0, few["hit_rate"])
+        self.assertLess(few["hit_rate"], half["hit_rate"])
+        self.assertLess(half["hit_rate"], 1)
+        self.assertEqual((all_of_it["hit_rate"], few["huge_pages"], few["huge_hit_rate"]), (1, 8, 1))
+        for share in ("hot_share", "unloaded_share"):
+            self.assertLess(0, few[share])
+            self.assertLess(few[share], 1)
+        _, out, _ = weir("stat", str(client.pid))
+        self.assertRegex(out, r"(?m)^  pages touched +\d+  of 4 KiB, or 8 of 2 MiB$")
+        self.assertRegex(out, r"(?m)^  hit rate +[\d.]+ %  estimated, with a cache of 64 entries$")
+
+    def test_a_nic_that_nobody_knows_is_refused(self):
+        for nic in ("connectx-0", "0", "", "../profiles/connectx-3", "12x"):
+            status, out, err = weir("stat", "--nic", nic, "1")
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn(f"--nic {nic}:", err)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -196,13 +196,15 @@ BUGS = [
      "return c->up & ~c->apart;", "return c->up;"),
     ("all wait for a channel that only unloads", "core/channel.h",
      "return (c->up | c->broken) & ~c->apart;", "return c->up | c->broken;"),
-    ("the threshold only rises", "core/route.c", "while (r->threshold > 1 &&", "while (false &&"),
-    ("the threshold only falls", "core/route.c",
-     "while (r->hot_counters > r->config.hot_pages)", "while (false)"),
-    ("what was hot stays so", "core/route.c", "(uint8_t)(value - (value + 3) / 4)", "value"),
-    ("a sketch takes the higher count", "core/route.c", "r->counters[a] < r->counters[b] ?",
-     "r->counters[a] > r->counters[b] ?"),
-    ("a sketch never begins", "core/route.c", "if (!r->is_sketch && r->last", "if (false && r->last"),
+    ("the threshold only rises", "core/pages.c", "while (p->threshold > 1 &&", "while (false &&"),
+    ("the threshold only falls", "core/pages.c",
+     "while (p->hot > p->room)", "while (false)"),
+    ("what was hot stays so", "core/pages.c", "(uint8_t)(value - (value + 3) / 4)", "value"),
+    ("a sketch takes the higher count", "core/pages.c", "p->counters[a] < p->counters[b] ?",
+     "p->counters[a] > p->counters[b] ?"),
+    ("a sketch never begins", "core/pages.c", "if (!p->is_sketch && p->last", "if (false && p->last"),
+    ("huge pages are not counted", "core/route.c", "if (!(r->draw >> SAMPLE_SHIFT))",
+     "if (false)"),
     ("hints are ignored", "core/route.c", "if (hint != WEIR_ROUTE_HINT_NONE)", "if (false)"),
     ("who has no time is not spared", "core/route.c", "|| now_ns < r->paused_ns)", ")"),
     ("all trials say that it pays", "core/route.c",
@@ -303,13 +305,14 @@ BUGS = [
 # Files of which unit tests know more than the hunt and the property test; the quickest comes first.
 VOLUME = tuple(f"tests/core/volume{name}_test.c" for name in ("", "_memory", "_world"))
 UNITS = {"core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/core/route_test.c",),
+         "core/pages.c": ("tests/core/route_test.c",),
          "core/sched.c": ("tests/core/sched_test.c",), "core/turns.c": ("tests/core/sched_test.c",),
          "core/confirm.c": ("tests/core/confirm_test.c",),
          "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
          "core/volume_copy.c": VOLUME, "core/volume_memory.c": VOLUME}
 # Of these it is all there is to know.
-ONLY_BY_UNIT = ("core/route.c", "core/sched.c", "core/turns.c", "core/confirm.c", "core/pace.c",
-                "core/volume.c", "core/volume_copy.c", "core/volume_memory.c")
+ONLY_BY_UNIT = ("core/route.c", "core/pages.c", "core/sched.c", "core/turns.c", "core/confirm.c",
+                "core/pace.c", "core/volume.c", "core/volume_copy.c", "core/volume_memory.c")
 
 
 def cpu_seconds():

@@ -19,7 +19,7 @@ static uint64_t random_below(uint64_t bound)
 
 struct table {
 	struct weir_route route;
-	uint8_t counters[COUNTERS];
+	uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)];
 };
 
 static struct table *table_new(enum weir_route_policy policy)
@@ -49,7 +49,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{ WEIR_ROUTE_FREQUENCY, 1, 1, 2 * WEIR_ROUTE_COUNTERS_MAX },
 	};
 	struct weir_route_config good = { WEIR_ROUTE_FREQUENCY, 1, 1, COUNTERS };
-	static uint8_t counters[COUNTERS];
+	static uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)];
 	struct weir_route route;
 	size_t i;
 
@@ -93,7 +93,7 @@ static void what_the_nic_has_room_for_is_offloaded(void **state)
 	for (i = 0; i < 100000; i++)
 		assert_false(unloads(t, 1000 + random_below(HOT), WEIR_ROUTE_HINT_NONE));
 	assert_int_equal(t->route.hot, t->route.decided);
-	assert_int_equal(t->route.pages, HOT);
+	assert_int_equal(t->route.pages.count, HOT);
 	free(t);
 }
 
@@ -134,7 +134,7 @@ static void pages_written_often_are_hot(void **state)
 
 	(void)state;
 	finds_what_is_hot(t, COUNTERS);
-	assert_false(t->route.is_sketch);
+	assert_false(t->route.pages.is_sketch);
 	free(t);
 }
 
@@ -144,26 +144,42 @@ static void they_are_found_among_more_pages_than_counters(void **state)
 
 	(void)state;
 	finds_what_is_hot(t, 16 * COUNTERS);
-	assert_true(t->route.is_sketch);
+	assert_true(t->route.pages.is_sketch);
+	free(t);
+}
+
+/* One write in eight is counted, whatever the pattern; a quarter of them fades each round. */
+static void huge_pages_are_counted_beside(void **state)
+{
+	const uint64_t pages_of_one = 1u << (WEIR_ROUTE_HUGE_SHIFT - WEIR_ROUTE_PAGE_SHIFT);
+	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	uint64_t i;
+
+	(void)state;
+	for (i = 0; i < 8000; i++)
+		unloads(t, i % 8 * pages_of_one + i / 8 % pages_of_one, WEIR_ROUTE_HINT_NONE);
+	assert_int_equal(t->route.huge.count, 8);
+	assert_true(t->route.pages.count > HOT);
+	assert_int_equal(t->route.huge.hot, 8);
 	free(t);
 }
 
 static void assert_histogram_is_right(const struct table *t)
 {
-	uint32_t i, nr = t->route.is_sketch ? COUNTERS / 2 : COUNTERS, hot = 0;
+	uint32_t i, nr = t->route.pages.is_sketch ? COUNTERS / 2 : COUNTERS, hot = 0;
 	uint32_t histogram[256] = { 0 };
 
 	for (i = 0; i < nr; i++) {
 		histogram[t->counters[i]]++;
-		hot += t->counters[i] >= t->route.threshold;
+		hot += t->counters[i] >= t->route.pages.threshold;
 	}
-	assert_int_equal(t->route.pages, nr - histogram[0]);
+	assert_int_equal(t->route.pages.count, nr - histogram[0]);
 	histogram[0] = 0;
-	assert_memory_equal(histogram, t->route.histogram, sizeof(histogram));
-	assert_int_equal(hot, t->route.hot_counters);
+	assert_memory_equal(histogram, t->route.pages.histogram, sizeof(histogram));
+	assert_int_equal(hot, t->route.pages.hot);
 	assert_true(hot <= HOT);
-	assert_true(t->route.threshold == 1 ||
-		    hot + histogram[t->route.threshold - 1] > HOT);
+	assert_true(t->route.pages.threshold == 1 ||
+		    hot + histogram[t->route.pages.threshold - 1] > HOT);
 }
 
 static void the_threshold_is_the_lowest_that_fits(void **state)
@@ -196,7 +212,7 @@ static void the_ends_of_the_address_space_are_pages_as_well(void **state)
 	(void)state;
 	for (i = 0; i < 10000; i++)
 		unloads(t, i & 1 ? 0 : UINT64_MAX >> WEIR_ROUTE_PAGE_SHIFT, WEIR_ROUTE_HINT_NONE);
-	assert_true(t->route.is_sketch);
+	assert_true(t->route.pages.is_sketch);
 	assert_histogram_is_right(t);
 	free(t);
 }
@@ -328,6 +344,7 @@ int main(void)
 		SAYS("pages written often are hot", pages_written_often_are_hot),
 		SAYS("they are found among more pages than counters",
 		     they_are_found_among_more_pages_than_counters),
+		SAYS("huge pages are counted beside", huge_pages_are_counted_beside),
 		SAYS("the threshold is the lowest that fits", the_threshold_is_the_lowest_that_fits),
 		SAYS("the ends of the address space are pages as well",
 		     the_ends_of_the_address_space_are_pages_as_well),
