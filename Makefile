@@ -46,7 +46,8 @@ vm-shell:
 
 lab:
 	@scripts/deps lab
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	ninja -C $(BUILD) weir-lab
 	$(BUILD)/weir lab report -o $(BUILD)/weir-lab.html
 
 bench:

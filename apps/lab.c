@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define LAB_FILE "/lab/__main__.py"
+#define PACKAGED_PYTHON "/usr/bin/python3" /* matplotlib belongs to it */
 
 /* What is in the folder that has lab/ and sim/ in it: this program's own if it was not installed. */
 static int find(char folder[PATH_MAX], char *program, size_t size)
@@ -38,9 +39,11 @@ int cmd_lab(int argc, char **argv)
 	args = calloc((size_t)argc + 2, sizeof(*args));
 	if (!args || setenv("PYTHONPATH", folder, 1))
 		return failure(argv[0], "out of memory");
-	args[0] = "python3";
+	args[0] = PACKAGED_PYTHON;
 	args[1] = program;
 	memcpy(&args[2], &argv[1], (size_t)argc * sizeof(*args)); /* the NULL at the end, too */
+	execv(args[0], args);
+	args[0] = "python3";
 	execvp(args[0], args);
 	return failure(argv[0], "can't run python3: %s", strerror(errno));
 }

@@ -71,6 +71,8 @@ def _run(options):
 
 
 def _report(options):
+    if not report.pyplot:
+        print(f"weir lab: {report.NO_PLOTS}", file=sys.stderr)
     # First, so that a path that cannot be written is not found out in the end.
     with open(options.output, "w", encoding="utf-8") as page:
         results = list(_results(options, []))

@@ -26,11 +26,11 @@ TCP_NOTE = (f"TCP/IP is arithmetic, not a run: {TCP_CALL_US:.0f} us a call at ea
 
 def settings(way, size, memory="CPU", clients=1, servers=1, slots=SLOTS, **more):
     """Messages one at a time, whenever a slot is free."""
-    # All slots may be told of at once: many such times are counted.
+    # All slots may be told of at once: several such times are counted.
     pools_us = slots * size * 8 * max(clients, servers) // (1000 * NIC["link_gbps"])
     return {"driver": "exchange", "size": size, "slots": slots, "slot_bytes": max(size, 4096),
             "clients": clients, "servers": servers, **NIC, **WAYS[way], **MEMORIES[memory],
-            "warmup_us": 1000 + 2 * pools_us, "run_us": 3000 + 20 * pools_us, **more}
+            "warmup_us": 500 + 2 * pools_us, "run_us": 2000 + 6 * pools_us, **more}
 
 
 def gbps(one):

@@ -16,7 +16,7 @@ except ImportError:
     pyplot = None
 
 STYLE = """
-body { font: 15px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; }
 td, th { border: 1px solid #bbb; padding: .25em .6em; text-align: left; vertical-align: top; }
 .met { background: #e3f4e3; } .missed { background: #fbe3e0; } .open { background: #f2f2f2; }
@@ -32,29 +32,45 @@ fitted to, and how well it fits, stands at the end.
 """
 
 
-SPREAD = 64  # from the first x to the last: more of it is shown by its logarithm
+HELD_OUT = """
+These points were set aside before anything was fitted, and no parameter was chosen by them: they tell what
+the model is worth. A number is met within 15 %.
+"""
+
+NO_PLOTS = "No plots: matplotlib is not installed (apt-get install python3-matplotlib)."
+SPREAD = 64  # from the least to the most: more of it is shown by its logarithm
+
+
+COLUMNS = 2
 
 
 def _plot(result):
     """An SVG, or why there is none."""
     if pyplot is None:
-        return "<p>No plots: matplotlib is not installed (apt-get install python3-matplotlib).</p>"
+        return f"<p>{NO_PLOTS}</p>"
     units = list(dict.fromkeys(series.unit for series in result.series))
-    figure, grid = pyplot.subplots(len(units), figsize=(7, 3.4 * len(units)), squeeze=False)
-    for unit, axes in zip(units, grid[:, 0]):
+    rows = -(-len(units) // COLUMNS)
+    figure, grid = pyplot.subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False)
+    for axes in grid.flat[len(units):]:
+        axes.set_axis_off()
+    for unit, axes in zip(units, grid.flat):
         for series in result.series:
             if series.unit != unit:
                 continue
             words = isinstance(series.x[0], str)
-            axes.plot(range(len(series.x)) if words else series.x, series.y, marker="o",
-                      markersize=3, label=series.name)
+            axes.plot(range(len(series.x)) if words else series.x, series.y, marker="o", markersize=3,
+                      linestyle="--" if series.name.startswith("paper") else "-", label=series.name)
             if words:
                 axes.set_xticks(range(len(series.x)), series.x)
             elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
                 axes.set_xscale("log")
         axes.set_xlabel(result.x)
-        axes.set_ylabel(unit)
-        axes.set_ylim(bottom=0)
+        axes.set_title(unit, fontsize="medium")
+        values = [y for series in result.series if series.unit == unit for y in series.y]
+        if min(values) > 0 and max(values) >= SPREAD * min(values):
+            axes.set_yscale("log")
+        elif min(values) >= 0:
+            axes.set_ylim(bottom=0)
         axes.legend(fontsize="small")
     figure.tight_layout()
     out = io.StringIO()
@@ -70,17 +86,24 @@ def _row(cells, tag="td", style=""):
 
 
 VERDICTS = {True: ("yes", "met"), False: ("no", "missed"), None: ("nothing to meet", "open")}
+HEAD = ("what", "paper", "model", "met", "why not, or note")
+
+
+def _target(target, *before):
+    verdict, style = VERDICTS[target.met]
+    if target.calibrated:
+        verdict += " (calibrated)"
+    return _row((*before, target.what, target.paper, target.model, verdict, target.why), style=style)
 
 
 def _targets(result):
-    rows = [_row(("what", "paper", "model", "met", "why not, or note"), "th")]
-    for target in result.targets:
-        verdict, style = VERDICTS[target.met]
-        if target.calibrated:
-            verdict += " (calibrated)"
-        rows.append(_row((target.what, target.paper, target.model, verdict, target.why),
-                         style=style))
-    return f"<table>{''.join(rows)}</table>"
+    return f"<table>{_row(HEAD, 'th')}{''.join(map(_target, result.targets))}</table>"
+
+
+def _held_out(results):
+    rows = [_target(target, module.NAME) for module, result in results for target in result.targets
+            if target.held_out]
+    return f"<table>{_row(('figure', *HEAD), 'th')}{''.join(rows)}</table>"
 
 
 def _numbers(result):
@@ -98,13 +121,19 @@ def _section(module, result):
             f"{_numbers(result)}")
 
 
+def _counts(targets):
+    """Targets that were met, missed, and that prove nothing."""
+    met = sum(target.met is True and not target.calibrated for target in targets)
+    missed = sum(target.met is False for target in targets)
+    return met, missed, sum(target.met is True and target.calibrated for target in targets) or ""
+
+
 def _summary(results):
-    rows = [_row(("figure", "targets met", "missed", "of these calibrated"), "th")]
-    for module, result in results:
-        met = sum(target.met is True for target in result.targets)
-        missed = sum(target.met is False for target in result.targets)
-        fitted = sum(target.calibrated for target in result.targets)
-        rows.append(_row((f"{module.NAME}: {module.TITLE}", met, missed, fitted or "")))
+    rows = [_row(("figure", "targets met", "missed, each with why", "met, but calibrated"), "th")]
+    rows += [f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}</td>'
+             + "".join(f"<td>{count}</td>" for count in _counts(result.targets)) + "</tr>"
+             for module, result in results]
+    rows.append(_row(("all", *_counts([target for _, result in results for target in result.targets])), "th"))
     return f"<table>{''.join(rows)}</table>"
 
 
@@ -135,5 +164,6 @@ def page(results, fits):
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
             f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
             f"<p>{ABOUT}</p>{_summary(results)}"
+            f"<h2 id='held-out'>Held out</h2><p>{HELD_OUT}</p>{_held_out(results)}"
             f"{''.join(_section(module, result) for module, result in results)}"
             f"{_calibration(fits)}</body></html>\n")

@@ -20,7 +20,6 @@ NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
 RUN_BYTES = 64 << 20
-ENTRIES = 1 << 24  # of a cache that nothing drops out of
 GAIN = 1.03  # what is less than that is no difference
 FULL = 0.95  # busy for so much of the time
 
@@ -30,6 +29,21 @@ CHOICES = {
     "batching": list(BATCHING),
     "polling": list(POLLING),
     "window": [256 << 10, 1 << 20, 8 << 20, NO_WINDOW],
+    "mr": ["pre", "dyn"],
+}
+
+# What a user can do about each limit.
+REMEDIES = {
+    "message rate": "fewer and longer requests; neighbours merge, --batching hybrid",
+    "link": "the NIC can do no more",
+    "PCIe": "a wider slot; short requests take more of it for their bytes than long ones",
+    "CPU": "what the threads of a session do for each request, one at a time: other batching, more sessions",
+    "WQE cache": "less under way: a smaller window, a smaller depth",
+    "QP cache": "fewer connections: channels, or one NIC for many processes, weir-share(1)",
+    "MTT reach": "larger pages of the donor's memory; for small writes, weir run --unload",
+    "window": "a larger one",
+    "requests under way": "a greater depth, or more threads",
+    "sleeping": "--polling busy, which takes a core; or more under way",
 }
 
 CPU_COSTS = ["post_ns", "post_sge_ns", "doorbell_ns", "blueflame_ns", "poll_ns", "poll_wc_ns",
@@ -75,7 +89,8 @@ def settings(workload, numbers):
     each_us = max(0.1, 4 / under_way, size * 8 / numbers["link_gbps"] / 1000)
     # The caches are to hold what they will hold in the long run: each page was asked for.
     pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
-    requests = pages if workload["pattern"] == "sequential" else pages * 3
+    touches = pages if workload["pattern"] == "sequential" else pages * 3
+    requests = touches / max(1, size / numbers["page_bytes"])
     return {
         "driver": "weir", **_asked(workload), "threads": workload["threads"],
         "depth": workload["depth"], "mr": workload["mr"], "qps": workload["channels"],
@@ -91,7 +106,7 @@ def rate(out):
 
 
 def _wider(numbers, workload):
-    """By each limit's name, what makes it twice as wide; caches are made as large as they can be."""
+    """By each limit's name, what makes it twice as wide; what a cache misses costs nothing."""
     def times(names, factor):
         return {name: f"{numbers[name] * factor:.3f}" for name in names}
 
@@ -103,9 +118,9 @@ def _wider(numbers, workload):
         "link": times(["link_gbps"], 2),
         "PCIe": times(["pcie_read_gbps", "pcie_write_gbps"], 2),
         "CPU": {**halved(CPU_COSTS), **times(["copy_gbps"], 2), "core_ns": CORE_NS // 2},
-        "WQE cache": {"wqe_entries": ENTRIES},
-        "QP cache": {"qpc_entries": ENTRIES},
-        "MTT reach": {"mtt_entries": ENTRIES, "mpt_entries": ENTRIES},
+        "WQE cache": dict.fromkeys(["wqe_miss_ns", "wqe_stall_ns", "wqe_stall_read_ns"], 0),
+        "QP cache": dict.fromkeys(["qpc_miss_ns", "qpc_stall_ns"], 0),
+        "MTT reach": dict.fromkeys(["mtt_miss_ns", "mtt_stall_ns", "mpt_miss_ns", "mpt_stall_ns"], 0),
         "window": {"window": NO_WINDOW},
         "requests under way": {"depth": min(4096, 2 * workload["depth"])},
     }
@@ -162,6 +177,8 @@ def best(sim, workload, numbers):
     while True:
         before = here
         for name, values in CHOICES.items():
+            if name == "mr" and here["mr"] == "user":
+                continue  # it is registered already: nothing is better
             there = [{**here, name: value} for value in values]
             outs = sim.all([settings(one, numbers) for one in there], f"trying {name}")
             most = max(range(len(there)), key=lambda i: rate(outs[i]))
@@ -241,15 +258,19 @@ def show(a):
     what = f"{w['op']} of {size(w['size'])}" if not w["trace"] else \
         f"requests of {w['trace']}, {w['size'] / 1024:.1f} KB on average"
     print(f"{what}, {w['threads']} x {w['depth']} under way, {w['pattern']}"
-          f" in {size(w['region'])}; memory {w['mr']}; "
+          f" in {size(w['region'])}; "
           + ", ".join(f"{name} {_said(name, w[name])}" for name in CHOICES))
     _show_outcome(a.out)
     print(f"\n{'limit':20}{'as it is':>18}   rate if it were twice as wide")
     for limit in a.limits:
         print(f"{limit.name:20}{limit.shown:>18}   {limit.gain - 1:+.1%}")
+    if min(limit.gain for limit in a.limits) <= 2 - GAIN:
+        print("Below 0: who is done sooner stands in line for the session more often.")
     print(f"\nWhat binds first: {', with '.join(first) or 'none of them alone'}.")
+    for name in first:
+        print(f"  {name}: {REMEDIES[name]}")
     if not changed:
-        print("No other channels, batching, polling or window gains 3 %.")
+        print("No other channels, batching, polling, window or memory gains 3 %.")
         return
     print("\nBest found: " + ", ".join(f"{name} {_said(name, value)}"
                                        for name, value in changed.items())

@@ -8,6 +8,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,12 @@ class Lab(unittest.TestCase):
         self.assertLess(gains["WQE cache"], 1.02)
         self.assertGreaterEqual(said["best"]["gain"], 1)
         self.assertEqual(set(said["best"]["settings"]), set(said["workload"]))
+
+    def test_what_if_knows_that_random_pages_are_the_translation_caches_to_miss(self):
+        done = lab("what-if", "--threads", "4", "--depth", "16", "--size", "64", "--pattern", "random", "--region",
+                   "1G", "--polling", "busy", "--profile", "cx3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("What binds first: MTT reach.\n  MTT reach: larger pages", done.stdout)
 
     def test_what_if_in_words_says_that_it_is_modelled(self):
         done = lab("what-if", "--polling", "busy", "--region", "1M")
@@ -209,6 +216,16 @@ class Report(unittest.TestCase):
             self.assertIn(f'id="{name}"', text)
         self.assertIn("it is modelled, not\nmeasured", text)
         self.assertIn("weir lab calibrate", text)
+        targets = re.findall(r'<tr class="(met|missed|open)">(.*?)</tr>', text)
+        self.assertGreater(len(targets), 100)
+        for verdict, row in targets:
+            cells = re.findall(r"<td>(.*?)</td>", row)
+            self.assertTrue(all(cells[:-1]), row)
+            if verdict == "missed":
+                self.assertTrue(cells[-1], f"nothing says why: {row}")
+        held_out = text[text.index("id='held-out'"):text.index('id="avatar-fig1"')]
+        for figure in ("rdmabox-fig1", "rdmabox-fig8", "urdma-fig3", "hipower-fig5"):
+            self.assertIn(f"<td>{figure}</td>", held_out)
         self.assertNotIn("http://", text.replace("http://www.w3.org", ""))
 
     def test_what_the_model_misses_of_its_anchors_is_explained(self):
