@@ -65,7 +65,7 @@ struct weir_exchange_options {
 	const char *device; /* only this verbs device; NULL: what the route says */
 	enum weir_exchange_mode mode;
 	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX, or 4096 in immediate mode;
-			     * default 256 */
+			     * default as many as @pool_bytes has room for, 8 to 256 */
 	size_t slot_bytes; /* of a message that one slot carries, up to 1 GiB; default 4096 */
 	uint64_t receive_bytes_max; /* a peer whose pool needs more memory here is refused;
 				     * default 1 GiB */
@@ -75,6 +75,10 @@ struct weir_exchange_options {
 	uint64_t timeout_ns; /* of connecting, default 10 s */
 	enum weir_exchange_memory memory;
 	unsigned int gpu; /* of WEIR_EXCHANGE_CUDA: which, as the CUDA driver counts them */
+	uint64_t pool_bytes; /* memory for all @exchanges, of pools and mirrors; default 64 MiB */
+	unsigned int exchanges; /* that share it: who receives from many has a mirror of each one's
+				 * pool, so each one's is to be smaller; default 1, of a group all
+				 * but this member */
 };
 
 /**

@@ -30,7 +30,12 @@
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
-#define WEIR_EXCHANGE_CONFIRM_NS 512000u /* what was put is unconfirmed no longer, while more is put */
+/*
+ * While more is put, what was put is unconfirmed no longer than that; or, on a device on which a look itself
+ * takes long, than some looks take, but no longer than the second.
+ */
+#define WEIR_EXCHANGE_CONFIRM_NS 512000u
+#define WEIR_EXCHANGE_CONFIRM_NS_MAX 8000000u
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
@@ -83,6 +88,7 @@ struct weir_exchange_pool {
  *
  * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
  * @rung: what the peer was asked to wake this end for, and has not; @rings so far
+ * @asked_ns, @polled_ns: when the look under way was posted, and last not back yet
  * @is_to_ring: the next look is to ask for that
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
  * @acked, @signalled, @marked: immediate mode: slots whose writes are known to be done; of them all,
@@ -136,6 +142,7 @@ struct weir_exchange {
 	uint32_t nr_taken, nr_released;
 
 	bool is_looking, is_armed, is_to_ring;
+	uint64_t asked_ns, polled_ns;
 	unsigned int rung;
 	uint64_t rings;
 	unsigned int looks;
@@ -355,6 +362,9 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 		       uint64_t timeout_ns);
 
 /* look.c */
+
+/* A look is back: how long that took says how many messages one should be worth. */
+void weir_exchange_look_took(struct weir_exchange *x, uint64_t now_ns);
 
 /* Whether slots that are being sent are to be followed by a look. */
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);

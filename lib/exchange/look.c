@@ -8,6 +8,7 @@
 #include "lib/exchange/exchange.h"
 
 #define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
+#define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
 #define RING_BITS 2 /* of the bell's word, for what is waited for */
 
 static bool is_low(const struct weir_exchange *x)
@@ -33,7 +34,7 @@ static bool is_to_confirm(const struct weir_exchange *x, uint64_t now_ns)
 		return false;
 	return x->out.arrived == x->out.freed || rung_for(x, WEIR_EXCHANGE_NEWS) ||
 	       weir_exchange_unconfirmed(x) >= CONFIRM_MANY ||
-	       now_ns - x->confirm.looked_ns >= WEIR_EXCHANGE_CONFIRM_NS;
+	       now_ns - x->confirm.looked_ns >= x->confirm.gap_ns_max;
 }
 
 /* Who sleeps gives nothing back: the look that wakes it tells of what it gave back before. */
@@ -47,6 +48,20 @@ bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return !weir_exchange_is_imm(x) && !x->is_looking &&
 	       (is_to_confirm(x, now_ns) || is_to_make_room(x, now_ns));
+}
+
+/* It counts only if it was waited for: or else it says how long nobody asked for it. */
+void weir_exchange_look_took(struct weir_exchange *x, uint64_t now_ns)
+{
+	uint64_t took_ns = now_ns - x->asked_ns, gap_ns = took_ns * LOOKS_WORTH;
+
+	if (now_ns - x->polled_ns > took_ns / 2)
+		return;
+	if (gap_ns < WEIR_EXCHANGE_CONFIRM_NS)
+		gap_ns = WEIR_EXCHANGE_CONFIRM_NS;
+	if (gap_ns > WEIR_EXCHANGE_CONFIRM_NS_MAX)
+		gap_ns = WEIR_EXCHANGE_CONFIRM_NS_MAX;
+	x->confirm.gap_ns_max = (7 * x->confirm.gap_ns_max + gap_ns) / 8;
 }
 
 bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want)

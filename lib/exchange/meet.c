@@ -12,7 +12,9 @@
 #include "lib/exchange/exchange.h"
 #include "lib/yield.h"
 
-#define SLOTS_DEFAULT 256
+#define SLOTS_DEFAULT_MIN 8
+#define SLOTS_DEFAULT_MAX 256
+#define POOL_BYTES_DEFAULT (64ull << 20)
 #define SLOT_BYTES_DEFAULT 4096
 #define RECEIVE_BYTES_DEFAULT (1ull << 30)
 #define PERCENT_DEFAULT 40
@@ -22,6 +24,19 @@
 #define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
 #define NAP_US 50
 
+/*
+ * As many as there is memory for: what one end shares among its exchanges, the own pool and the mirror of
+ * one like it in each, but enough that one can be written while another is read.
+ */
+static unsigned int slots_for(const struct weir_exchange_options *o)
+{
+	uint64_t slots = o->pool_bytes / o->exchanges / 2 / wire_stride((uint32_t)o->slot_bytes);
+
+	if (slots < SLOTS_DEFAULT_MIN)
+		return SLOTS_DEFAULT_MIN;
+	return slots < SLOTS_DEFAULT_MAX ? (unsigned int)slots : SLOTS_DEFAULT_MAX;
+}
+
 int weir_exchange_options_fill(struct weir_exchange_options *o,
 			       const struct weir_exchange_options *given, struct weir_error *error)
 {
@@ -29,10 +44,12 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 
 	*o = given ? *given : (struct weir_exchange_options){ 0 };
 	most = o->mode == WEIR_EXCHANGE_IMM ? WEIR_EXCHANGE_IMM_SLOTS_MAX : WEIR_EXCHANGE_SLOTS_MAX;
-	if (!o->slots)
-		o->slots = SLOTS_DEFAULT;
 	if (!o->slot_bytes)
 		o->slot_bytes = SLOT_BYTES_DEFAULT;
+	if (!o->pool_bytes)
+		o->pool_bytes = POOL_BYTES_DEFAULT;
+	if (!o->exchanges)
+		o->exchanges = 1;
 	if (!o->receive_bytes_max)
 		o->receive_bytes_max = RECEIVE_BYTES_DEFAULT;
 	if (!o->percent_min)
@@ -48,6 +65,8 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	if (o->slot_bytes > WIRE_SLOT_BYTES_MAX)
 		return weir_fail(error, -EINVAL, "slots of %zu bytes: at most %u", o->slot_bytes,
 				 WIRE_SLOT_BYTES_MAX);
+	if (!o->slots)
+		o->slots = slots_for(o);
 	if (o->percent_min > 99)
 		return weir_fail(error, -EINVAL, "%u percent: 1 to 99", o->percent_min);
 	return 0;

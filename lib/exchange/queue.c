@@ -53,6 +53,7 @@ static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ib
 	};
 	weir_confirm_out_look(&x->out);
 	x->is_looking = true;
+	x->asked_ns = x->polled_ns = weir_now_ns();
 	x->info.looks++;
 }
 
@@ -296,6 +297,7 @@ static int looked(struct weir_exchange *x)
 	int found, freed, slot, rc = 0;
 
 	x->is_looking = false;
+	weir_exchange_look_took(x, now_ns);
 	found = weir_confirm_in_looked(&x->in, x->fresh);
 	freed = weir_confirm_out_looked(&x->out, x->fresh + weir_confirm_words(x->in.slots));
 	if (found < 0 || freed < 0)
@@ -387,6 +389,8 @@ int weir_exchange_queue_poll(struct weir_exchange *x)
 			rc = completed(x, &wcs[i]);
 		if (n < 0 || rc)
 			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
+		if (x->is_looking)
+			x->polled_ns = weir_now_ns();
 		if (x->nr_spare >= (weir_exchange_is_imm(x) ? WEIR_EXCHANGE_CHAIN : 1))
 			rc = weir_exchange_queue_recvs(x);
 	} while (n == POLLED && !rc);

@@ -221,6 +221,8 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 
 	if (options)
 		j.options = *options;
+	if (!j.options.exchanges && size > 1)
+		j.options.exchanges = size - 1;
 	if (!member)
 		return weir_fail(error, -EINVAL, "member 0 does not join: it leads");
 	if (strlen(address) >= WIRE_GROUP_ADDRESS)

@@ -631,6 +631,33 @@ static int refusal_of(struct weir_exchange_options a, struct weir_exchange_optio
 	return rc;
 }
 
+static unsigned int slots_of(struct weir_exchange_options options)
+{
+	struct pair pair = pair_of(options, (struct weir_exchange_options){ .slots = 1 });
+	struct weir_exchange_info info;
+
+	weir_exchange_info(pair.a, &info);
+	pair_close(&pair);
+	return info.slots;
+}
+
+static void pools_are_as_large_as_their_memory_lets_them_be(void **state)
+{
+	struct weir_exchange_options options = { 0 };
+
+	(void)state;
+	assert_int_equal(slots_of(options), 256);
+	options.slot_bytes = MIB - 64;
+	options.pool_bytes = 40 * MIB;
+	assert_int_equal(slots_of(options), 20); /* as many in the mirror of one like it */
+	options.exchanges = 2;
+	assert_int_equal(slots_of(options), 10);
+	options.exchanges = 100;
+	assert_int_equal(slots_of(options), 8);
+	options.slots = 3;
+	assert_int_equal(slots_of(options), 3);
+}
+
 static void who_does_not_fit_is_told_why(void **state)
 {
 	struct weir_exchange_options a = { .mode = !mode }, b = { 0 };
@@ -683,6 +710,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(descriptors_are_all_that_two_ends_need),
 		cmocka_unit_test(what_was_found_outlives_its_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
+		cmocka_unit_test(pools_are_as_large_as_their_memory_lets_them_be),
 		cmocka_unit_test(who_does_not_fit_is_told_why),
 	};
 	int failed;

@@ -166,7 +166,8 @@ def _own_address() -> str:
 def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> ProcessGroup:
     here, seconds = _own_address(), timeout.total_seconds()
     if rank == 0:
-        with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **options) as listener:
+        shared = {"exchanges": max(1, size - 1), **options}
+        with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **shared) as listener:
             store.set("weir", listener.address)
             return ProcessGroup(lead(listener, size, seconds), seconds)
     address = store.get("weir").decode()

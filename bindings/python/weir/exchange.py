@@ -89,7 +89,8 @@ class Info(NamedTuple):
 
 def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
                slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
-               timeout: float = 0, memory: str = "host", gpu: int = 0) -> tuple[Any, Any]:
+               timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
+               exchanges: int = 0) -> tuple[Any, Any]:
     """The options in C, and what must live as long as they are used."""
     if mode not in _MODES:
         raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
@@ -106,6 +107,7 @@ def options_of(key: Key | None = None, device: str | None = None, mode: str = "b
     options.percent_min = percent_min
     options.timeout_ns = int(timeout * 1e9)
     options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
+    options.pool_bytes, options.exchanges = pool_bytes, exchanges
     return options, (key, name)
 
 
@@ -358,7 +360,7 @@ def listen(address: str | None = None, **options: Any) -> Listener:
 
     Options are those of struct weir_exchange_options: key (a weir.Key), device, mode ("bitmap" or
     "imm"), slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout (seconds), memory ("host" or
-    "cuda"), gpu.
+    "cuda"), gpu, pool_bytes, exchanges.
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(**options)

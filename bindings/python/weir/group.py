@@ -157,7 +157,7 @@ def join(address: str, member: int, size: int, here: str | None = None, **option
     each exchange; timeout is for all to come.
     """
     if member == 0:
-        with listen(address, **options) as listener:
+        with listen(address, **{"exchanges": max(1, size - 1), **options}) as listener:
             return lead(listener, size, options.get("timeout", 10))
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(**options)
