@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ static const char help[] =
 	"It reaches other such programs of this user on this host, and sees no other device.\n\n"
 	"      --unload[=WHICH]   have small RDMA writes copied by the CPU of the peer, which\n"
 	"                         runs so, too: measured (default), frequency, always\n"
+	"      --hot-pages N      4 KiB pages that the peer's NIC has room for; default 4096\n"
+	"      --cpu PERCENT      of a processor, at most, to copy for peers; default 50\n"
 	"  -d, --device softnic   the device; with --unload also host: those of this host\n"
 	"  -q, --quiet            do not say which device it is, nor what was unloaded\n"
 	"  -h, --help\n\n"
@@ -26,12 +29,20 @@ static const char help[] =
 	"  weir run -- ibv_devinfo\n"
 	"  weir run -- ib_write_bw & sleep 1; weir run -- ib_write_bw localhost\n";
 
-/* @unload: which policy, or NULL. */
+/* @unload, @hot_pages, @cpu: as given, or NULL. */
 struct choice {
 	const char *device;
 	const char *unload;
+	const char *hot_pages;
+	const char *cpu;
 	bool is_quiet;
 };
+
+/* For the library, which takes what is not set for its default. */
+static bool hand_down(const char *name, const char *value)
+{
+	return !value || !setenv(name, value, 1);
+}
 
 static int prepare(const char *cmd, const struct choice *choice)
 {
@@ -40,8 +51,10 @@ static int prepare(const char *cmd, const struct choice *choice)
 
 	if (choice->unload)
 		libraries |= DEVICE_UNLOAD;
-	if ((choice->unload && setenv("WEIR_UNLOAD", choice->unload, 1)) ||
-	    (choice->is_quiet && setenv("WEIR_UNLOAD_QUIET", "1", 1)))
+	if (!hand_down("WEIR_UNLOAD", choice->unload) ||
+	    !hand_down("WEIR_UNLOAD_HOT_PAGES", choice->hot_pages) ||
+	    !hand_down("WEIR_UNLOAD_CPU", choice->cpu) ||
+	    !hand_down("WEIR_UNLOAD_QUIET", choice->is_quiet ? "1" : NULL))
 		return failure(cmd, "out of memory");
 	if (on_softnic && !choice->is_quiet)
 		fprintf(stderr, "using softnic (this host only)\n");
@@ -65,6 +78,25 @@ static bool is_policy(const char *name)
 	return !strcmp(name, "measured") || !strcmp(name, "frequency") || !strcmp(name, "always");
 }
 
+static bool is_number(const char *text, unsigned long max)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	return *text >= '1' && *text <= '9' && !*end && n <= max;
+}
+
+static int check_numbers(const char *cmd, const struct choice *choice)
+{
+	if (choice->hot_pages && !is_number(choice->hot_pages, UINT32_MAX))
+		return usage_error(cmd, "--hot-pages %s: a number of pages", choice->hot_pages);
+	if (choice->cpu && !is_number(choice->cpu, 100))
+		return usage_error(cmd, "--cpu %s: it is a percentage, 1 to 100", choice->cpu);
+	if (!choice->unload && (choice->hot_pages || choice->cpu))
+		return usage_error(cmd, "--hot-pages and --cpu go with --unload");
+	return 0;
+}
+
 static int check(const char *cmd, const struct choice *choice)
 {
 	bool on_softnic = !strcmp(choice->device, "softnic");
@@ -78,7 +110,7 @@ static int check(const char *cmd, const struct choice *choice)
 	if (!choice->unload && !on_softnic)
 		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",
 				   choice->device);
-	return 0;
+	return check_numbers(cmd, choice);
 }
 
 int cmd_run(int argc, char **argv)
@@ -86,6 +118,8 @@ int cmd_run(int argc, char **argv)
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
 		{ "unload", optional_argument, NULL, 'u' },
+		{ "hot-pages", required_argument, NULL, 'p' },
+		{ "cpu", required_argument, NULL, 'c' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
@@ -100,6 +134,12 @@ int cmd_run(int argc, char **argv)
 			break;
 		case 'u':
 			choice.unload = optarg ? optarg : "measured";
+			break;
+		case 'p':
+			choice.hot_pages = optarg;
+			break;
+		case 'c':
+			choice.cpu = optarg;
 			break;
 		case 'q':
 			choice.is_quiet = true;

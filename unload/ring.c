@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "unload/clock.h"
 #include "unload/connect.h"
@@ -15,10 +14,10 @@
 #include "unload/next.h"
 #include "unload/ring.h"
 #include "unload/say.h"
+#include "unload/slots.h"
 #include "unload/watch.h"
 
 #define HEAD offsetof(struct wire_slot, data)
-#define BYTES (WIRE_SLOTS * sizeof(struct wire_slot))
 #define TELL_MAX (WIRE_SLOTS / 4) /* writes done that the peer is not told of, while more come */
 #define RETURNS_MAX WIRE_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
@@ -39,12 +38,11 @@ static int parts_make(struct ring *ring, struct ibv_pd *pd)
 		.max_send_wr = RETURNS_MAX + 1, .max_recv_wr = WIRE_SLOTS, .max_send_sge = 1,
 		.max_recv_sge = 1, .max_inline_data = sizeof(uint64_t),
 	};
-	void *slots = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (slots == MAP_FAILED)
+	ring->slots = slots_take();
+	if (!ring->slots)
 		return -ENOMEM;
-	ring->slots = slots;
-	ring->mr = next_reg_mr(pd, slots, BYTES);
+	ring->mr = next_reg_mr(pd, ring->slots, SLOTS_BYTES);
 	ring->cq = NEXT(ibv_create_cq)(pd->context, WIRE_SLOTS + RETURNS_MAX + 1, NULL,
 				       ring->device->channel, 0);
 	if (!ring->mr || !ring->cq)
@@ -72,8 +70,7 @@ static void parts_free(struct ring *ring)
 		NEXT(ibv_destroy_cq)(ring->cq);
 	if (ring->mr)
 		NEXT(ibv_dereg_mr)(ring->mr);
-	if (ring->slots)
-		munmap(ring->slots, BYTES);
+	slots_give(ring->slots);
 	free(ring);
 }
 

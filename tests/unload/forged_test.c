@@ -12,9 +12,11 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -382,6 +384,41 @@ static void behind_a_refusal_nothing_is_copied(void **state)
 	forger_close(&f);
 }
 
+/* How the kernel has mapped what lies at @at: the line of /proc/self/smaps that begins with @what. */
+static bool mapping_says(uint64_t at, const char *what, char *line, int size)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	uint64_t from = 0, to = 0, a, b;
+	bool found = false;
+
+	assert_non_null(smaps);
+	while (!found && fgets(line, size, smaps)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &a, &b) == 2) {
+			from = a;
+			to = b;
+		}
+		found = at >= from && at < to && !strncmp(line, what, strlen(what));
+	}
+	fclose(smaps);
+	return found;
+}
+
+/* Of reserved huge pages where there are; where not, the kernel is asked to make one of it. */
+static void a_buffer_is_in_huge_pages_when_there_are_any(void **state)
+{
+	static struct forger f;
+	char line[256];
+
+	(void)state;
+	forger_open(&f, RIGHTS);
+	if (!mapping_says(f.answer.addr, "VmFlags:", line, sizeof(line)))
+		skip();
+	assert_true(strstr(line, " hg") || strstr(line, " ht") ||
+		    access("/sys/kernel/mm/transparent_hugepage", F_OK));
+	assert_int_equal(f.answer.addr % (WIRE_SLOTS * sizeof(struct wire_slot)), 0);
+	forger_close(&f);
+}
+
 static int socket_at(uint32_t address)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
@@ -457,6 +494,7 @@ int main(void)
 		cmocka_unit_test(another_protection_domain_is_another_tenant),
 		cmocka_unit_test(only_lengths_of_a_slot_with_data_are_copied),
 		cmocka_unit_test(behind_a_refusal_nothing_is_copied),
+		cmocka_unit_test(a_buffer_is_in_huge_pages_when_there_are_any),
 		cmocka_unit_test(offers_of_strangers_are_not_answered),
 		cmocka_unit_test(a_buffer_that_works_keeps_its_place),
 	};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * decide - what it costs to choose the path of one small write, by each policy
+ *
+ * Instructions are counted one step at a time, over STEPS decisions after WARM others, the loop around
+ * them included; times are the CPU's, of ROUNDS rounds in turns: the median, with the least and the
+ * most. Pages are drawn beforehand. Nothing is measured of what a decision leads to: trials of the
+ * measured policy find at once that both paths take as long.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/route.h"
+
+#define COUNTERS (1u << 20)
+#define HOT_PAGES 4096
+#define DRAWN (1u << 20)
+#define WARM (2u << 20)
+#define STEPS 200
+#define ROUNDS 7
+
+static const struct {
+	const char *name;
+	enum weir_route_policy policy;
+} policies[] = {
+	{ "offload", WEIR_ROUTE_OFFLOAD },	   { "always", WEIR_ROUTE_UNLOAD },
+	{ "hints", WEIR_ROUTE_HINTS },		   { "frequency", WEIR_ROUTE_FREQUENCY },
+	{ "measured", WEIR_ROUTE_MEASURED },
+};
+
+static const struct {
+	const char *name;
+	uint64_t pages;
+} spreads[] = {
+	{ "4 MiB", 1u << 10 },
+	{ "64 MiB", 1u << 14 },
+	{ "4 GiB", 1u << 20 },
+	{ "64 GiB, a sketch", 1u << 24 },
+};
+
+#define POLICIES (sizeof(policies) / sizeof(policies[0]))
+#define SPREADS (sizeof(spreads) / sizeof(spreads[0]))
+
+static uint64_t addresses[DRAWN];
+static struct weir_route routes[POLICIES];
+static uint8_t *counters[POLICIES];
+
+static void draw(uint64_t pages)
+{
+	uint64_t state = 1;
+	uint32_t i;
+
+	for (i = 0; i < DRAWN; i++) {
+		state = state * 6364136223846793005ull + 1442695040888963407ull;
+		addresses[i] = (state >> 33) % pages << WEIR_ROUTE_PAGE_SHIFT;
+	}
+	/* From the first to the last. */
+	addresses[0] = 0;
+	addresses[1] = (pages - 1) << WEIR_ROUTE_PAGE_SHIFT;
+}
+
+static void decide(struct weir_route *r, uint32_t from, uint32_t count)
+{
+	unsigned int path;
+	uint32_t i;
+
+	for (i = from; i < from + count; i++) {
+		path = weir_route_decide(r, addresses[i % DRAWN], WEIR_ROUTE_HINT_NONE, 0);
+		if (path & WEIR_PATH_PROBE)
+			weir_route_completed(r, path, 1000);
+	}
+}
+
+static double time_of(struct weir_route *r)
+{
+	struct timespec a, b;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+	decide(r, 0, DRAWN);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+	return ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / DRAWN;
+}
+
+static unsigned long steps_of(struct weir_route *r, uint32_t count)
+{
+	unsigned long steps = 0;
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		decide(r, 0, count);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	for (; WIFSTOPPED(status); steps++) {
+		if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL)) {
+			perror("decide: this machine lets nobody be traced");
+			exit(1);
+		}
+		waitpid(child, &status, 0);
+	}
+	return steps;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void open_routes(void)
+{
+	struct weir_route_config config = { .bytes_max = 248, .hot_pages = HOT_PAGES,
+					    .nr_counters = COUNTERS };
+	size_t i;
+
+	for (i = 0; i < POLICIES; i++) {
+		free(counters[i]);
+		config.policy = policies[i].policy;
+		counters[i] = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+		if (!counters[i] || weir_route_init(&routes[i], &config, counters[i]))
+			abort();
+		decide(&routes[i], 0, WARM);
+	}
+}
+
+static void report(const char *spread)
+{
+	double ns[POLICIES][ROUNDS];
+	size_t i, round;
+
+	for (round = 0; round < ROUNDS; round++)
+		for (i = 0; i < POLICIES; i++)
+			ns[i][round] = time_of(&routes[i]);
+	for (i = 0; i < POLICIES; i++) {
+		double steps = (double)(steps_of(&routes[i], STEPS) - steps_of(&routes[i], 0)) / STEPS;
+
+		qsort(ns[i], ROUNDS, sizeof(ns[i][0]), by_size);
+		printf("%-18s %-10s %12.1f %8.1f (%.1f to %.1f)\n", spread, policies[i].name, steps,
+		       ns[i][ROUNDS / 2], ns[i][0], ns[i][ROUNDS - 1]);
+	}
+}
+
+int main(void)
+{
+	size_t i;
+
+	printf("%-18s %-10s %12s %8s\n", "pages written in", "policy", "instructions", "ns");
+	for (i = 0; i < SPREADS; i++) {
+		draw(spreads[i].pages);
+		open_routes();
+		report(spreads[i].name);
+	}
+	return 0;
+}
