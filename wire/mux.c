@@ -6,9 +6,17 @@ static bool window_is_valid(uint32_t bytes)
 	return bytes >= WIRE_WINDOW_MIN && bytes <= WIRE_WINDOW_MAX;
 }
 
+static bool grant_is_valid(const struct wire_mux *m)
+{
+	return m->to && m->from && m->rights && m->rights <= (WIRE_MAY_READ | WIRE_MAY_WRITE) &&
+	       m->length && m->position + m->length > m->position;
+}
+
 static bool is_valid(const struct wire_mux *m)
 {
-	if (m->zero)
+	if (m->type == WIRE_MUX_GRANT)
+		return grant_is_valid(m);
+	if (m->rights || m->length)
 		return false;
 	switch (m->type) {
 	case WIRE_MUX_OPEN:
@@ -21,6 +29,9 @@ static bool is_valid(const struct wire_mux *m)
 		return m->to && !m->from && !m->value;
 	case WIRE_MUX_FIN:
 		return m->to && !m->from && m->value < 4096 && !m->position;
+	case WIRE_MUX_WITHDRAW:
+	case WIRE_MUX_WITHDRAWN:
+		return m->to && m->from && !m->value && !m->position;
 	default:
 		return false;
 	}

@@ -13,6 +13,9 @@
  * In the stream each of the application's messages follows a struct wire_record. Nobody sends
  * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
  * After its FIN an end sends nothing more; who gets one owes one.
+ *
+ * A GRANT lets the other end read or write memory one-sidedly, within its bounds and rights, until
+ * it has answered a WITHDRAW by WITHDRAWN, or has sent FIN: whatever it had posted is done by then.
  */
 #ifndef WEIR_WIRE_MUX_H
 #define WEIR_WIRE_MUX_H
@@ -30,15 +33,22 @@ enum wire_mux_type {
 	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
 	WIRE_MUX_CREDIT, /* @to the id, @position: the stream may be sent up to it */
 	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno: it is cut off */
+	WIRE_MUX_GRANT, /* @to the id, @from a handle: memory at @position of @length, rkey @value */
+	WIRE_MUX_WITHDRAW, /* @to the id, @from a handle */
+	WIRE_MUX_WITHDRAWN, /* @to the id, @from a handle: it is used no more */
 };
+
+#define WIRE_MAY_READ 1u
+#define WIRE_MAY_WRITE 2u
 
 struct wire_mux {
 	uint16_t type;
-	uint16_t zero;
+	uint16_t rights; /* of a GRANT: bits; all else has 0 */
 	uint32_t to, from, value;
-	uint64_t position; /* bytes from the stream's beginning */
+	uint64_t position; /* bytes from the stream's beginning; or an address */
+	uint64_t length;
 };
-static_assert(sizeof(struct wire_mux) == 24, "wire_mux");
+static_assert(sizeof(struct wire_mux) == 32, "wire_mux");
 
 /* Begins each message in a stream. */
 struct wire_record {

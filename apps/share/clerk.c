@@ -196,6 +196,41 @@ static int chunk_for(struct turn *turn)
 	return fd < 0 ? -EINVAL : give_fd(turn, fd);
 }
 
+static int region_for(struct turn *turn)
+{
+	struct weir_owner *owner = &turn->tenant->owner;
+	struct weir_plot *plot;
+	int rc;
+
+	pthread_mutex_lock(&owner->hub->lock);
+	rc = weir_plot_new(owner, turn->ask->length, &plot);
+	if (!rc) {
+		turn->answer->nr = plot->number;
+		rc = give_fd(turn, plot->fd);
+		if (rc)
+			weir_plot_free(plot);
+	}
+	pthread_mutex_unlock(&owner->hub->lock);
+	return rc;
+}
+
+static int grant_for(struct turn *turn)
+{
+	const struct weir_share_ask *ask = turn->ask;
+	struct weir_circuit *conn = conn_of(turn);
+
+	return conn ? weir_circuit_grant(conn, ask->value, ask->at, ask->length, ask->weight,
+					 &turn->answer->nr) :
+		      -EINVAL;
+}
+
+static int withdraw_for(struct turn *turn)
+{
+	struct weir_circuit *conn = conn_of(turn);
+
+	return conn ? weir_circuit_withdraw(conn, turn->ask->value) : -EINVAL;
+}
+
 /* Who is not root sees those of his own user. */
 static bool may_see(const struct tenant *who, const struct tenant *whom)
 {
@@ -237,8 +272,7 @@ static void show(struct tenant *tenant, struct weir_share_tenant *out)
 		tail_copy(out->cgroup, sizeof(out->cgroup), tenant->cgroup);
 	pthread_mutex_lock(&owner->hub->lock);
 	out->connections = owner->nr_conns;
-	out->memory_bytes =
-		owner->nr_chunks * (uint64_t)weir_chunk_length(owner->hub->options.ring_bytes);
+	out->memory_bytes = owner->bytes;
 	pthread_mutex_unlock(&owner->hub->lock);
 }
 
@@ -311,7 +345,7 @@ static int flow_for(struct turn *turn)
 static bool makes_something(uint32_t what)
 {
 	return what == WEIR_SHARE_CONNECT || what == WEIR_SHARE_LISTEN ||
-	       what == WEIR_SHARE_ACCEPT;
+	       what == WEIR_SHARE_ACCEPT || what == WEIR_SHARE_REGION;
 }
 
 static int serve(struct turn *turn)
@@ -347,6 +381,14 @@ static int serve(struct turn *turn)
 	case WEIR_SHARE_INFO:
 		weir_hub_info(hub, &turn->answer->info);
 		return 0;
+	case WEIR_SHARE_REGION:
+		return region_for(turn);
+	case WEIR_SHARE_UNREGION:
+		return weir_plot_close(&turn->tenant->owner, turn->ask->nr);
+	case WEIR_SHARE_GRANT:
+		return grant_for(turn);
+	case WEIR_SHARE_WITHDRAW:
+		return withdraw_for(turn);
 	case WEIR_SHARE_TENANT:
 		return tenant_for(turn);
 	case WEIR_SHARE_FLOW:

@@ -48,15 +48,6 @@ static void look_up(struct tenant *tenant)
 			tenant->name[i] = '?';
 }
 
-/* As many chunks as fit into its memory. */
-static unsigned int chunks_of(const struct tenant *tenant)
-{
-	uint32_t ring = tenant->share->hub->options.ring_bytes;
-	uint64_t chunks = tenant->terms.memory_bytes / weir_chunk_length(ring);
-
-	return chunks < UINT16_MAX ? (unsigned int)chunks : UINT16_MAX;
-}
-
 void tenant_terms(struct tenant *tenant)
 {
 	struct weir_owner *owner = &tenant->owner;
@@ -65,7 +56,8 @@ void tenant_terms(struct tenant *tenant)
 	pthread_mutex_lock(&owner->hub->lock);
 	owner->party = tenant->terms.party;
 	owner->nr_conns_max = tenant->terms.connections;
-	owner->nr_chunks_max = chunks_of(tenant);
+	owner->bytes_max = tenant->terms.memory_bytes > owner->bytes ? tenant->terms.memory_bytes :
+								       owner->bytes;
 	weir_owner_limit(owner, tenant->terms.weight, tenant->terms.rate_bytes_s);
 	pthread_mutex_unlock(&owner->hub->lock);
 }

@@ -108,7 +108,7 @@ int weir_mux_open(const struct weir_mux_options *options, struct weir_mux **mux,
  *
  * Waits, up to the timeout, until what connections that have been closed still had to send is
  * sent. No other call may be under way. Connections and listeners that have not been closed are
- * ended, and gone.
+ * ended, and gone. Regions have been closed before.
  * Context: any thread.
  */
 void weir_mux_close(struct weir_mux *mux);
@@ -204,6 +204,81 @@ int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int 
  * arrived is read.
  */
 int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags);
+
+/*
+ * One-sided reads and writes: from one end's memory into the other's, without a copy and without the
+ * other's CPU. Memory for it is a region of the mux. Who has one grants the other end of a
+ * connection a part of it, and tells it the handle by a message; nobody else can do anything
+ * with that.
+ */
+struct weir_mux_region;
+
+/**
+ * weir_mux_region_open() - memory that the mux has registered, zeroed
+ * @length: bytes, at least 1
+ * @region: receives it; close it with weir_mux_region_close()
+ *
+ * Context: any thread.
+ * Return: 0; -EINVAL; -EDQUOT the daemon grants no more memory; -ENOMEM; -ECONNRESET.
+ */
+int weir_mux_region_open(struct weir_mux *mux, size_t length, struct weir_mux_region **region);
+
+/* Its first byte. */
+void *weir_mux_region_data(const struct weir_mux_region *region);
+
+/**
+ * weir_mux_region_close() - give the memory back
+ *
+ * Waits for the other ends of connections that have been closed.
+ * Context: any thread; none reads or writes from or to it by weir_conn_read() or weir_conn_write().
+ * Return: 0 and it is gone; -EBUSY it is granted on a connection that is open: withdraw it;
+ * -ETIMEDOUT; -ECONNRESET the daemon is gone, and so is the region.
+ */
+int weir_mux_region_close(struct weir_mux_region *region);
+
+#define WEIR_MAY_READ 1u
+#define WEIR_MAY_WRITE 2u
+
+/**
+ * weir_conn_grant() - let the other end of a connection read or write a part of a region
+ * @at, @length: the part
+ * @rights: WEIR_MAY_READ, WEIR_MAY_WRITE, or both
+ * @handle: receives what the other end calls it; of this connection only. A message sent
+ *	after this call arrives when it is known there
+ *
+ * Context: any thread.
+ * Return: 0; -EINVAL beyond the region's end, or no rights; -EDQUOT 16 are granted already;
+ * -ENOTCONN; -ECONNRESET.
+ */
+int weir_conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+		    uint64_t length, unsigned int rights, uint32_t *handle);
+
+/**
+ * weir_conn_withdraw() - end that
+ *
+ * When it returns 0 nothing is read or written any more by this handle.
+ * Context: any thread.
+ * Return: 0; -EINVAL there is no such handle; -ETIMEDOUT; -ECONNRESET.
+ */
+int weir_conn_withdraw(struct weir_conn *conn, uint32_t handle);
+
+/**
+ * weir_conn_write() - write into the other end's memory
+ * @handle, @there: as granted, and where in it
+ * @region, @at, @length: what is written, at least a byte
+ *
+ * Waits until all is there. Turns are the scheduler's as for messages, a segment each.
+ * Context: any thread; one weir_conn_write() or weir_conn_read() at a time for a connection.
+ * Return: 0; -EACCES no such handle, beyond its end, or not with its rights; -EINVAL beyond the
+ * region's end; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: what was under way may
+ * still come about until the region is closed.
+ */
+int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,
+		    const struct weir_mux_region *region, uint64_t at, uint64_t length);
+
+/* The same, from the other end's memory into the region. */
+int weir_conn_read(struct weir_conn *conn, uint32_t handle, uint64_t there,
+		   const struct weir_mux_region *region, uint64_t at, uint64_t length);
 
 /**
  * weir_conn_fd() - a descriptor for poll(2) and epoll(7)

@@ -55,9 +55,19 @@ static uint64_t session_id_new(void)
 	return id | 1; /* 0 is none */
 }
 
-static int lane_accept(struct weir_lane *lane)
+static uint8_t least(uint8_t a, uint8_t b)
 {
-	struct rdma_conn_param param = { .rnr_retry_count = 7 };
+	return a < b ? a : b;
+}
+
+static int lane_accept(struct weir_lane *lane, const struct rdma_conn_param *asked)
+{
+	const uint8_t reads_max = lane->node->hub->reads_max;
+	struct rdma_conn_param param = {
+		.rnr_retry_count = 7,
+		.responder_resources = least(asked->responder_resources, reads_max),
+		.initiator_depth = least(asked->initiator_depth, reads_max),
+	};
 	int rc;
 
 	if (rdma_accept(lane->id, &param))
@@ -67,8 +77,8 @@ static int lane_accept(struct weir_lane *lane)
 	return rc;
 }
 
-static int admit(struct weir_hub *hub, struct rdma_cm_id *id, const struct wire_connect *connect,
-		 struct weir_node *node)
+static int admit(struct weir_hub *hub, struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		 const struct wire_connect *connect, struct weir_node *node)
 {
 	char name[WEIR_ADDRESS_MAX];
 	struct weir_lane *lane;
@@ -89,7 +99,7 @@ static int admit(struct weir_hub *hub, struct rdma_cm_id *id, const struct wire_
 	}
 	lane->is_counted = true;
 	hub->nr_unproven++;
-	rc = lane_accept(lane);
+	rc = lane_accept(lane, param);
 	if (rc)
 		weir_lane_fail(lane, rc); /* which destroys the id, too: nobody is to reject it */
 	return 0;
@@ -110,7 +120,7 @@ static void request_received(struct weir_hub *hub, struct rdma_cm_id *id,
 	else
 		rc = request_check(hub, id, &connect, &node, &error);
 	if (!rc) {
-		rc = admit(hub, id, &connect, node);
+		rc = admit(hub, id, param, &connect, node);
 		weir_fail(&error, rc, "no queue pair: %s", weir_strerror(rc));
 	}
 	if (!rc)

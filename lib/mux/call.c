@@ -90,6 +90,7 @@ static void lost(struct weir_tenant *tenant)
 		__atomic_store_n(&door->status, -ECONNRESET, __ATOMIC_SEQ_CST);
 		weir_ring_tell(&door->out, &(int){ -1 });
 		weir_ring_tell(&door->in, &(int){ -1 });
+		weir_futex_wake_shared(&door->order.state);
 	}
 	pthread_cond_broadcast(&tenant->answered);
 	pthread_mutex_unlock(&tenant->lock);

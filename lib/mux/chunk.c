@@ -41,22 +41,26 @@ int weir_memfd(const char *name, size_t length)
 	return -ENOMEM;
 }
 
+void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd)
+{
+	int flags = owner->is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	void *base;
+
+	*fd = owner->is_shared ? weir_memfd("weir-share", length) : -1;
+	if (owner->is_shared && *fd < 0)
+		return NULL;
+	base = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, *fd, 0);
+	return base == MAP_FAILED ? NULL : base;
+}
+
 static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 {
 	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
-	int flags = owner->is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
 
 	chunk->length = weir_chunk_length(owner->hub->options.ring_bytes);
-	if (owner->is_shared) {
-		chunk->fd = weir_memfd("weir-rings", chunk->length);
-		if (chunk->fd < 0)
-			return chunk->fd;
-	}
-	chunk->base = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE, flags, chunk->fd, 0);
-	if (chunk->base == MAP_FAILED) {
-		chunk->base = NULL;
+	chunk->base = weir_owner_map(owner, chunk->length, &chunk->fd);
+	if (!chunk->base)
 		return -ENOMEM;
-	}
 	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
 	return chunk->mr ? 0 : -ENOMEM;
 }
@@ -66,7 +70,7 @@ static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 	struct weir_chunk *chunk;
 	int rc;
 
-	if (owner->nr_chunks >= owner->nr_chunks_max)
+	if (weir_chunk_length(owner->hub->options.ring_bytes) > owner->bytes_max - owner->bytes)
 		return -EDQUOT;
 	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
@@ -79,6 +83,7 @@ static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 		return rc;
 	}
 	chunk->number = owner->nr_chunks++;
+	owner->bytes += chunk->length;
 	weir_list_add(&owner->chunks, &chunk->link);
 	*out = chunk;
 	return 0;
@@ -178,9 +183,10 @@ void weir_chunk_give(struct weir_circuit *conn)
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 {
 	*owner = (struct weir_owner){ .hub = hub, .party = (uintptr_t)owner,
-				      .nr_chunks_max = UINT16_MAX,
-				      .nr_conns_max = UINT16_MAX, .weight = 1 };
+				      .bytes_max = UINT64_MAX, .nr_conns_max = UINT16_MAX,
+				      .weight = 1 };
 	weir_list_init(&owner->chunks);
+	weir_list_init(&owner->plots);
 	weir_list_add_tail(&hub->owners, &owner->link);
 }
 
@@ -216,5 +222,7 @@ void weir_owner_fini(struct weir_owner *owner)
 {
 	while (!weir_list_is_empty(&owner->chunks))
 		chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
+	while (!weir_list_is_empty(&owner->plots))
+		weir_plot_free(weir_list_entry(owner->plots.next, struct weir_plot, link));
 	weir_list_del(&owner->link);
 }

@@ -157,6 +157,7 @@ void weir_circuit_tell(struct weir_circuit *conn)
 		return;
 	weir_ring_tell(&conn->door->in, &conn->fd);
 	weir_ring_tell(&conn->door->out, &conn->room_fd);
+	weir_futex_wake_shared(&conn->door->order.state);
 }
 
 void weir_circuit_finished(struct weir_circuit *conn)
@@ -189,6 +190,7 @@ void weir_circuit_release(struct weir_circuit *conn)
 	else
 		hub->nr_refusals--;
 	weir_list_del(&conn->node_link);
+	weir_grants_drop(conn);
 	weir_stake_give(conn);
 	place_give(conn);
 	weir_chunk_give(conn);

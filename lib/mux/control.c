@@ -95,6 +95,10 @@ static int said(struct weir_circuit *conn, const struct wire_mux *m)
 		return refused(conn, m);
 	case WIRE_MUX_CREDIT:
 		return credited(conn, m);
+	case WIRE_MUX_GRANT:
+	case WIRE_MUX_WITHDRAW:
+	case WIRE_MUX_WITHDRAWN:
+		return weir_grant_input(conn, m);
 	default:
 		return conn->is_open ? ended(conn, m) : -EPROTO;
 	}

@@ -35,12 +35,25 @@ static int listener_open(struct weir_hub *hub, struct weir_error *error)
 	return rc;
 }
 
+static uint8_t reads_of(struct ibv_context *device)
+{
+	struct ibv_device_attr attr;
+	int most = WEIR_READS_MAX;
+
+	if (ibv_query_device(device, &attr))
+		return 1;
+	if (most > attr.max_qp_rd_atom)
+		most = attr.max_qp_rd_atom;
+	return (uint8_t)(most > attr.max_qp_init_rd_atom ? attr.max_qp_init_rd_atom : most);
+}
+
 static int queues_open(struct weir_hub *hub, struct weir_error *error)
 {
 	struct ibv_srq_init_attr attr = {
 		.attr = { .max_wr = hub->options.buffers, .max_sge = 1 },
 	};
 
+	hub->reads_max = reads_of(hub->device);
 	hub->pd = ibv_alloc_pd(hub->device);
 	if (hub->pd)
 		hub->completions = ibv_create_comp_channel(hub->device);

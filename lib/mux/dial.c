@@ -109,6 +109,8 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 	struct rdma_conn_param param = {
 		.private_data = &connect,
 		.private_data_len = sizeof(connect),
+		.responder_resources = d->hub->reads_max,
+		.initiator_depth = d->hub->reads_max,
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};

@@ -16,9 +16,26 @@
 #define WEIR_ARMED_FD 1u
 #define WEIR_ARMED_CALL 2u
 
+/* Who has the order. */
+enum { WEIR_ORDER_NONE, WEIR_ORDER_GIVEN, WEIR_ORDER_TAKEN, WEIR_ORDER_DONE };
+
+/**
+ * struct weir_order - a one-sided read or write, as an application asks for it
+ * @state: given by the application, taken and done by the hub
+ * @status: when done
+ * @is_read, @handle, @there, @region, @at, @length: as in weir/mux.h; @region by its number
+ */
+struct weir_order {
+	_Alignas(64) uint32_t state;
+	int32_t status;
+	uint32_t is_read, handle, region;
+	uint64_t there, at, length;
+};
+
 /**
  * struct weir_door - what application and hub both see of a connection
  * @out, @in: of the streams
+ * @order: one at a time
  * @status: 0, or why it no longer works
  * @is_finished: the other end sends no more
  *
@@ -26,6 +43,7 @@
  */
 struct weir_door {
 	struct weir_ring out, in;
+	struct weir_order order;
 	_Alignas(64) int32_t status;
 	uint32_t is_finished;
 };
@@ -47,6 +65,12 @@ struct weir_mux_host {
 	/* Descriptors that are readable when @in, or @out, has been told. -ENOMEM. */
 	int (*fd)(struct weir_conn *conn, bool out);
 	void (*conn_close)(struct weir_conn *conn);
+	/* @region: all but its number and data filled in. */
+	int (*region_open)(struct weir_mux *mux, struct weir_mux_region *region);
+	int (*region_close)(struct weir_mux_region *region);
+	int (*grant)(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+		     uint64_t length, unsigned int rights, uint32_t *handle);
+	int (*withdraw)(struct weir_conn *conn, uint32_t handle);
 };
 
 struct weir_mux {
@@ -55,6 +79,14 @@ struct weir_mux {
 
 struct weir_listener {
 	const struct weir_mux_host *host;
+};
+
+/* @number: the hub's name for it. */
+struct weir_mux_region {
+	struct weir_mux *mux;
+	uint32_t number;
+	char *data;
+	size_t length;
 };
 
 /**

@@ -46,6 +46,8 @@
 #define WEIR_LANE_CHAIN 16 /* WRs with one doorbell */
 #define WEIR_UNPROVEN_LANES_MAX 64
 #define WEIR_REFUSALS_MAX 1024 /* to be sent, of all nodes */
+#define WEIR_GRANTS_MAX 16 /* of a connection, either way */
+#define WEIR_READS_MAX 16 /* of a lane in flight */
 #define WEIR_CHUNK_CONNS 16 /* connections whose rings are mapped and registered together */
 
 /* What the worker is to send for a connection: bits. */
@@ -53,6 +55,7 @@
 #define WEIR_CHORE_ACCEPT 2u
 #define WEIR_CHORE_REFUSE 4u
 #define WEIR_CHORE_CREDIT 8u
+#define WEIR_CHORE_GRANTS 16u
 
 /* Counted by many threads, relaxed. */
 struct weir_mux_counts {
@@ -63,7 +66,7 @@ struct weir_mux_counts {
 /**
  * struct weir_owner - whose
  * @link: in hub->owners
- * @chunks: those with room first
+ * @chunks: those with room first; @plots
  * @party: owners of the same have one share between them; at first he is one of his own
  * @weight: of all connections of his party together, against other parties'; any thread
  * @nr_chunks: counted from the first, and so their numbers
@@ -75,9 +78,11 @@ struct weir_mux_counts {
 struct weir_owner {
 	struct weir_list link;
 	struct weir_hub *hub;
-	struct weir_list chunks;
+	struct weir_list chunks, plots;
+	uint32_t last_plot;
+	uint64_t bytes, bytes_max; /* of both */
 	uint64_t party;
-	unsigned int nr_chunks, nr_chunks_max, nr_conns, nr_conns_max, weight;
+	unsigned int nr_chunks, nr_conns, nr_conns_max, weight;
 	bool is_shared;
 	struct weir_rate rate;
 	struct weir_mux_counts counts;
@@ -97,13 +102,58 @@ struct weir_chunk {
 	uint32_t taken; /* bit i: connection i's are */
 };
 
+/* A region of the application's. @refs: grants of it, and orders to or from it. hub->lock. */
+struct weir_plot {
+	struct weir_list link;
+	struct weir_owner *owner;
+	uint32_t number;
+	unsigned int refs;
+	int fd; /* the memfd, or -1 */
+	char *base;
+	size_t length;
+	struct ibv_mr *mr;
+};
+
+/* What the other end may reach of ours. hub->lock. */
+enum weir_grant_state { WEIR_GRANT_NONE, WEIR_GRANT_NEW, WEIR_GRANT_SENT, WEIR_GRANT_ENDS,
+			WEIR_GRANT_ENDING };
+struct weir_grant {
+	enum weir_grant_state state;
+	uint32_t handle;
+	uint16_t rights;
+	struct weir_plot *plot;
+	uint64_t at, length;
+};
+
+/* What we may reach of the other end's. @handle: 0: nothing. @users: orders. hub->lock. */
+struct weir_reach {
+	uint32_t handle, rkey;
+	uint16_t rights;
+	bool is_withdrawn;
+	unsigned int users;
+	uint64_t address, length;
+};
+
+/*
+ * An order that has been taken: what is left of it to be posted, and what is in flight. Of the
+ * worker. @plot: NULL: there is none.
+ */
+struct weir_errand {
+	struct weir_plot *plot;
+	struct weir_reach *reach;
+	bool is_read;
+	int status;
+	uint64_t local, remote, left;
+	uint32_t wrs;
+};
+
 enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
 
 /* A WR of a lane, until its completion is seen; in the order posted. */
 struct weir_posted {
 	struct weir_circuit *conn;
 	uint32_t bytes;
-	bool is_control;
+	bool is_control, is_errand;
 };
 
 /**
@@ -221,6 +271,9 @@ struct weir_circuit {
 	struct weir_door *door;
 	uint32_t size; /* of either ring */
 	int fd, room_fd;
+	struct weir_grant grants[WEIR_GRANTS_MAX];
+	struct weir_reach reaches[WEIR_GRANTS_MAX];
+	uint32_t last_handle;
 
 	/* the poller's */
 	struct weir_ring_end arriving;
@@ -237,6 +290,8 @@ struct weir_circuit {
 	struct weir_list wait_link, pace_link;
 	uint32_t controls; /* in flight */
 	bool fin_sent;
+	struct weir_errand errand;
+	bool errand_was_last; /* of its turns: those of an errand and of the stream alternate */
 	uint64_t waits_ns; /* since when what it has to send waits for a turn */
 	uint64_t sent; /* bytes, for who looks; written by the worker, read by all */
 };
@@ -296,6 +351,7 @@ struct weir_hub {
 	struct ibv_recv_wr *recv_wrs;
 	struct ibv_sge *recv_sges;
 	unsigned int nr_recv_wrs;
+	uint8_t reads_max;
 
 	int epoll, bell;
 	pthread_t poller;
@@ -341,11 +397,44 @@ void weir_hub_device_close(struct weir_hub *hub);
  */
 int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots);
 void weir_chunk_give(struct weir_circuit *conn);
+/* Memory that a tenant maps too, if the owner has one: @fd; -1: none. NULL: none is left. */
+void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd);
 /* How a chunk with slots of @size bytes lies in memory, and a ring of @length; without lock. */
 size_t weir_chunk_length(uint32_t size);
 struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size);
 void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t length,
 		     struct weir_ring_end *out, struct weir_ring_end *in);
+
+/* plot.c: regions, with hub->lock held. Free: nobody refers to it. */
+int weir_plot_new(struct weir_owner *owner, size_t length, struct weir_plot **plot);
+void weir_plot_free(struct weir_plot *plot);
+struct weir_plot *weir_plot_find(const struct weir_owner *owner, uint32_t number);
+/* Without it: as weir_mux_region_close(). -EINVAL: there is no such region. */
+int weir_plot_close(struct weir_owner *owner, uint32_t number);
+
+/*
+ * grant.c. weir_circuit_grant() and weir_circuit_withdraw() as weir_conn_grant() and
+ * weir_conn_withdraw(), of a plot by its number, without lock.
+ */
+int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, uint64_t length,
+		       unsigned int rights, uint32_t *handle);
+int weir_circuit_withdraw(struct weir_circuit *conn, uint32_t handle);
+/* The worker's: says what is to be said. Return: false: there was no room. */
+bool weir_grants_send(struct weir_circuit *conn);
+/* With hub->lock held: the other end said so. -EPROTO. */
+int weir_grant_input(struct weir_circuit *conn, const struct wire_mux *m);
+/* With hub->lock held: the connection is gone. */
+void weir_grants_drop(struct weir_circuit *conn);
+
+/*
+ * errand.c: the worker's. weir_errand_take() looks for an order; weir_errand_end(): no more of it is
+ * posted; weir_errand_done(): a WR of it is in flight no longer.
+ */
+void weir_errand_take(struct weir_circuit *conn);
+void weir_errand_end(struct weir_circuit *conn, int status);
+void weir_errand_done(struct weir_circuit *conn);
+/* With hub->lock held: nothing of it is in flight. */
+void weir_errand_drop(struct weir_circuit *conn, int status);
 
 /*
  * And whose they are: an owner without connections. weir_owner_fini() wants him to have none.

@@ -106,6 +106,38 @@ static void conn_close(struct weir_conn *conn)
 	pthread_mutex_unlock(&hub->lock);
 }
 
+static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
+{
+	struct weir_hub *hub = hub_of(mux);
+	struct weir_plot *plot;
+	int rc;
+
+	pthread_mutex_lock(&hub->lock);
+	rc = weir_plot_new(&hub->self, region->length, &plot);
+	if (!rc) {
+		region->number = plot->number;
+		region->data = plot->base;
+	}
+	pthread_mutex_unlock(&hub->lock);
+	return rc;
+}
+
+static int region_close(struct weir_mux_region *region)
+{
+	return weir_plot_close(&hub_of(region->mux)->self, region->number);
+}
+
+static int conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+		      uint64_t length, unsigned int rights, uint32_t *handle)
+{
+	return weir_circuit_grant(circuit_of(conn), region->number, at, length, rights, handle);
+}
+
+static int conn_withdraw(struct weir_conn *conn, uint32_t handle)
+{
+	return weir_circuit_withdraw(circuit_of(conn), handle);
+}
+
 const struct weir_mux_host weir_local_host = {
 	.close = mux_close,
 	.info = mux_info,
@@ -117,4 +149,8 @@ const struct weir_mux_host weir_local_host = {
 	.news = conn_news,
 	.fd = conn_fd,
 	.conn_close = conn_close,
+	.region_open = region_open,
+	.region_close = region_close,
+	.grant = conn_grant,
+	.withdraw = conn_withdraw,
 };

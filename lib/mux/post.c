@@ -4,6 +4,7 @@
  * in a queue beside it. They go out in chains, one doorbell each.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 
 #include "lib/error.h"
 #include "lib/mux/post.h"
@@ -50,36 +51,48 @@ static void ring(struct weir_node *node, struct weir_lane *lane)
 	weir_count(&node->hub->counts.work_requests, n);
 	if (!rc)
 		return;
-	for (; bad; bad = bad->next)
-		settle(node, lane, newest(lane));
+	for (; bad; bad = bad->next) {
+		struct weir_posted *posted = newest(lane);
+
+		settle(node, lane, posted);
+		posted->conn->errand.wrs -= posted->is_errand;
+	}
 	weir_node_fail(node, rc);
 }
 
-static void append(struct weir_lane *lane, struct weir_posted posted, const void *data,
-		   uint32_t lkey, uint32_t immediate)
+/* @wr: all but what each has. */
+static void append(struct weir_lane *lane, struct weir_posted posted, uint64_t data, uint32_t lkey,
+		   const struct ibv_send_wr *wr)
 {
 	struct weir_node *node = lane->node;
 	struct ibv_sge *sge = &lane->sges[lane->nr_chain];
+	struct ibv_send_wr *at = &lane->chain[lane->nr_chain];
 
-	*sge = (struct ibv_sge){ (uintptr_t)data, posted.bytes, lkey };
-	lane->chain[lane->nr_chain] = (struct ibv_send_wr){
-		.wr_id = lane->class,
-		.sg_list = sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND_WITH_IMM,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(immediate),
-	};
+	*sge = (struct ibv_sge){ data, posted.bytes, lkey };
+	*at = *wr;
+	at->wr_id = lane->class;
+	at->sg_list = sge;
+	at->num_sge = 1;
+	at->send_flags = IBV_SEND_SIGNALED;
 	lane->posted[(lane->first + lane->count++) % POSTED_MAX] = posted;
 	node->posted++;
 	if (++lane->nr_chain == WEIR_LANE_CHAIN)
 		ring(node, lane);
 }
 
+static void append_send(struct weir_lane *lane, struct weir_posted posted, const void *data,
+			uint32_t lkey, uint32_t immediate)
+{
+	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
+					.imm_data = htonl(immediate) };
+
+	append(lane, posted, (uintptr_t)data, lkey, &wr);
+}
+
 bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message)
 {
 	struct weir_lane *lane = lane_of(conn);
-	struct weir_posted posted = { conn, sizeof(*message), true };
+	struct weir_posted posted = { conn, sizeof(*message), true, false };
 	struct wire_mux *buffer;
 
 	if (lane->nr_controls == WEIR_LANE_CONTROLS)
@@ -89,7 +102,7 @@ bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message
 	*buffer = *message;
 	lane->nr_controls++;
 	conn->controls++;
-	append(lane, posted, buffer, lane->mr->lkey, 0);
+	append_send(lane, posted, buffer, lane->mr->lkey, 0);
 	return true;
 }
 
@@ -138,15 +151,65 @@ static void count_wait(struct weir_circuit *conn, uint64_t now_ns)
 	conn->waits_ns = now_ns;
 }
 
-/* The flow has its turn: as much as is there, up to a segment, and to the end of the memory. */
-static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32_t bytes,
+		       uint64_t now_ns)
 {
-	struct weir_lane *lane = lane_of(conn);
+	count_ahead(node, conn);
+	weir_sched_posted(&node->sched, &conn->flow, bytes);
+	weir_rate_sent(&conn->owner->rate, bytes, now_ns);
+	count_wait(conn, now_ns);
+}
+
+/* Of the stream: as much as is there, up to a segment, and to the end of the memory. */
+static void post_piece(struct weir_node *node, struct weir_circuit *conn, uint64_t limit,
+		       uint64_t now_ns)
+{
 	struct weir_posted posted = { .conn = conn };
 	uint32_t segment = node->sched.classes[conn->class].config.segment_bytes;
-	uint64_t tail, limit = weir_post_limit(conn, &tail);
 
-	if (limit <= conn->posted) {
+	posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
+	if (posted.bytes > segment)
+		posted.bytes = segment;
+	if (posted.bytes > limit - conn->posted)
+		posted.bytes = (uint32_t)(limit - conn->posted);
+	count_turn(node, conn, posted.bytes, now_ns);
+	conn->posted += posted.bytes;
+	/* All is sent, and perhaps nothing more will be. */
+	if (conn->posted == limit && __atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
+		weir_circuit_news(conn);
+	append_send(lane_of(conn), posted, weir_ring_at(&conn->leaving, conn->posted - posted.bytes),
+		    conn->chunk->mr->lkey, weir_circuit_remote(conn));
+}
+
+/* Of an errand: a segment. */
+static void post_errand(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+{
+	struct weir_errand *e = &conn->errand;
+	struct weir_posted posted = { .conn = conn, .is_errand = true };
+	const struct ibv_send_wr wr = {
+		.opcode = e->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
+	};
+	uint64_t local = e->local;
+
+	posted.bytes = node->sched.classes[conn->class].config.segment_bytes;
+	if (posted.bytes > e->left)
+		posted.bytes = (uint32_t)e->left;
+	count_turn(node, conn, posted.bytes, now_ns);
+	e->local += posted.bytes;
+	e->remote += posted.bytes;
+	e->left -= posted.bytes;
+	e->wrs++;
+	append(lane_of(conn), posted, local, e->plot->mr->lkey, &wr);
+}
+
+/* The flow has its turn. */
+static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+{
+	uint64_t tail, limit = weir_post_limit(conn, &tail);
+	bool has_piece = limit > conn->posted, has_errand = conn->errand.left;
+
+	if (!has_piece && !has_errand) {
 		weir_sched_idle(&node->sched, &conn->flow);
 		/* If it has failed just now, the other end is to hear. */
 		if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
@@ -155,24 +218,13 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 	}
 	if (is_early(node, conn, now_ns))
 		return;
-	posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
-	if (posted.bytes > segment)
-		posted.bytes = segment;
-	if (posted.bytes > limit - conn->posted)
-		posted.bytes = (uint32_t)(limit - conn->posted);
-	count_ahead(node, conn);
-	weir_sched_posted(&node->sched, &conn->flow, posted.bytes);
-	weir_rate_sent(&conn->owner->rate, posted.bytes, now_ns);
-	count_wait(conn, now_ns);
-	conn->posted += posted.bytes;
-	if (conn->posted == limit) {
+	conn->errand_was_last = has_errand && !(has_piece && conn->errand_was_last);
+	if (conn->errand_was_last)
+		post_errand(node, conn, now_ns);
+	else
+		post_piece(node, conn, limit, now_ns);
+	if (conn->posted == limit && !conn->errand.left)
 		weir_sched_idle(&node->sched, &conn->flow);
-		/* All is sent, and perhaps nothing more will be. */
-		if (__atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
-			weir_circuit_news(conn);
-	}
-	append(lane, posted, weir_ring_at(&conn->leaving, conn->posted - posted.bytes),
-	       conn->chunk->mr->lkey, weir_circuit_remote(conn));
 }
 
 static uint32_t classes_with_room(const struct weir_node *node)
@@ -211,6 +263,15 @@ bool weir_post_turns(struct weir_node *node, uint64_t now_ns)
 	return any;
 }
 
+static void errand_completed(struct weir_circuit *conn, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		conn->errand.status = -ECONNRESET;
+		conn->errand.left = 0;
+	}
+	weir_errand_done(conn);
+}
+
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
 {
 	struct weir_posted posted;
@@ -227,6 +288,10 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	settle(node, lane, &posted);
 	if (posted.is_control)
 		return posted.conn;
+	if (posted.is_errand) {
+		errand_completed(posted.conn, wc);
+		return posted.conn;
+	}
 	posted.conn->leaving.position += posted.bytes;
 	weir_ring_publish_head(&posted.conn->leaving);
 	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);

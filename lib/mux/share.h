@@ -18,7 +18,7 @@
 #include <weir/mux.h>
 
 #define WEIR_SHARE_SOCKET "/run/weir/share.sock"
-#define WEIR_SHARE_VERSION 1
+#define WEIR_SHARE_VERSION 2
 #define WEIR_SHARE_CONNS_MAX 4096 /* of a tenant */
 #define WEIR_SHARE_OFFERS_MAX 64
 #define WEIR_SHARE_FDS_MAX 2 /* with an answer */
@@ -36,6 +36,10 @@ enum weir_share_what {
 	WEIR_SHARE_DRAIN, /* answered when what was closed has been sent */
 	WEIR_SHARE_INFO, /* of the daemon's mux */
 	WEIR_SHARE_TENANT, /* the first whose number is above @nr; -ENOENT there is none */
+	WEIR_SHARE_REGION, /* @length bytes; a region, and its memory */
+	WEIR_SHARE_UNREGION, /* @nr a region */
+	WEIR_SHARE_GRANT, /* on connection @nr, of region @value @length from @at, rights @weight */
+	WEIR_SHARE_WITHDRAW, /* on connection @nr, handle @value */
 	WEIR_SHARE_FLOW, /* of tenant @nr the first connection from @value on; -ENOENT */
 };
 
@@ -49,6 +53,7 @@ static inline bool weir_share_is_look(uint32_t what)
 
 struct weir_share_ask {
 	uint32_t what, number, nr, service, value, class_nr, weight;
+	uint64_t at, length;
 	char peer[256];
 };
 

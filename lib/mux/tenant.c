@@ -288,6 +288,59 @@ static void mux_info(struct weir_mux *mux, struct weir_mux_info *info)
 		*info = answer.info;
 }
 
+static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_REGION, .length = region->length };
+	struct weir_share_answer answer = { .status = -ECONNRESET };
+	int rc, fds[WEIR_SHARE_FDS_MAX];
+
+	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, fds);
+	if (!rc)
+		rc = map(fds[0], region->length, &region->data);
+	if (rc && !answer.status) {
+		ask = (struct weir_share_ask){ .what = WEIR_SHARE_UNREGION, .nr = answer.nr };
+		weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);
+	}
+	region->number = answer.nr;
+	return rc;
+}
+
+static int region_close(struct weir_mux_region *region)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_UNREGION, .nr = region->number };
+	struct weir_share_answer answer;
+	int rc = weir_tenant_ask(tenant_of(region->mux), &ask, &answer, NULL);
+
+	if (!rc || rc == -ECONNRESET)
+		munmap(region->data, region->length);
+	return rc;
+}
+
+static int conn_grant(struct weir_conn *app, const struct weir_mux_region *region, uint64_t at,
+		      uint64_t length, unsigned int rights, uint32_t *handle)
+{
+	struct weir_tenant_conn *conn = conn_of(app);
+	struct weir_share_ask ask = { .what = WEIR_SHARE_GRANT, .nr = conn->nr,
+				      .value = region->number, .at = at, .length = length,
+				      .weight = rights };
+	struct weir_share_answer answer;
+	int rc = weir_tenant_ask(conn->tenant, &ask, &answer, NULL);
+
+	if (!rc)
+		*handle = answer.nr;
+	return rc;
+}
+
+static int conn_withdraw(struct weir_conn *app, uint32_t handle)
+{
+	struct weir_tenant_conn *conn = conn_of(app);
+	struct weir_share_ask ask = { .what = WEIR_SHARE_WITHDRAW, .nr = conn->nr,
+				      .value = handle };
+	struct weir_share_answer answer;
+
+	return weir_tenant_ask(conn->tenant, &ask, &answer, NULL);
+}
+
 static void tenant_free(struct weir_tenant *tenant)
 {
 	while (!weir_list_is_empty(&tenant->conns))
@@ -330,6 +383,10 @@ static const struct weir_mux_host host = {
 	.news = conn_news,
 	.fd = conn_fd,
 	.conn_close = conn_close,
+	.region_open = region_open,
+	.region_close = region_close,
+	.grant = conn_grant,
+	.withdraw = conn_withdraw,
 };
 
 static struct weir_tenant *tenant_new(int socket)

@@ -131,11 +131,22 @@ static bool send_chore(struct weir_circuit *conn, uint32_t chore)
 	return true;
 }
 
+static bool send_grants(struct weir_circuit *conn)
+{
+	if (!(conn->todo & WEIR_CHORE_GRANTS))
+		return true;
+	/* After FIN nothing is said, and nothing waits for it. */
+	if (!conn->fin_sent && !weir_grants_send(conn))
+		return false;
+	conn->todo &= ~WEIR_CHORE_GRANTS;
+	return true;
+}
+
 static bool do_chores(struct weir_circuit *conn)
 {
 	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
 	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
-	       send_chore(conn, WEIR_CHORE_REFUSE) && grant_again(conn);
+	       send_chore(conn, WEIR_CHORE_REFUSE) && grant_again(conn) && send_grants(conn);
 }
 
 /* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
@@ -165,6 +176,7 @@ static bool serve(struct weir_circuit *conn)
 	struct weir_sched *sched = &conn->node->sched;
 	bool closed = is_set(&conn->is_closed); /* first: after that no more is written */
 	uint64_t limit, tail;
+	int status;
 
 	if (!do_chores(conn))
 		return false;
@@ -180,11 +192,15 @@ static bool serve(struct weir_circuit *conn)
 	if (is_drained(conn, closed, tail)) {
 		weir_sched_idle(sched, &conn->flow);
 		weir_list_del(&conn->pace_link);
-		return finish(conn);
+		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
+		weir_errand_end(conn, status ? status : -ENOTCONN);
+		/* What is posted is done before the other end may forget its memory. */
+		return conn->errand.wrs || finish(conn);
 	}
+	weir_errand_take(conn);
 	weir_bundle_weigh(&conn->stake->bundle,
 			  (uint16_t)__atomic_load_n(&conn->owner->weight, __ATOMIC_RELAXED));
-	if (conn->posted == limit)
+	if (conn->posted == limit && !conn->errand.left)
 		return true;
 	if (!conn->flow.turn.is_ready && weir_list_is_empty(&conn->pace_link))
 		conn->waits_ns = weir_now_ns();
@@ -313,6 +329,7 @@ static void end(struct weir_node *node)
 	while (!weir_list_is_empty(&node->conns)) {
 		conn = weir_list_entry(node->conns.next, struct weir_circuit, node_link);
 		weir_circuit_fail(conn, status_of(node));
+		weir_errand_drop(conn, -ECONNRESET);
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
 		weir_list_del(&conn->pace_link);

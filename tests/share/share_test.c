@@ -475,7 +475,7 @@ static void what_a_tenant_asks_at_random_harms_nobody(void **state)
 		if (seed % 4)
 			assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
 		for (i = 0; i < 30; i++) {
-			struct weir_share_ask ask = { .what = (seed + i) % 14, .number = i,
+			struct weir_share_ask ask = { .what = (seed + i) % 18, .number = i,
 						      .nr = i * seed * 2654435761u,
 						      .value = i, .class_nr = seed,
 						      .weight = i << seed % 32 };
@@ -522,6 +522,102 @@ static void top_read(char *text, size_t size)
 	length = fread(text, 1, size - 1, out);
 	text[length] = '\0';
 	assert_int_equal(pclose(out), 0);
+}
+
+#define LENT MIB
+
+/* Lends its memory, and waits to be killed, or for the other end to go. */
+static int lend(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	uint32_t handle, got;
+	size_t length;
+
+	if (weir_mux_region_open(mux, LENT, &region) ||
+	    weir_conn_grant(conn, region, 0, LENT, WEIR_MAY_READ | WEIR_MAY_WRITE, &handle) ||
+	    weir_conn_send(conn, &handle, sizeof(handle), 0))
+		return 1;
+	while (!weir_conn_recv(conn, &got, sizeof(got), &length, 0))
+		;
+	weir_conn_close(conn);
+	return weir_mux_region_close(region);
+}
+
+static uint32_t handle_of(struct weir_conn *conn)
+{
+	uint32_t handle = 0;
+	size_t length;
+
+	assert_int_equal(weir_conn_recv(conn, &handle, sizeof(handle), &length, 0), 0);
+	return handle;
+}
+
+static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
+{
+	pid_t child = child_start(SERVICE, "lend"), second = child_start(SERVICE + 1, "lend");
+	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_conn *other = connect_to(hostile, &far, SERVICE + 1);
+	uint32_t handle = handle_of(conn), others = handle_of(other);
+	struct weir_mux_region *region, *foreign;
+	char *data;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, 2 * LENT, &region), 0);
+	assert_int_equal(weir_mux_region_open(hostile, 4096, &foreign), 0);
+	data = weir_mux_region_data(region);
+	fill(data, LENT, 1);
+	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	assert_int_equal(weir_conn_read(conn, handle, 0, region, LENT, LENT), 0);
+	assert_memory_equal(data, data + LENT, LENT);
+	/* A number that is not its own, of either kind, and one that nobody has. */
+	assert_int_equal(weir_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
+	foreign->number += 1;
+	assert_int_equal(weir_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
+	foreign->number -= 1;
+	assert_int_equal(weir_conn_read(other, others, LENT, foreign, 0, 1), -EACCES);
+	assert_int_equal(weir_conn_read(other, others, 0, foreign, 1, 4096), -EINVAL);
+	weir_conn_close(conn);
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_close(foreign), 0);
+	weir_mux_close(mux);
+	weir_mux_close(hostile);
+	child_end(child, 0);
+	child_end(second, 0);
+}
+
+/* Its memory goes when nothing is posted to it any more: the queue pair of all is whole. */
+static void who_lends_and_is_killed_breaks_nothing(void **state)
+{
+	pid_t steady = child_start(SERVICE, "echo_one"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_region *region;
+	uint32_t handle;
+	int i, rc;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
+	for (i = 0; i < 5; i++) {
+		child = child_start(SERVICE + 1, "lend");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		handle = handle_of(conn);
+		assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+		assert_int_equal(kill(child, SIGKILL), 0);
+		do {
+			rc = weir_conn_write(conn, handle, 0, region, 0, LENT);
+		} while (!rc);
+		assert_int_equal(rc, -ECONNRESET);
+		child_end(child, SIGKILL);
+		weir_conn_close(conn);
+		round_trip(other, 100000);
+	}
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_mux_close(mux);
+	child_end(steady, 0);
 }
 
 static void who_looks_sees_who_has_sent_how_much(void **state)
@@ -712,6 +808,8 @@ static int serve(const char *role, uint32_t service, int told)
 		return 1;
 	if (!strcmp(role, "echo_one"))
 		return echo_one(listener);
+	if (!strcmp(role, "lend"))
+		return lend(listener, mux);
 	if (!strcmp(role, "flood"))
 		return flood(listener);
 	return strcmp(role, "hold") ? echo_many(listener) : hold(listener);
@@ -742,6 +840,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
 		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
 		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
+		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
+		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
 		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
 		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
 		cmocka_unit_test(the_configuration_says_who_may_and_how_much),

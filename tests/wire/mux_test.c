@@ -41,7 +41,19 @@ static const struct sample samples[] = {
 	{ "a FIN with more in it", { WIRE_MUX_FIN, 0, 1, 0, 0, 1 }, -EPROTO },
 	{ "what is not zero that shall be", { WIRE_MUX_FIN, 1, 1, 0, 0, 0 }, -EPROTO },
 	{ "type 0", { 0, 0, 1, 0, 0, 0 }, -EPROTO },
-	{ "a type that does not exist", { WIRE_MUX_FIN + 1, 0, 1, 0, 0, 0 }, -EPROTO },
+	{ "a GRANT", { WIRE_MUX_GRANT, WIRE_MAY_READ, 1, 2, 3, 4096, 1 }, 0 },
+	{ "a GRANT of all rights", { WIRE_MUX_GRANT, 3, 1, 2, 3, 4096, 1 }, 0 },
+	{ "a GRANT without rights", { WIRE_MUX_GRANT, 0, 1, 2, 3, 4096, 1 }, -EPROTO },
+	{ "a GRANT of a right that there is not", { WIRE_MUX_GRANT, 4, 1, 2, 3, 4096, 1 }, -EPROTO },
+	{ "a GRANT without a handle", { WIRE_MUX_GRANT, 1, 1, 0, 3, 4096, 1 }, -EPROTO },
+	{ "a GRANT of nothing", { WIRE_MUX_GRANT, 1, 1, 2, 3, 4096, 0 }, -EPROTO },
+	{ "a GRANT beyond the end", { WIRE_MUX_GRANT, 1, 1, 2, 3, 4096, UINT64_MAX - 4095 }, -EPROTO },
+	{ "a WITHDRAW", { WIRE_MUX_WITHDRAW, 0, 1, 2, 0, 0 }, 0 },
+	{ "a WITHDRAW of no handle", { WIRE_MUX_WITHDRAW, 0, 1, 0, 0, 0 }, -EPROTO },
+	{ "a WITHDRAWN", { WIRE_MUX_WITHDRAWN, 0, 1, 2, 0, 0 }, 0 },
+	{ "a WITHDRAWN with more in it", { WIRE_MUX_WITHDRAWN, 0, 1, 2, 3, 0 }, -EPROTO },
+	{ "a length where none belongs", { WIRE_MUX_FIN, 0, 1, 0, 0, 0, 1 }, -EPROTO },
+	{ "a type that does not exist", { WIRE_MUX_WITHDRAWN + 1, 0, 1, 2, 0, 0 }, -EPROTO },
 };
 
 static void decodes(void **state)
