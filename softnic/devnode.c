@@ -40,6 +40,11 @@ EXPORTED int node_stat(const char *path, struct stat *st) __asm__("stat");
 EXPORTED int node_stat64(const char *path, struct stat *st)
 	__asm__("stat64") __attribute__((alias("stat")));
 
+/* What a program has that was built before glibc 2.33, as those in wheels are. */
+EXPORTED int node_xstat(int version, const char *path, struct stat *st) __asm__("__xstat");
+EXPORTED int node_xstat64(int version, const char *path, struct stat *st)
+	__asm__("__xstat64") __attribute__((alias("__xstat")));
+
 EXPORTED int access(const char *path, int mode)
 {
 	return is_node(path) ? 0 : faccessat(AT_FDCWD, path, mode, 0);
@@ -51,4 +56,11 @@ int node_stat(const char *path, struct stat *st)
 		return fstatat(AT_FDCWD, path, st, 0);
 	*st = (struct stat){ .st_mode = S_IFCHR | 0666, .st_nlink = 1 };
 	return 0;
+}
+
+/* Of 64 bits, struct stat has only ever had one version. */
+int node_xstat(int version, const char *path, struct stat *st)
+{
+	(void)version;
+	return node_stat(path, st);
 }
