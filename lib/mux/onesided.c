@@ -79,19 +79,20 @@ static int wait_for(struct weir_conn *conn, struct weir_order *order)
 	return status;
 }
 
-static int transfer(struct weir_conn *conn, struct weir_order wanted)
+static int transfer(struct weir_conn *conn, bool is_read, uint32_t handle, uint64_t there,
+		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
 	struct weir_order *order = &conn->door->order;
 	int status = ended(conn);
 
 	if (status)
 		return status;
-	order->is_read = wanted.is_read;
-	order->handle = wanted.handle;
-	order->region = wanted.region;
-	order->there = wanted.there;
-	order->at = wanted.at;
-	order->length = wanted.length;
+	order->is_read = is_read;
+	order->handle = handle;
+	order->region = region->number;
+	order->there = there;
+	order->at = at;
+	order->length = length;
 	__atomic_store_n(&order->state, WEIR_ORDER_GIVEN, __ATOMIC_RELEASE);
 	conn->host->news(conn);
 	return wait_for(conn, order);
@@ -100,14 +101,11 @@ static int transfer(struct weir_conn *conn, struct weir_order wanted)
 int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	return transfer(conn, (struct weir_order){ .handle = handle, .there = there, .at = at,
-						   .region = region->number, .length = length });
+	return transfer(conn, false, handle, there, region, at, length);
 }
 
 int weir_conn_read(struct weir_conn *conn, uint32_t handle, uint64_t there,
 		   const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
-	return transfer(conn, (struct weir_order){ .is_read = 1, .handle = handle, .there = there,
-						   .at = at, .region = region->number,
-						   .length = length });
+	return transfer(conn, true, handle, there, region, at, length);
 }

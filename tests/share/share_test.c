@@ -711,6 +711,32 @@ static void the_configuration_says_who_may_and_how_much(void **state)
 	child_end(child, 0);
 }
 
+/* The rings of its connections take 8 MiB and some of them. */
+static void regions_and_rings_are_of_the_memory_that_the_configuration_grants(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_one");
+	struct weir_mux_region *region, *second = NULL;
+	struct weir_conn *conn;
+	struct weir_mux *mux;
+
+	(void)state;
+	configure("default deny\n", -EPERM);
+	configure("default memory 9M\n", 0);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, SERVICE);
+	assert_int_equal(weir_mux_region_open(mux, MIB / 2, &region), 0);
+	assert_int_equal(weir_mux_region_open(mux, 3 * MIB / 4, &second), -EDQUOT);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_open(mux, 3 * MIB / 4, &region), 0);
+	round_trip(conn, 1000);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	configure("default deny\n", -EPERM);
+	configure("default connections 1024\n", 0);
+	child_end(child, 0);
+}
+
 static void who_is_denied_by_a_new_configuration_makes_nothing_more(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo_one");
@@ -845,6 +871,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
 		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
 		cmocka_unit_test(the_configuration_says_who_may_and_how_much),
+		cmocka_unit_test(regions_and_rings_are_of_the_memory_that_the_configuration_grants),
 		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),
 		cmocka_unit_test(a_higher_rate_holds_for_what_waits_already),
 		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
