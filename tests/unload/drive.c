@@ -2,6 +2,7 @@
 #include "tests/unload/drive.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,14 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+int rounds(int count)
+{
+	const char *size = getenv("WEIR_TEST_SIZE");
+	int scaled = size ? (int)(count * strtod(size, NULL)) : count;
+
+	return scaled > 2 ? scaled : 2;
 }
 
 struct ibv_wc next_wc(struct pair *pair)

@@ -13,6 +13,9 @@
 
 uint64_t now_ns(void);
 
+/* As many, or fewer where a device is slow (WEIR_TEST_SIZE, at most 1): at least two. */
+int rounds(int count);
+
 /* What has been counted in this process so far. */
 struct said said_now(void);
 uint64_t unloaded(void);

@@ -185,6 +185,7 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 	static struct mix m;
 	struct said before;
 	uint32_t i;
+	int round;
 
 	(void)state;
 	srand(7);
@@ -193,7 +194,7 @@ static void both_paths_mixed_equal_a_naive_memory(void **state)
 	for (i = 0; i < AREAS; i++)
 		area_register(&m, i);
 	before = said_now();
-	for (i = 0; i < ROUNDS; i++)
+	for (round = rounds(ROUNDS); round > 0; round--)
 		mix_round(&m);
 	assert_true(said_now().unloaded > before.unloaded);
 	assert_int_equal(said_now().refused, before.refused);
@@ -266,7 +267,7 @@ static void while_others_write_deregistration_is_the_end(void **state)
 	int round;
 
 	(void)state;
-	for (round = 0; round < 5; round++) {
+	for (round = rounds(5); round > 0; round--) {
 		open_unloading_made(&w.pair, make_deep);
 		writer_register(&w);
 		w.written = 0;
