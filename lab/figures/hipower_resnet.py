@@ -15,7 +15,7 @@ VARIED = ("bytes of a slot, larger blocks being cut; the public model's 467 bloc
 PROFILE = "connectx-3"
 
 BLOCKS = pathlib.Path(traces.HERE) / "resnet152.csv"
-SLOT_KB = [2, 4, 16, 64, 256]
+SLOT_KB = [2, 4, 64]
 PAPER_MS = {"bitmaps": 64, "immediates": 73}
 MEMORY = {"in place": "user", "copied": "pre"}
 WHY = ("a link of 40 Gb/s needs 48 ms, and who copies 38 more, unless both overlap; the paper does not say how its "
@@ -35,7 +35,7 @@ def _sizes(slot):
 
 def _settings(way, slot, memory):
     return hipower.settings(way, slot, sizes=_sizes(slot), slot_bytes=slot, mr=MEMORY[memory],
-                            warmup_us=10000, run_us=120000)
+                            warmup_us=10000, run_us=75000)
 
 
 def run(sim):

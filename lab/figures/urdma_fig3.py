@@ -10,7 +10,7 @@ VARIED = ("regions of 4 KB, as many as 4 GB have; which one is written follows Z
           "as the paper has it, and with weir's: the target says when it has copied, and that is the completion")
 PROFILE = "connectx-5"
 
-EXPONENTS = [0, 4, 8, 10, 12, 14, 16, 18, 20]
+EXPONENTS = [0, 8, 12, 14, 16, 18, 20]
 ENDS = EXPONENTS[0], EXPONENTS[-1]
 HOT = 4096  # the paper's: so many regions are offloaded
 # What the server's CPU takes to check, fitted to 3.4 us with one region.
