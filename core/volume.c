@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who has what, and where reads and writes go. volume_memory.c says who gives memory, volume_copy.c
- * fills replicas. */
+/*
+ * Who has what, and where reads and writes go. volume_memory.c says who gives memory, volume_copy.c
+ * fills replicas.
+ */
 #include "core/volume.h"
 
 int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,

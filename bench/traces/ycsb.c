@@ -5,7 +5,8 @@
  * Servers listen on PORT and those after it, each with RECORDS records of its own. "load" stores
  * them all. "run" asks from CLIENTS connections to each server, each with one operation under way
  * as YCSB's threads have; OPS in all, of which READS percent are GET and the others SET, of records
- * chosen as by YCSB's scrambled Zipfian generator. Then it says how many were done each second.
+ * chosen as by YCSB's scrambled Zipfian generator. Then it says how many were done each second, and how
+ * long they took.
  */
 #include "apps/perf/pattern.h"
 
@@ -29,6 +30,7 @@
 
 static unsigned int port, servers, clients, reads;
 static uint64_t records, ops;
+static uint64_t *took_ns; /* each of the operations */
 static struct walk_plan plan;
 
 /* One connection. */
@@ -114,12 +116,20 @@ static void *load(void *arg)
 	return NULL;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec at;
+
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+}
+
 static void *run(void *arg)
 {
 	struct client *c = arg;
 
 	for (uint64_t i = c->number; i < ops; i += servers * clients) {
-		uint64_t record = walk_next(&c->walk);
+		uint64_t record = walk_next(&c->walk), begin_ns = now_ns();
 
 		if (walk_random(&c->walk) % 100 < reads)
 			get(c, record);
@@ -127,16 +137,9 @@ static void *run(void *arg)
 			set(c, record);
 		fflush(c->out);
 		answer(c);
+		took_ns[i] = now_ns() - begin_ns;
 	}
 	return NULL;
-}
-
-static double now(void)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
 static uint64_t number(const char *text, uint64_t min, uint64_t max)
@@ -150,11 +153,30 @@ static uint64_t number(const char *text, uint64_t min, uint64_t max)
 	exit(2);
 }
 
+static int compare(const void *one, const void *other)
+{
+	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+	return (a > b) - (a < b);
+}
+
+static void report(uint64_t all_ns)
+{
+	double sum_ns = 0;
+
+	qsort(took_ns, ops, sizeof(*took_ns), compare);
+	for (uint64_t i = 0; i < ops; i++)
+		sum_ns += (double)took_ns[i];
+	printf("%.0f operations a second, %.1f us on average, %.1f us of 99 in 100 at most\n",
+	       (double)ops * 1e9 / (double)all_ns, sum_ns / (double)ops / 1e3,
+	       (double)took_ns[(ops - 1) * 99 / 100] / 1e3);
+}
+
 int main(int argc, char **argv)
 {
 	static struct client all[CLIENTS_MAX];
 	bool loads = argc > 1 && !strcmp(argv[1], "load");
-	double begin = now();
+	uint64_t begin_ns = now_ns();
 	unsigned int count;
 
 	if (argc != 8 || (!loads && strcmp(argv[1], "run"))) {
@@ -165,9 +187,11 @@ int main(int argc, char **argv)
 	servers = (unsigned int)number(argv[3], 1, 16);
 	clients = (unsigned int)number(argv[4], 1, CLIENTS_MAX / 16);
 	records = number(argv[5], 1, 100000000);
-	ops = number(argv[6], 0, UINT64_MAX / 2);
+	ops = number(argv[6], 0, 1000000000);
 	reads = (unsigned int)number(argv[7], 0, 100);
 	count = loads ? servers : servers * clients;
+	took_ns = calloc(ops + 1, sizeof(*took_ns));
+	must(took_ns, "memory");
 	/* Another operation count is another part of the same stream of chances. */
 	walk_plan_init(&plan, PATTERN_ZIPF, records, 1, count, ops);
 	for (unsigned int i = 0; i < count; i++) {
@@ -178,7 +202,8 @@ int main(int argc, char **argv)
 		pthread_join(all[i].thread, NULL);
 		client_close(&all[i]);
 	}
-	if (!loads)
-		printf("%.0f operations a second\n", (double)ops / (now() - begin));
+	if (!loads && ops)
+		report(now_ns() - begin_ns);
+	free(took_ns);
 	return 0;
 }

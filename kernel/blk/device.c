@@ -291,6 +291,7 @@ int weir_blk_init(void)
 
 	if (rc)
 		return rc;
+	weir_blk_stat_init();
 	major = register_blkdev(0, "weir");
 	if (major > 0)
 		return 0;

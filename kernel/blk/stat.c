@@ -54,20 +54,14 @@ static ssize_t show(struct device *dev, struct device_attribute *attr, char *tex
 			  counters[container_of(attr, struct counter_attribute, attr)->counter]);
 }
 
-#define ATTRIBUTE(name, help)                                \
-	static struct counter_attribute attribute_##name = { \
-		__ATTR(name, 0444, show, NULL),              \
-		WEIR_BLK_COUNTER_##name,                     \
-	};
-WEIR_BLK_COUNTER_LIST(ATTRIBUTE)
-#undef ATTRIBUTE
+#define ATTRIBUTE(counter_name, help)                        \
+	[WEIR_BLK_COUNTER_##counter_name] = {                \
+		__ATTR(counter_name, 0444, show, NULL),      \
+		WEIR_BLK_COUNTER_##counter_name,             \
+	},
+static struct counter_attribute counters_shown[] = { WEIR_BLK_COUNTER_LIST(ATTRIBUTE) };
 
-static struct attribute *attributes[] = {
-#define ATTRIBUTE(name, help) &attribute_##name.attr.attr,
-	WEIR_BLK_COUNTER_LIST(ATTRIBUTE)
-#undef ATTRIBUTE
-	NULL,
-};
+static struct attribute *attributes[WEIR_BLK_COUNTERS_NR + 1];
 
 static const struct attribute_group group = {
 	.name = "weir",
@@ -75,3 +69,11 @@ static const struct attribute_group group = {
 };
 
 const struct attribute_group *weir_blk_groups[] = { &group, NULL };
+
+void weir_blk_stat_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
+		attributes[i] = &counters_shown[i].attr.attr;
+}

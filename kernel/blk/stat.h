@@ -8,7 +8,8 @@
 /* @counters: receives WEIR_BLK_COUNTERS_NR of them. */
 void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters);
 
-/* Of the disk: a file for each counter. */
+/* Of the disk: a file for each counter, once weir_blk_stat_init() was called. */
+void weir_blk_stat_init(void);
 extern const struct attribute_group *weir_blk_groups[];
 
 #endif

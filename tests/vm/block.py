@@ -156,6 +156,24 @@ def put(path, text):
         file.write(text)
 
 
+def mount_tracing():
+    if not os.path.exists(f"{TRACING}/events"):
+        must("mount", "-t", "tracefs", "tracefs", TRACING)
+
+
+def traced():
+    with open(f"{TRACING}/trace", encoding="ascii") as file:
+        return [line for line in file if not line.startswith("#")]
+
+
+def texts():
+    """Where the modules' code is."""
+    with open("/proc/modules", encoding="ascii") as file:
+        modules = [line.split() for line in file]
+    return [(int(line[5], 16), int(line[5], 16) + int(line[1])) for line in modules
+            if line[0] in ("weir", "weir_blk")]
+
+
 def scattered(length):
     """Memory of which no two pages that follow each other do so for a device, too."""
     memory, between = mmap.mmap(-1, length), mmap.mmap(-1, length)
@@ -272,18 +290,18 @@ class Device(unittest.TestCase):
         self.assertEqual(verifier.returncode, 0, said)
 
     def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
-        device = self.attached("--reserve", "4M", size="32M")
-        data = os.urandom(MIB)
-        for piece in range(32):
-            write(device, data, piece * MIB)
-        must("blkdiscard", "--offset", str(2 * MIB), "--length", str(30 * MIB), device)
-        self.assertEqual(read(device, 2 * MIB, MIB), bytes(MIB))
-        self.assertEqual(read(device, MIB, MIB), data)
-        until(device, lambda now: now["given_back"] == 26)
+        device = self.attached("--reserve", "4M")
+        data = os.urandom(2 * MIB)
+        for offset in range(0, 16 * MIB, len(data)):
+            write(device, data, offset)
+        must("blkdiscard", "--offset", str(2 * MIB), "--length", str(14 * MIB), device)
+        self.assertEqual(read(device, 2 * MIB, len(data)), bytes(len(data)))
+        self.assertEqual(read(device, 0, len(data)), data)
+        until(device, lambda now: now["given_back"] == 10)
         self.assertEqual(stat(device)["donors"][0]["bytes"], 6 * MIB)
-        for piece in range(2, 32):
-            write(device, data, piece * MIB)
-        self.assertEqual(read(device, 31 * MIB, MIB), data)
+        for offset in range(2 * MIB, 16 * MIB, len(data)):
+            write(device, data, offset)
+        self.assertEqual(read(device, 14 * MIB, len(data)), data)
         self.assertEqual((stat(device)["given_back"], stat(device)["state"]), (0, "up"))
 
     def test_a_page_that_is_not_what_was_written_is_an_error(self):
@@ -318,18 +336,37 @@ class Device(unittest.TestCase):
 
     def test_what_it_does_can_be_seen(self):
         device = self.attached()
-        if not os.path.exists(f"{TRACING}/events"):
-            must("mount", "-t", "tracefs", "tracefs", TRACING)
+        mount_tracing()
         put(f"{TRACING}/events/weir_blk/enable", "1")
         write(device, b"seen" * 1024)
         read(device)
         put(f"{TRACING}/events/weir_blk/enable", "0")
-        with open(f"{TRACING}/trace", encoding="ascii") as file:
-            seen = file.read()
+        seen = "".join(traced())
         self.assertIn("weir_blk_submit: weir0 write sector 0 bytes 4096 replicas 0x1", seen)
         self.assertIn("weir_blk_complete: weir0 read sector 0 bytes 4096 failed 0x0 status 0", seen)
         with open("/sys/block/weir0/weir/bytes_written", encoding="ascii") as file:
             self.assertEqual(int(file.read()), stat(device)["bytes_written"])
+
+    def test_what_is_written_out_allocates_nothing_in_weir(self):
+        mount_tracing()
+        put(f"{TRACING}/trace", "")
+        with_allocations = [f"{TRACING}/events/kmem/{event}"
+                            for event in ("kmalloc", "kmem_cache_alloc")]
+        for event in with_allocations:
+            put(f"{event}/filter", " || ".join(
+                f"(call_site >= {begin:#x} && call_site < {end:#x})" for begin, end in texts()))
+            put(f"{event}/enable", "1")
+        try:
+            device = self.attached()
+            self.assertTrue(traced(), "to attach allocates, and that should be seen")
+            put(f"{TRACING}/trace", "")
+            done = fio(device, "--rw=randwrite", "--bsrange=4k-256k", "--iodepth=32", "--size=8m")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(traced(), [])
+        finally:
+            for event in with_allocations:
+                put(f"{event}/enable", "0")
+                put(f"{event}/filter", "0")
 
     def cost(self, *options):
         """What 512 KiB of scattered pages cost in one request."""
