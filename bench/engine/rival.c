@@ -2,7 +2,7 @@
 /*
  * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what another does
  *
- * Prints requests a second. Sequential: thread t of n has every n-th block, so that neighbours are
+ * Prints requests a second, and the microseconds of CPU time that one took. Sequential: thread t of n has every n-th block, so that neighbours are
  * in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -85,6 +86,16 @@ static double now(void)
 	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
+/* Of this process, so far. */
+static double cpu_seconds(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
 static uint64_t next_offset(struct lane *lane, uint64_t step)
 {
 	uint64_t blocks = job.lent_bytes / job.size;
@@ -142,7 +153,7 @@ static void *map_lent(size_t bytes)
 static void borrow_and_run(int socket)
 {
 	struct lane lanes[LANES_MAX] = { 0 };
-	double seconds = 0;
+	double seconds = 0, cpu;
 	uint64_t ops = 0;
 	int i;
 
@@ -150,6 +161,7 @@ static void borrow_and_run(int socket)
 		      -1);
 	rival->borrow(socket, buffers, &job);
 	pthread_barrier_init(&start, NULL, (unsigned int)job.lanes);
+	cpu = cpu_seconds();
 	for (i = 0; i < job.lanes; i++) {
 		lanes[i].number = i;
 		lanes[i].random = (uint64_t)i + 1;
@@ -160,7 +172,8 @@ static void borrow_and_run(int socket)
 		ops += lanes[i].ops;
 		seconds = lanes[i].seconds > seconds ? lanes[i].seconds : seconds;
 	}
-	printf("%.1f\n", (double)ops / seconds);
+	cpu = cpu_seconds() - cpu;
+	printf("%.1f %.4f\n", (double)ops / seconds, cpu * 1e6 / (double)ops);
 }
 
 static int number(const char *text, int max)
