@@ -29,7 +29,7 @@
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two
  * @first, @count: events in it
- * @reserved: events to come
+ * @claimed: events in it and to come; atomic. At most @size of them were told that they fit
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
@@ -40,7 +40,7 @@ struct weir_queue {
 	struct weir_event *ring;
 	unsigned int size;
 	unsigned int first, count;
-	unsigned int reserved;
+	unsigned int claimed;
 	int fd;
 };
 
@@ -85,22 +85,31 @@ static int grow(struct weir_queue *q)
 		ring[i] = q->ring[(q->first + i) & (q->size - 1)];
 	free(q->ring);
 	q->ring = ring;
-	q->size *= 2;
 	q->first = 0;
+	__atomic_store_n(&q->size, 2 * q->size, __ATOMIC_RELEASE);
 	return 0;
+}
+
+static int grow_to(struct weir_queue *q, unsigned int claimed)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&q->lock);
+	while (!rc && q->size < claimed)
+		rc = grow(q);
+	pthread_mutex_unlock(&q->lock);
+	if (rc)
+		__atomic_fetch_sub(&q->claimed, 1, __ATOMIC_RELAXED);
+	return rc;
 }
 
 int weir_queue_reserve(struct weir_queue *queue)
 {
-	int rc = 0;
+	unsigned int claimed = __atomic_add_fetch(&queue->claimed, 1, __ATOMIC_RELAXED);
 
-	pthread_mutex_lock(&queue->lock);
-	if (queue->count + queue->reserved == queue->size)
-		rc = grow(queue);
-	if (!rc)
-		queue->reserved++;
-	pthread_mutex_unlock(&queue->lock);
-	return rc;
+	if (claimed <= __atomic_load_n(&queue->size, __ATOMIC_ACQUIRE))
+		return 0;
+	return grow_to(queue, claimed);
 }
 
 static void fd_raise(const struct weir_queue *q)
@@ -139,7 +148,6 @@ uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *even
 		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
 	if (!queue->count)
 		fd_raise(queue);
-	queue->reserved -= count;
 	queue->count += count;
 	bell = ring(queue);
 	pthread_mutex_unlock(&queue->lock);
@@ -182,6 +190,7 @@ static int take(struct weir_queue *q, struct weir_event *events, int max)
 		q->first = (q->first + 1) & (q->size - 1);
 		q->count--;
 	}
+	__atomic_fetch_sub(&q->claimed, (unsigned int)taken, __ATOMIC_RELAXED);
 	if (taken && !q->count)
 		fd_lower(q);
 	return taken;

@@ -257,14 +257,10 @@ static int prepare_one(struct weir_session *session, const struct weir_transfer 
 		       t->request);
 }
 
-/*
- * Several are left in the inbox with one step, so that whoever takes one of them has all. One goes as it
- * would have gone by itself.
- */
-int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
-			unsigned int *submitted)
+/* They are left in the inbox with one step, so that whoever takes one of them has all. */
+static int transfer_some(struct weir_session *session, const struct weir_transfer *transfers,
+			 unsigned int count, unsigned int *submitted)
 {
-	struct weir_session *session = count ? transfers->region->session : NULL;
 	struct weir_inbox_node *newest = NULL, *oldest = NULL;
 	uint64_t now_ns = weir_now_ns();
 	struct weir_request *request;
@@ -280,13 +276,37 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 		newest = &request->node;
 		oldest = oldest ? oldest : newest;
 	}
-	if (submitted)
-		*submitted = i;
-	if (i == 1)
-		submit(container_of(oldest, struct weir_request, node));
-	else if (i)
+	*submitted = i;
+	if (newest)
 		weir_serve_leave(session->nic, newest, oldest, session);
 	return rc;
+}
+
+/* As it would go by itself. */
+static int transfer_one(const struct weir_transfer *transfer, unsigned int *submitted)
+{
+	struct weir_request *request;
+	int rc = prepare_one(transfer->region->session, transfer, &request);
+
+	*submitted = !rc;
+	if (!rc)
+		submit(request);
+	return rc;
+}
+
+int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
+			unsigned int *submitted)
+{
+	unsigned int ignored;
+
+	if (!submitted)
+		submitted = &ignored;
+	*submitted = 0;
+	if (!count)
+		return 0;
+	if (count == 1)
+		return transfer_one(transfers, submitted);
+	return transfer_some(transfers->region->session, transfers, count, submitted);
 }
 
 /* The operands are an atomic's. */
