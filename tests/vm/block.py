@@ -277,7 +277,7 @@ class Device(unittest.TestCase):
         self.holds_files(device, ("xfs_repair", "-n"))
 
     def test_what_is_discarded_zeroed_and_written_in_turn_is_right_beside_a_verifier(self):
-        device = self.attached("--reserve", "2M")
+        device = self.attached("--reserve", "2M", "--timeout", "120")
         verifier = subprocess.Popen(
             FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=8",
                    "--offset=8m", "--size=8m"],
@@ -290,7 +290,7 @@ class Device(unittest.TestCase):
         self.assertEqual(verifier.returncode, 0, said)
 
     def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
-        device = self.attached("--reserve", "4M")
+        device = self.attached("--reserve", "4M", "--timeout", "120")
         data = os.urandom(2 * MIB)
         for offset in range(0, 16 * MIB, len(data)):
             write(device, data, offset)
