@@ -647,8 +647,8 @@ static void pools_are_as_large_as_their_memory_lets_them_be(void **state)
 
 	(void)state;
 	assert_int_equal(slots_of(options), 256);
-	options.slot_bytes = MIB - 64;
-	options.pool_bytes = 40 * MIB;
+	options.slot_bytes = MIB / 16 - 64;
+	options.pool_bytes = 40 * MIB / 16;
 	assert_int_equal(slots_of(options), 20); /* as many in the mirror of one like it */
 	options.exchanges = 2;
 	assert_int_equal(slots_of(options), 10);
