@@ -3,6 +3,7 @@
 
 import html
 import io
+import re
 
 from lab import calibrate
 
@@ -76,7 +77,8 @@ def _plot(result):
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot.close(figure)
-    return out.getvalue()[out.getvalue().index("<svg"):]
+    # Without what says who drew it, which names other pages.
+    return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue()[out.getvalue().index("<svg"):], flags=re.DOTALL)
 
 
 def _row(cells, tag="td", style=""):
