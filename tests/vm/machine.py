@@ -64,10 +64,10 @@ class Machine:
     """One guest, that does run.ROLE of its job; ROLE.console is left there.
 
     "alone" is a host by itself; "near" and "far" are two, on one wire besides. They share their
-    job: the far one is started first.
+    job: the far one is started first. @disk: a file that is to be /dev/vda.
     """
 
-    def __init__(self, prepared, job, role="alone", memory="3G"):
+    def __init__(self, prepared, job, role="alone", memory="3G", disk=None):
         self.kernel, archive = prepared
         self.job = job
         self.role = role
@@ -75,6 +75,8 @@ class Machine:
         self.archive = os.path.join(job, "initramfs")
         self.wire = os.path.join(job, "wire")
         self.shape = ["-m", memory, "-smp", str(self.processors()), *self.network()]
+        if disk:
+            self.shape += ["-drive", f"file={disk},if=virtio,format=raw,cache=none"]
         self.process = None
         self.cpu = 0
         write(self.archive, archive)
