@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm vm-shell bench bench-fs build modules dkms wheel install clean
+.PHONY: help demo check check-vm vm-shell bench bench-fs bench-swap build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -16,6 +16,7 @@ help:
 	@echo "make lab      the papers' figures on a simulated NIC, paper beside model, as one page of HTML"
 	@echo 'make bench    compare with a memory-backed file system without a network'
 	@echo 'make bench-fs compare with plain verbs, UCX, libfabric and GlusterFS as file systems'
+	@echo 'make bench-swap programs that swap: to weir, nbd and a disk, in virtual machines'
 	@echo 'make build    build into $(BUILD)/; the command is $(BUILD)/weir'
 	@echo 'make modules  the kernel modules, into $(BUILD)/modules, for this kernel or KERNEL=VERSION'
 	@echo 'make dkms     install them with DKMS, which builds them for each kernel; as root'
@@ -59,6 +60,11 @@ bench-fs:
 	@scripts/deps bench
 	@$(MAKE) --no-print-directory build
 	@bench/fs/run $(BUILD)/weir
+
+bench-swap:
+	@scripts/deps swap
+	@$(MAKE) --no-print-directory build
+	@bench/swap/run --build $(BUILD)
 
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
