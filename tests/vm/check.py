@@ -3,8 +3,8 @@
 
 A guest that is done with one takes the next that nobody has: what waits in one leaves the
 processors to the other. Each has a kernel, a device and a file system of its own; so what disturbs
-each other on one machine does not here. In the end one is a host that loses its power. What tests
-the kernel modules has a guest of its own, with several processors, for it is about several queues.
+each other on one machine does not here. In the end one is a host that loses its power. What is about
+several processors has a guest to itself, that has them.
 """
 import json
 import os
@@ -64,15 +64,15 @@ class Report:
 
 
 class Guests:
-    """Those that share the tests @wanted, and what became of these; @pair is for both at once."""
+    """Those in @roles, that share the tests @wanted, and what became of these; @pair is for all of
+    them at once."""
 
-    def __init__(self, report, wanted, pair, job):
+    def __init__(self, report, roles, wanted, pair, job):
         prepared = prepare()
         self.report = report
         self.left = [*wanted, *pair]
         self.pair = pair
         self.job = job
-        roles = ("far", "near") if len(self.left) > 1 or pair else ("alone",)
         script = [read(os.path.join(HERE, "run-tests")).decode(),
                   *(test.line("take_test") for test in wanted),
                   *(test.line("meet_for_test") for test in pair)]
@@ -154,7 +154,8 @@ def block_device(build, report):
 def own(build, name, program, *args):
     """A test that Meson does not know, since it is for guests only."""
     weir = os.path.abspath(os.path.join(build, "weir"))
-    return tests.Test(name, [os.path.join(HERE, program), weir, *args], OWN_LIMIT_SECONDS, "/", {})
+    return tests.Test(name, [os.path.join(HERE, program), weir, *args], OWN_LIMIT_SECONDS, "/", {},
+                      parallel=True)
 
 
 def check(build, names):
@@ -164,24 +165,28 @@ def check(build, names):
 
     report = Report(build)
     wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
-    alone = block_device(build, report) if is_wanted(BLOCK) else []
+    if is_wanted(BLOCK):
+        wanted += block_device(build, report)
     pair = [own(build, PAIR, "two-hosts")] if is_wanted(PAIR) else []
-    if not wanted and not pair and not alone and not report.lines:
+    if not wanted and not pair and not report.lines:
         sys.exit(f"vm: no such test in the suite '{tests.SUITE}' of {build}: "
                  "meson test --list shows what there is")
     # Who may take longest comes first, so that no guest is busy long after the other.
     wanted.sort(key=lambda test: -test.limit_s)
-    run_in_guests(report, wanted, pair)
-    run_in_guests(report, alone, [])
+    run_in(report, ("far", "near"), [test for test in wanted if not test.parallel], pair)
+    run_in(report, ("alone",), [test for test in wanted if test.parallel], [])
     report.write()
     return 1 if report.failed else 0
 
 
-def run_in_guests(report, wanted, pair):
+def run_in(report, roles, wanted, pair):
+    """Guests in these roles run these tests; one will do where there is but one."""
     if not wanted and not pair:
         return
+    if len(wanted) == 1 and not pair:
+        roles = ("alone",)
     with tempfile.TemporaryDirectory(prefix="weir-vm-") as job:
-        guests = Guests(report, wanted, pair, job)
+        guests = Guests(report, roles, wanted, pair, job)
         try:
             guests.start()
             guests.follow()

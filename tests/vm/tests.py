@@ -15,6 +15,8 @@ import subprocess
 from machine import read
 
 SUITE = "vm"
+# Those of it that are about what threads do at the same time.
+PARALLEL = "parallel"
 # The guest is emulated, and not alone: what is a fair limit on a real machine is not one there.
 SLOWER = 5
 # What tells a test its device (tests/lib/fixture.h), and how much to do.
@@ -31,14 +33,15 @@ SKIPPED = 77
 
 
 class Test:
-    """@limit_s: who takes longer hangs."""
+    """@limit_s: who takes longer hangs. @parallel: wants a guest with several processors."""
 
-    def __init__(self, name, command, limit_s, directory, environment):
+    def __init__(self, name, command, limit_s, directory, environment, parallel=False):
         self.name = name
         self.command = command
         self.limit_s = limit_s
         self.directory = directory
         self.environment = {**environment, **DEVICE}
+        self.parallel = parallel
         self.id = re.sub(r"\W+", "-", name)
 
     def line(self, how):
@@ -66,10 +69,14 @@ class Test:
 def of_suite(build):
     listed = subprocess.run(["meson", "introspect", "--tests", build], check=True,
                             capture_output=True, text=True)
-    return [Test(test["name"], test["cmd"], int(test["timeout"] * SLOWER),
-                 test["workdir"] or os.path.abspath(build), test["env"])
-            for test in json.loads(listed.stdout)
-            if any(suite.split(":")[-1] == SUITE for suite in test["suite"])]
+    found = []
+    for test in json.loads(listed.stdout):
+        suites = [suite.split(":")[-1] for suite in test["suite"]]
+        if SUITE in suites:
+            found.append(Test(test["name"], test["cmd"], int(test["timeout"] * SLOWER),
+                              test["workdir"] or os.path.abspath(build), test["env"],
+                              PARALLEL in suites))
+    return found
 
 
 def reason(log):
