@@ -3,9 +3,10 @@
  * The device's node, /dev/infiniband/softnicN, which is not there.
  *
  * UCX leaves out a device unless its node is a character device that may be read and written,
- * and then never opens it. So stat() and access() say so, and are themselves for every other
- * path.
+ * and then never opens it. So stat() and access() say so where the kernel finds nothing. It is asked
+ * first: it alone can tell a path that is none.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -29,9 +30,16 @@ static bool is_device(const char *name)
 	return found;
 }
 
-static bool is_node(const char *path)
+/* Whether a path of which the kernel said @rc is a device's node. If not, errno is as it was. */
+static bool is_node(const char *path, int rc)
 {
-	return !strncmp(path, NODES, strlen(NODES)) && is_device(path + strlen(NODES));
+	bool found;
+
+	if (!rc || errno != ENOENT || strncmp(path, NODES, strlen(NODES)))
+		return false;
+	found = is_device(path + strlen(NODES));
+	errno = ENOENT;
+	return found;
 }
 
 /* The C library's two names for it, whichever of them its header makes of stat() here. */
@@ -47,13 +55,17 @@ EXPORTED int node_xstat64(int version, const char *path, struct stat *st)
 
 EXPORTED int access(const char *path, int mode)
 {
-	return is_node(path) ? 0 : faccessat(AT_FDCWD, path, mode, 0);
+	int rc = faccessat(AT_FDCWD, path, mode, 0);
+
+	return is_node(path, rc) ? 0 : rc;
 }
 
 int node_stat(const char *path, struct stat *st)
 {
-	if (!is_node(path))
-		return fstatat(AT_FDCWD, path, st, 0);
+	int rc = fstatat(AT_FDCWD, path, st, 0);
+
+	if (!is_node(path, rc))
+		return rc;
 	*st = (struct stat){ .st_mode = S_IFCHR | 0666, .st_nlink = 1 };
 	return 0;
 }

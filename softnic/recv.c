@@ -116,9 +116,11 @@ static int post_one(struct recv_queue *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
-int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+		    uint32_t *posted)
 {
-	int err = 0, n = 0;
+	uint32_t n = 0;
+	int err = 0;
 
 	pthread_mutex_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
@@ -132,21 +134,23 @@ int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_re
 	pthread_mutex_unlock(&rq->lock);
 	count(doorbells, 1);
 	count(recv_wrs, n);
+	*posted = n;
 	return err;
 }
 
 int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct qp *qp = to_qp(ibv);
+	uint32_t posted;
 	int err;
 
 	if (load_acquire(&qp->state) == IBV_QPS_RESET || ibv->srq) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	err = recv_queue_post(qp->rq, wr, bad_wr);
-	if (load_ordered(&qp->arrivals.flushing))
-		cq_notice(to_cq(ibv->recv_cq), 1, true);
+	err = recv_queue_post(qp->rq, wr, bad_wr, &posted);
+	if (posted && load_ordered(&qp->arrivals.flushing))
+		cq_notice(to_cq(ibv->recv_cq), posted, true);
 	return err;
 }
 

@@ -54,8 +54,14 @@ void recv_queue_fini(struct recv_queue *rq);
  */
 void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd);
 
-/** recv_queue_post() - a list of receives. 0 or a positive errno, as verbs have it. */
-int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/**
+ * recv_queue_post() - a list of receives
+ * @posted: becomes how many of it were
+ *
+ * Return: 0 or a positive errno, as verbs have it.
+ */
+int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+		    uint32_t *posted);
 
 /** recv_flush() - the peer is out: what is left ends as flushed. qp->lock held. */
 void recv_flush(struct qp *qp);

@@ -138,5 +138,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 
 int srq_post(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	return recv_queue_post(&to_srq(ibv)->rq, wr, bad_wr);
+	uint32_t posted;
+
+	return recv_queue_post(&to_srq(ibv)->rq, wr, bad_wr, &posted);
 }

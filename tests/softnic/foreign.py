@@ -94,6 +94,10 @@ class Foreign(unittest.TestCase):
                   "print([f(1,path,st)for(path)in(b'/dev/infiniband/softnic0',b'/dev/infiniband/none',b'/')])")
         self.assertIn("[0, -1, 0]", self.succeed(self.start(f"/usr/bin/python3 -c {script}")))
 
+    def test_a_path_that_is_none_is_the_kernels_to_refuse(self):
+        script = "c=__import__('ctypes').CDLL(None);print([c.access(None,0),c.access(1,0)])"
+        self.assertIn("[-1, -1]", self.succeed(self.start(f"/usr/bin/python3 -c {script}")))
+
     def test_ucx_puts_inline(self):
         self.uct("put_bw -D short -s 8")
 

@@ -457,29 +457,61 @@ static void test_destroying_waits_for_the_acknowledgement(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void test_destroying_takes_back_events_that_nobody_took(void **state)
+/* A queue pair in INIT, and a queue for its completions that rings @channel. */
+static struct ibv_qp *new_qp(struct pair *pair, struct ibv_comp_channel *channel)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
-	struct pair *pair = *state;
-	struct ibv_comp_channel *channel;
 	struct ibv_qp *qp;
 
-	channel = ibv_create_comp_channel(pair->e.ctx);
 	init.recv_cq = init.send_cq = ibv_create_cq(pair->e.ctx, 4, NULL, channel, 0);
 	qp = ibv_create_qp(pair->e.pd, &init);
 	assert_non_null(qp);
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				       IBV_QP_ACCESS_FLAGS), 0);
+	return qp;
+}
+
+static void test_destroying_takes_back_events_that_nobody_took(void **state)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct pair *pair = *state;
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(pair->e.ctx);
+	struct ibv_qp *qp = new_qp(pair, channel);
+	struct ibv_cq *cq = qp->recv_cq;
+
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-	ibv_req_notify_cq(init.recv_cq, 0);
+	ibv_req_notify_cq(cq, 0);
 	ibv_modify_qp(qp, &error, IBV_QP_STATE);
 	assert_true(is_readable(channel->fd, PATIENCE_MS));	/* the flushed receive */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
-	assert_int_equal(ibv_destroy_cq(init.recv_cq), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_false(is_readable(channel->fd, 0));
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list(void **state)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr list[4] = { { .next = &list[1] }, { .next = &list[2] },
+				       { .next = &list[3] } }, *bad;
+	struct pair *pair = *state;
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(pair->e.ctx);
+	struct ibv_qp *qp = new_qp(pair, channel);
+	struct ibv_cq *cq = qp->recv_cq;
+	struct ibv_wc wc[4];
+	int got;
+
+	ibv_modify_qp(qp, &error, IBV_QP_STATE);
+	assert_int_equal(ibv_post_recv(qp, list, &bad), 0);
+	for (got = 0; got < 4;)
+		got += ibv_poll_cq(cq, 4, wc);
+	assert_int_equal(ibv_post_recv(qp, &list[3], &bad), 0);
+	ibv_req_notify_cq(cq, 0);
+	assert_true(is_readable(channel->fd, PATIENCE_MS));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
@@ -505,6 +537,8 @@ static int tests(void)
 		cmocka_unit_test(test_no_event_is_lost),
 		cmocka_unit_test(test_destroying_waits_for_the_acknowledgement),
 		cmocka_unit_test(test_destroying_takes_back_events_that_nobody_took),
+		cmocka_unit_test(
+			test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list),
 	};
 
 	return cmocka_run_group_tests(all, pair_up, pair_down);
