@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm vm-shell bench bench-fs bench-swap build modules dkms wheel install clean
+.PHONY: help demo check check-vm vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 

@@ -15,6 +15,7 @@ enum {
 };
 
 int cmd_serve(int argc, char **argv);
+int cmd_lend(int argc, char **argv);
 int cmd_mount(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_ping(int argc, char **argv);

@@ -53,8 +53,11 @@ int cmd_fault(int argc, char **argv)
 		print_help();
 		return EXIT_OK;
 	}
-	if (argc - optind != 2)
+	if (argc - optind < 2)
 		return usage_error(argv[0], "which process, and which faults?");
+	if (argc - optind > 2)
+		return usage_error(argv[0], "%s: name all faults in one argument: %s,%s",
+				   argv[optind + 2], argv[optind + 1], argv[optind + 2]);
 	if (!pid_parse(argv[optind], &pid))
 		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
 	option_defaults(&options);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static int find(char folder[PATH_MAX], char *program, size_t size)
 int cmd_lab(int argc, char **argv)
 {
 	char folder[PATH_MAX], program[PATH_MAX + sizeof(LAB_FILE)], **args;
+	sigset_t interrupt;
 
 	if (find(folder, program, sizeof(program)))
 		return failure(argv[0], "its files are neither beside this program nor in %s",
@@ -39,6 +41,10 @@ int cmd_lab(int argc, char **argv)
 	args = calloc((size_t)argc + 2, sizeof(*args));
 	if (!args || setenv("PYTHONPATH", folder, 1))
 		return failure(argv[0], "out of memory");
+	/* Python would say much about a Ctrl-C while it begins: it hears of one when it has. */
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_BLOCK, &interrupt, NULL);
 	args[0] = PACKAGED_PYTHON;
 	args[1] = program;
 	memcpy(&args[2], &argv[1], (size_t)argc * sizeof(*args)); /* the NULL at the end, too */

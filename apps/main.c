@@ -14,6 +14,7 @@ static const struct cmd {
 	const char *summary;
 } cmds[] = {
 	{ "serve", cmd_serve, "lend this machine's memory" },
+	{ "lend", cmd_lend, "change how much a donor lends" },
 	{ "mount", cmd_mount, "mount a donor's memory as a file system" },
 	{ "blk", cmd_blk, "make block devices of donors' memory, for swap too" },
 	{ "share", cmd_share, "share few queue pairs among many processes, fairly" },

@@ -2,6 +2,7 @@
 /* weir run: any verbs program, on softnic, or with its small writes unloaded. */
 #include "apps/cmd.h"
 #include "apps/device.h"
+#include "softnic/option.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/key.h>
 
 enum { EXIT_CANNOT_EXECUTE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -22,19 +24,23 @@ static const char help[] =
 	"                         runs so, too: measured (default), frequency, always\n"
 	"      --hot-pages N      4 KiB pages that the peer's NIC has room for; default 4096\n"
 	"      --cpu PERCENT      of a processor, at most, to copy for peers; default 50\n"
+	"  -k, --key FILE         the key that peers on other hosts have, too ('weir key new FILE');\n"
+	"                         without it, only peers of this user on this host\n"
 	"  -d, --device softnic   the device; with --unload also host: those of this host\n"
 	"  -q, --quiet            do not say which device it is, nor what was unloaded\n"
 	"  -h, --help\n\n"
-	"Exit status: the program's; 127 not found, 126 it can't be executed.\n\n"
+	"Exit status: the program's; 127 not found, 126 it can't be executed; 2, before it\n"
+	"begins, an option or WEIR_SOFTNIC can't be read.\n\n"
 	"  weir run -- ibv_devinfo\n"
 	"  weir run -- ib_write_bw & sleep 1; weir run -- ib_write_bw localhost\n";
 
-/* @unload, @hot_pages, @cpu: as given, or NULL. */
+/* @unload, @hot_pages, @cpu, @key: as given, or NULL. */
 struct choice {
 	const char *device;
 	const char *unload;
 	const char *hot_pages;
 	const char *cpu;
+	const char *key;
 	bool is_quiet;
 };
 
@@ -42,6 +48,25 @@ struct choice {
 static bool hand_down(const char *name, const char *value)
 {
 	return !value || !setenv(name, value, 1);
+}
+
+/* The program may go to another folder before it reads the key. */
+static int hand_down_key(const char *cmd, const char *path)
+{
+	struct weir_error error;
+	struct weir_key *key;
+	char *whole;
+	bool done;
+
+	if (!path)
+		return 0;
+	if (weir_key_load(path, &key, &error))
+		return failure(cmd, "%s", error.text);
+	weir_key_free(key);
+	whole = realpath(path, NULL);
+	done = whole && hand_down("WEIR_UNLOAD_KEY", whole);
+	free(whole);
+	return done ? 0 : failure(cmd, "key file %s: %s", path, strerror(errno));
 }
 
 static int prepare(const char *cmd, const struct choice *choice)
@@ -56,6 +81,8 @@ static int prepare(const char *cmd, const struct choice *choice)
 	    !hand_down("WEIR_UNLOAD_CPU", choice->cpu) ||
 	    !hand_down("WEIR_UNLOAD_QUIET", choice->is_quiet ? "1" : NULL))
 		return failure(cmd, "out of memory");
+	if (hand_down_key(cmd, choice->key))
+		return EXIT_FAILED;
 	if (on_softnic && !choice->is_quiet)
 		fprintf(stderr, "using softnic (this host only)\n");
 	return device_preload(cmd, libraries);
@@ -92,8 +119,21 @@ static int check_numbers(const char *cmd, const struct choice *choice)
 		return usage_error(cmd, "--hot-pages %s: a number of pages", choice->hot_pages);
 	if (choice->cpu && !is_number(choice->cpu, 100))
 		return usage_error(cmd, "--cpu %s: it is a percentage, 1 to 100", choice->cpu);
-	if (!choice->unload && (choice->hot_pages || choice->cpu))
-		return usage_error(cmd, "--hot-pages and --cpu go with --unload");
+	if (!choice->unload && (choice->hot_pages || choice->cpu || choice->key))
+		return usage_error(cmd, "--hot-pages, --cpu and --key go with --unload");
+	return 0;
+}
+
+/* softnic would only say so and have no device, which many a test takes for a reason to skip. */
+static int check_environment(const char *cmd)
+{
+	const char *text = getenv("WEIR_SOFTNIC");
+	struct softnic_options options;
+	char why[512];
+
+	option_defaults(&options);
+	if (text && option_parse(text, OPTION_DEVICES, &options, why, sizeof(why)))
+		return usage_error(cmd, "WEIR_SOFTNIC: %s", why);
 	return 0;
 }
 
@@ -110,6 +150,8 @@ static int check(const char *cmd, const struct choice *choice)
 	if (!choice->unload && !on_softnic)
 		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",
 				   choice->device);
+	if (on_softnic && check_environment(cmd))
+		return EXIT_USAGE;
 	return check_numbers(cmd, choice);
 }
 
@@ -120,6 +162,7 @@ int cmd_run(int argc, char **argv)
 		{ "unload", optional_argument, NULL, 'u' },
 		{ "hot-pages", required_argument, NULL, 'p' },
 		{ "cpu", required_argument, NULL, 'c' },
+		{ "key", required_argument, NULL, 'k' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL },
@@ -127,7 +170,7 @@ int cmd_run(int argc, char **argv)
 	struct choice choice = { .device = "softnic" };
 	int opt, err;
 
-	while ((opt = getopt_long(argc, argv, "+d:qh", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+d:k:qh", options, NULL)) != -1) {
 		switch (opt) {
 		case 'd':
 			choice.device = optarg;
@@ -140,6 +183,9 @@ int cmd_run(int argc, char **argv)
 			break;
 		case 'c':
 			choice.cpu = optarg;
+			break;
+		case 'k':
+			choice.key = optarg;
 			break;
 		case 'q':
 			choice.is_quiet = true;

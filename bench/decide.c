@@ -21,7 +21,7 @@
 #define HOT_PAGES 4096
 #define DRAWN (1u << 20)
 #define WARM (2u << 20)
-#define STEPS 200
+#define STEPS 1000
 #define ROUNDS 7
 
 static const struct {
@@ -33,14 +33,18 @@ static const struct {
 	{ "measured", WEIR_ROUTE_MEASURED },
 };
 
-static const struct {
+/* Of @pages, each @stride from the next, @hot_pages may be hot. */
+static const struct spread {
 	const char *name;
-	uint64_t pages;
+	uint64_t pages, stride;
+	uint32_t hot_pages;
 } spreads[] = {
-	{ "4 MiB", 1u << 10 },
-	{ "64 MiB", 1u << 14 },
-	{ "4 GiB", 1u << 20 },
-	{ "64 GiB, a sketch", 1u << 24 },
+	{ "4 MiB", 1u << 10, 1, HOT_PAGES },
+	{ "64 MiB", 1u << 14, 1, HOT_PAGES },
+	{ "4 GiB", 1u << 20, 1, HOT_PAGES },
+	{ "64 GiB, a sketch", 1u << 24, 1, HOT_PAGES },
+	{ "100 in 4 GiB", 100, COUNTERS / 100, 64 },
+	{ "3 in 4 GiB", 3, COUNTERS / 3, 2 },
 };
 
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
@@ -50,18 +54,18 @@ static uint64_t addresses[DRAWN];
 static struct weir_route routes[POLICIES];
 static uint8_t *counters[POLICIES];
 
-static void draw(uint64_t pages)
+static void draw(const struct spread *spread)
 {
 	uint64_t state = 1;
 	uint32_t i;
 
 	for (i = 0; i < DRAWN; i++) {
 		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		addresses[i] = (state >> 33) % pages << WEIR_ROUTE_PAGE_SHIFT;
+		addresses[i] = (state >> 33) % spread->pages * spread->stride << WEIR_ROUTE_PAGE_SHIFT;
 	}
 	/* From the first to the last. */
 	addresses[0] = 0;
-	addresses[1] = (pages - 1) << WEIR_ROUTE_PAGE_SHIFT;
+	addresses[1] = (spread->pages - 1) * spread->stride << WEIR_ROUTE_PAGE_SHIFT;
 }
 
 static void decide(struct weir_route *r, uint32_t from, uint32_t count)
@@ -70,7 +74,7 @@ static void decide(struct weir_route *r, uint32_t from, uint32_t count)
 	uint32_t i;
 
 	for (i = from; i < from + count; i++) {
-		path = weir_route_decide(r, addresses[i % DRAWN], WEIR_ROUTE_HINT_NONE, 0);
+		path = weir_route_decide(r, addresses[i % DRAWN], WEIR_ROUTE_HINT_NONE, true, 0);
 		if (path & WEIR_PATH_PROBE)
 			weir_route_completed(r, path, 1000);
 	}
@@ -116,9 +120,9 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void open_routes(void)
+static void open_routes(const struct spread *spread)
 {
-	struct weir_route_config config = { .bytes_max = 248, .hot_pages = HOT_PAGES,
+	struct weir_route_config config = { .bytes_max = 248, .hot_pages = spread->hot_pages,
 					    .nr_counters = COUNTERS };
 	size_t i;
 
@@ -155,8 +159,8 @@ int main(void)
 
 	printf("%-18s %-10s %12s %8s\n", "pages written in", "policy", "instructions", "ns");
 	for (i = 0; i < SPREADS; i++) {
-		draw(spreads[i].pages);
-		open_routes();
+		draw(&spreads[i]);
+		open_routes(&spreads[i]);
 		report(spreads[i].name);
 	}
 	return 0;

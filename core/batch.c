@@ -115,7 +115,8 @@ static uint8_t path_of_small(struct weir_engine *e, struct weir_req *req)
 
 	if (path == WEIR_PATH_UNDECIDED)
 		path = (uint8_t)weir_route_decide(e->route, req->remote,
-						  (enum weir_route_hint)req->hint, e->window->now_ns);
+						  (enum weir_route_hint)req->hint, true,
+						  e->window->now_ns);
 	req->path = path & (WEIR_PATH_OFFLOAD | WEIR_PATH_UNLOAD);
 	if (!(path & WEIR_PATH_UNLOAD) || weir_channels_room(&e->channels, e->unload))
 		return path;

@@ -45,7 +45,7 @@ static bool has(const uint64_t *words, uint32_t slot)
 
 size_t weir_confirm_out_bytes(uint32_t slots)
 {
-	return 3 * weir_confirm_words(slots) * sizeof(uint64_t) + slots * sizeof(uint32_t);
+	return 4 * weir_confirm_words(slots) * sizeof(uint64_t) + slots * sizeof(uint32_t);
 }
 
 void weir_confirm_out_init(struct weir_confirm_out *o, uint32_t slots, uint64_t *bits, void *memory)
@@ -53,18 +53,24 @@ void weir_confirm_out_init(struct weir_confirm_out *o, uint32_t slots, uint64_t 
 	memset(o, 0, sizeof(*o));
 	o->bits = bits;
 	o->seen = memory;
-	o->held = o->seen + weir_confirm_words(slots);
+	o->told = o->seen + weir_confirm_words(slots);
+	o->held = o->told + weir_confirm_words(slots);
 	o->going = o->held + weir_confirm_words(slots);
 	o->sent = (uint32_t *)(o->going + weir_confirm_words(slots));
 	o->slots = slots;
 	o->free = slots;
 }
 
-/* Of one word, the slots that can be acquired. */
+/* Of one word, the slots that the peer has. */
+static uint64_t full_of(const struct weir_confirm_out *o, uint32_t word)
+{
+	return o->bits[word] ^ o->told[word] ^ o->seen[word];
+}
+
+/* Those that can be acquired. */
 static uint64_t free_of(const struct weir_confirm_out *o, uint32_t word)
 {
-	return ~((o->bits[word] ^ o->seen[word]) | o->held[word] | o->going[word]) &
-	       valid(o->slots, word);
+	return ~(full_of(o, word) | o->held[word] | o->going[word]) & valid(o->slots, word);
 }
 
 int weir_confirm_out_acquire(struct weir_confirm_out *o)
@@ -88,7 +94,7 @@ bool weir_confirm_out_is_held(const struct weir_confirm_out *o, uint32_t slot)
 
 bool weir_confirm_out_is_full(const struct weir_confirm_out *o, uint32_t slot)
 {
-	return has(o->going, slot) || has(o->bits, slot) != has(o->seen, slot);
+	return (full_of(o, slot / 64) | o->going[slot / 64]) & mask_of(slot);
 }
 
 void weir_confirm_out_abandon(struct weir_confirm_out *o, uint32_t slot)
@@ -113,8 +119,8 @@ void weir_confirm_out_look(struct weir_confirm_out *o)
 	o->covered = o->committed;
 }
 
-/* Slots that were acquired one after the other lie in one word more often than not. */
-static void arrive(struct weir_confirm_out *o)
+/* In @words. Slots that were acquired one after the other lie in one word more often than not. */
+static void arrive(struct weir_confirm_out *o, uint64_t *words)
 {
 	uint64_t mask = 0;
 	uint32_t slot, word = 0;
@@ -122,7 +128,7 @@ static void arrive(struct weir_confirm_out *o)
 	for (; o->arrived < o->covered; o->arrived++) {
 		slot = o->sent[o->arrived % o->slots];
 		if (mask && slot / 64 != word) {
-			flip(&o->bits[word], mask);
+			flip(&words[word], mask);
 			mask = 0;
 		}
 		word = slot / 64;
@@ -130,7 +136,7 @@ static void arrive(struct weir_confirm_out *o)
 		o->going[word] &= ~mask_of(slot);
 	}
 	if (mask)
-		flip(&o->bits[word], mask);
+		flip(&words[word], mask);
 }
 
 int weir_confirm_out_looked(struct weir_confirm_out *o, const uint64_t *fresh)
@@ -140,26 +146,26 @@ int weir_confirm_out_looked(struct weir_confirm_out *o, const uint64_t *fresh)
 
 	for (word = 0; word < words; word++) {
 		changed = fresh[word] ^ o->seen[word];
-		if (changed & ~(o->bits[word] ^ o->seen[word]))
+		if (changed & ~full_of(o, word))
 			return -EPROTO;
 		o->seen[word] ^= changed;
 		freed += count(changed);
 	}
 	o->free += freed;
 	o->freed += freed;
-	arrive(o);
+	arrive(o, o->bits);
 	return (int)freed;
 }
 
 void weir_confirm_out_sent(struct weir_confirm_out *o)
 {
 	o->covered = o->committed;
-	arrive(o);
+	arrive(o, o->told);
 }
 
 int weir_confirm_out_told(struct weir_confirm_out *o, uint32_t slot)
 {
-	if (slot >= o->slots || has(o->bits, slot) == has(o->seen, slot))
+	if (slot >= o->slots || !(full_of(o, slot / 64) & mask_of(slot)))
 		return -EPROTO;
 	o->seen[slot / 64] ^= mask_of(slot);
 	o->free++;
@@ -169,7 +175,7 @@ int weir_confirm_out_told(struct weir_confirm_out *o, uint32_t slot)
 
 size_t weir_confirm_in_bytes(uint32_t slots)
 {
-	return 2 * weir_confirm_words(slots) * sizeof(uint64_t);
+	return 3 * weir_confirm_words(slots) * sizeof(uint64_t);
 }
 
 void weir_confirm_in_init(struct weir_confirm_in *in, uint32_t slots, uint64_t *bits, void *memory)
@@ -177,8 +183,15 @@ void weir_confirm_in_init(struct weir_confirm_in *in, uint32_t slots, uint64_t *
 	memset(in, 0, sizeof(*in));
 	in->bits = bits;
 	in->seen = memory;
-	in->held = in->seen + weir_confirm_words(slots);
+	in->told = in->seen + weir_confirm_words(slots);
+	in->held = in->told + weir_confirm_words(slots);
 	in->slots = slots;
+}
+
+/* Of one word, the slots that are not empty. */
+static uint64_t filled_of(const struct weir_confirm_in *in, uint32_t word)
+{
+	return in->bits[word] ^ in->told[word] ^ in->seen[word];
 }
 
 int weir_confirm_in_looked(struct weir_confirm_in *in, const uint64_t *fresh)
@@ -188,7 +201,7 @@ int weir_confirm_in_looked(struct weir_confirm_in *in, const uint64_t *fresh)
 
 	for (word = 0; word < words; word++) {
 		changed = fresh[word] ^ in->seen[word];
-		if (changed & ((in->bits[word] ^ in->seen[word]) | ~valid(in->slots, word)))
+		if (changed & (filled_of(in, word) | ~valid(in->slots, word)))
 			return -EPROTO;
 		in->seen[word] ^= changed;
 		found += count(changed);
@@ -204,7 +217,7 @@ int weir_confirm_in_find(struct weir_confirm_in *in)
 
 	if (!in->full)
 		return -EAGAIN;
-	while (!(found = (in->bits[in->word] ^ in->seen[in->word]) & ~in->held[in->word]))
+	while (!(found = filled_of(in, in->word) & ~in->held[in->word]))
 		in->word = (in->word + 1) % words;
 	in->held[in->word] |= found & -found;
 	in->full--;
@@ -213,9 +226,9 @@ int weir_confirm_in_find(struct weir_confirm_in *in)
 
 int weir_confirm_in_told(struct weir_confirm_in *in, uint32_t slot)
 {
-	if (slot >= in->slots || has(in->bits, slot) != has(in->seen, slot))
+	if (slot >= in->slots || filled_of(in, slot / 64) & mask_of(slot))
 		return -EPROTO;
-	in->seen[slot / 64] ^= mask_of(slot);
+	in->told[slot / 64] ^= mask_of(slot);
 	in->held[slot / 64] |= mask_of(slot);
 	return 0;
 }

@@ -31,6 +31,11 @@
  * after a look that came later. A peer whose bits change out of turn breaks the rules, and is
  * found out.
  *
+ * A slot may be told of instead: its message has an immediate with its number. The immediate is heard
+ * after the data is there, so no look has to follow; and no bit may tell of the slot, for that would be
+ * seen before, or be taken for news once more. So what is told changes no bit that the peer reads:
+ * each end keeps the difference, in words of its own. The receiver gives such a slot back as any other.
+ *
  * Bits are changed by one aligned store a word, however many slots it tells of: wait-free. The host owns
  * the memory, the reads, and the time.
  *
@@ -53,6 +58,7 @@ static inline uint32_t weir_confirm_words(uint32_t slots)
  * struct weir_confirm_out - the end that sends
  * @bits: its bits; the peer reads them
  * @seen: the peer's, as of the last look
+ * @told: what its bits would differ by if they were flipped for what is told, too
  * @held: slots acquired, and neither committed nor abandoned
  * @going: slots committed, and not flipped yet
  * @sent: slots committed and not flipped yet, by number modulo @slots
@@ -66,6 +72,7 @@ static inline uint32_t weir_confirm_words(uint32_t slots)
 struct weir_confirm_out {
 	uint64_t *bits;
 	uint64_t *seen;
+	uint64_t *told;
 	uint64_t *held;
 	uint64_t *going;
 	uint32_t *sent;
@@ -120,9 +127,9 @@ void weir_confirm_out_look(struct weir_confirm_out *o);
 int weir_confirm_out_looked(struct weir_confirm_out *o, const uint64_t *fresh);
 
 /**
- * weir_confirm_out_sent() - without looks: what is committed counts as full at once
+ * weir_confirm_out_sent() - all that is committed and not flipped yet is told of
  *
- * For a peer that tells of slots one by one: weir_confirm_out_told().
+ * Each one's write has an immediate. It counts as full, and as arrived, at once.
  */
 void weir_confirm_out_sent(struct weir_confirm_out *o);
 
@@ -133,6 +140,7 @@ int weir_confirm_out_told(struct weir_confirm_out *o, uint32_t slot);
  * struct weir_confirm_in - the end that receives
  * @bits: its bits; the peer reads them
  * @seen: the peer's, as of the last look
+ * @told: what they would differ by if they were flipped for what was told, too
  * @held: full slots that were found and not released
  * @slots: 1 to WEIR_CONFIRM_SLOTS_MAX
  * @full: full, and not found yet
@@ -141,6 +149,7 @@ int weir_confirm_out_told(struct weir_confirm_out *o, uint32_t slot);
 struct weir_confirm_in {
 	uint64_t *bits;
 	uint64_t *seen;
+	uint64_t *told;
 	uint64_t *held;
 	uint32_t slots;
 	uint32_t full;

@@ -8,14 +8,15 @@
 #include "core/gaps.h"
 
 #define FADE_AT 256 /* gaps: then each counts half */
-#define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of a wake-up */
+#define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of the price */
 #define REST_FACTOR 64 /* so that all stalls together take a sixty-fourth of the time at most */
 
-void weir_gaps_init(struct weir_gaps *g, uint32_t wake_ns)
+void weir_gaps_init(struct weir_gaps *g, uint32_t price_ns, uint32_t wake_ns)
 {
 	memset(g, 0, sizeof(*g));
+	g->price_ns = price_ns;
 	g->wake_ns = wake_ns;
-	g->budget_ns = wake_ns;
+	g->budget_ns = price_ns;
 }
 
 /* Where a bucket ends, which is how long one must poll to see all gaps in it. */
@@ -50,11 +51,11 @@ static void fade(struct weir_gaps *g)
 
 /*
  * The last bucket has no end, so nobody polls for what is in it. What polling for the others costs is
- * how long they were, not how long their bucket is: the price of a wake-up may lie within it.
+ * how long they were, not how long their bucket is: the price may lie within it.
  */
 static uint64_t cheapest_ns(const struct weir_gaps *g)
 {
-	uint64_t best = (uint64_t)g->total * g->wake_ns, budget_ns = 0, polled = 0;
+	uint64_t best = (uint64_t)g->total * g->price_ns, budget_ns = 0, polled = 0;
 	uint64_t longer = g->total;
 	unsigned int i;
 
@@ -63,7 +64,7 @@ static uint64_t cheapest_ns(const struct weir_gaps *g)
 
 		longer -= g->count[i];
 		polled += g->sum_ns[i];
-		cost = polled + longer * (end_ns + g->wake_ns);
+		cost = polled + longer * (end_ns + g->price_ns);
 		if (cost < best) {
 			best = cost;
 			budget_ns = end_ns;
@@ -78,7 +79,7 @@ static uint64_t cheapest_ns(const struct weir_gaps *g)
  */
 void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
 {
-	uint32_t weight = g->exploring && ns < g->wake_ns ? EXPLORE_EVERY : 1;
+	uint32_t weight = g->exploring && ns < g->price_ns ? EXPLORE_EVERY : 1;
 
 	unsigned int bucket = bucket_of(ns);
 
@@ -99,6 +100,6 @@ void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns)
 
 uint64_t weir_gaps_budget_ns(struct weir_gaps *g)
 {
-	g->exploring = ++g->idles % EXPLORE_EVERY == 0 && g->budget_ns < g->wake_ns;
-	return g->exploring ? g->wake_ns : g->budget_ns;
+	g->exploring = ++g->idles % EXPLORE_EVERY == 0 && g->budget_ns < g->price_ns;
+	return g->exploring ? g->price_ns : g->budget_ns;
 }

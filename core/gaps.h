@@ -14,7 +14,8 @@
 
 /**
  * struct weir_gaps - the gaps seen lately
- * @wake_ns: what going to sleep and being woken costs, at least 1: the price of not polling
+ * @price_ns: what being found awake is worth, in time spent polling; at least 1
+ * @wake_ns: by how much a wake-up is late, at least
  * @count: gaps by their length; old ones fade
  * @sum_ns: of all in a bucket, but the last, which nobody polls for
  * @total: of @count
@@ -24,6 +25,7 @@
  * @rest_until_ns: see weir_gaps_rest()
  */
 struct weir_gaps {
+	uint32_t price_ns;
 	uint32_t wake_ns;
 	uint32_t count[WEIR_GAPS_BUCKETS];
 	uint64_t sum_ns[WEIR_GAPS_BUCKETS - 1];
@@ -37,11 +39,14 @@ struct weir_gaps {
 /**
  * weir_gaps_init() - nothing seen yet
  * @g: to be initialised
- * @wake_ns: at least 1
+ * @price_ns: at least 1: no wait is polled for longer. Where only the CPU's time counts, what going
+ *	to sleep and being woken costs; more, where it counts more that nothing comes late
+ * @wake_ns: that a gap looks longer if it was slept through; at most @price_ns. Too much makes long
+ *	gaps look short, and polls for them in vain; too little is found out now and then
  *
- * Until it has seen gaps it says @wake_ns, which never costs more than twice the best.
+ * Until it has seen gaps it says @price_ns, which never costs more than twice the best.
  */
-void weir_gaps_init(struct weir_gaps *g, uint32_t wake_ns);
+void weir_gaps_init(struct weir_gaps *g, uint32_t price_ns, uint32_t wake_ns);
 
 /**
  * weir_gaps_add() - something came
@@ -77,7 +82,7 @@ static inline bool weir_gaps_rest(const struct weir_gaps *g, uint64_t now_ns)
  * weir_gaps_budget_ns() - nothing comes right now: how long to poll on?
  * @g: the gaps
  *
- * Now and then it answers with the price of a wake-up, whatever it has seen: who always
+ * Now and then it answers with the price, whatever it has seen: who always
  * sleeps at once would never find out that the gaps have become short.
  *
  * Return: nanoseconds; 0: sleep at once.

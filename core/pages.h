@@ -5,9 +5,10 @@
  *
  * One counter for each page says how often it was written lately; above the threshold it is hot,
  * and the threshold is the lowest that leaves no more pages hot than there is room for. Both the
- * counters' histogram and the threshold are kept up with each write, and one counter in a few writes
- * fades, so that no write ever pays for many. Where there are more pages than counters these are
- * shared, two for each page, of which the lower counts (a sketch).
+ * counters' histogram and the threshold are kept up with each write, and a few counters fade, so that
+ * no write ever pays for many; a bit for each line of counters says where there is something to
+ * fade. Where there are more pages than counters these are shared, two for each page, of which the
+ * lower counts (a sketch).
  *
  * Context of all: any; never sleeps; externally serialised.
  */
@@ -19,10 +20,16 @@
 #define WEIR_PAGES_COUNTERS_MIN 64
 #define WEIR_PAGES_COUNTERS_MAX (1u << 24)
 #define WEIR_PAGES_COUNTS 256 /* that a counter can have */
+#define WEIR_PAGES_LINE 64 /* counters */
+#define WEIR_PAGES_LINES 64 /* of which one word says which are empty */
+/* Memory for @nr counters, and their lines. */
+#define WEIR_PAGES_BYTES(nr) \
+	((nr) + 8 * (((nr) - 1) / (WEIR_PAGES_LINE * WEIR_PAGES_LINES) + 1))
 
 /**
  * struct weir_pages - of one size
  * @counters: the host's, @nr_counters of them
+ * @lines: a bit for each line of them that may not be empty
  * @room: pages that may be hot
  * @is_sketch: pages share counters
  * @any: some page was counted; then @first and @last are the lowest and the highest
@@ -34,6 +41,7 @@
  */
 struct weir_pages {
 	uint8_t *counters;
+	uint64_t *lines;
 	uint32_t nr_counters;
 	uint32_t room;
 	bool is_sketch;
@@ -50,7 +58,7 @@ struct weir_pages {
 /**
  * weir_pages_init() - nothing has been written yet
  * @p: to be initialised
- * @counters: *kept*; @nr_counters bytes, zeroed
+ * @counters: *kept*; WEIR_PAGES_BYTES(@nr_counters), zeroed, at a multiple of 8
  * @nr_counters: a power of two, WEIR_PAGES_COUNTERS_MIN to MAX. With as many as there are pages
  *	between the first and the last nothing is shared
  * @room: pages that may be hot, at least 1

@@ -22,7 +22,7 @@ static int counters_init(struct weir_route *r, uint8_t *counters)
 	const struct weir_route_config *config = &r->config;
 	int rc = weir_pages_init(&r->pages, counters, config->nr_counters, config->hot_pages);
 
-	return rc ? rc : weir_pages_init(&r->huge, counters + config->nr_counters,
+	return rc ? rc : weir_pages_init(&r->huge, counters + WEIR_PAGES_BYTES(config->nr_counters),
 					 WEIR_ROUTE_HUGE_COUNTERS, config->hot_pages);
 }
 
@@ -55,21 +55,21 @@ static unsigned int probe(struct weir_route_trial *t)
 	       ((n ^ n >> 1) & 1 ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD);
 }
 
-static unsigned int measured(struct weir_route_trial *t)
+static unsigned int measured(struct weir_route_trial *t, bool is_told)
 {
 	if (!t->to_send && !t->out && !--t->rest)
 		begin_trial(t);
-	if (t->to_send)
+	if (t->to_send && is_told)
 		return probe(t);
 	return t->pays ? WEIR_PATH_UNLOAD : WEIR_PATH_OFFLOAD;
 }
 
-static unsigned int path_of_cold(struct weir_route *r, uint64_t now_ns)
+static unsigned int path_of_cold(struct weir_route *r, bool is_told, uint64_t now_ns)
 {
 	if (r->config.policy == WEIR_ROUTE_OFFLOAD || now_ns < r->paused_ns)
 		return WEIR_PATH_OFFLOAD;
 	if (r->config.policy == WEIR_ROUTE_MEASURED)
-		return measured(&r->trial);
+		return measured(&r->trial, is_told);
 	return WEIR_PATH_UNLOAD;
 }
 
@@ -83,10 +83,10 @@ static bool is_hot(struct weir_route *r, uint64_t remote, enum weir_route_hint h
 }
 
 unsigned int weir_route_decide(struct weir_route *r, uint64_t remote, enum weir_route_hint hint,
-			       uint64_t now_ns)
+			       bool is_told, uint64_t now_ns)
 {
 	bool hot = is_hot(r, remote, hint);
-	unsigned int path = hot ? WEIR_PATH_OFFLOAD : path_of_cold(r, now_ns);
+	unsigned int path = hot ? WEIR_PATH_OFFLOAD : path_of_cold(r, is_told, now_ns);
 
 	r->decided++;
 	r->hot += hot;

@@ -26,7 +26,7 @@
 #define WEIR_ROUTE_COUNTERS_MAX WEIR_PAGES_COUNTERS_MAX
 #define WEIR_ROUTE_HUGE_COUNTERS 4096u
 /* What a host gives for @nr counters. */
-#define WEIR_ROUTE_BYTES(nr) ((nr) + WEIR_ROUTE_HUGE_COUNTERS)
+#define WEIR_ROUTE_BYTES(nr) (WEIR_PAGES_BYTES(nr) + WEIR_PAGES_BYTES(WEIR_ROUTE_HUGE_COUNTERS))
 #define WEIR_ROUTE_PROBES 64 /* writes that one trial takes, half of them by each path */
 #define WEIR_ROUTE_REST_MIN 1024 /* cold writes between two trials, at first */
 #define WEIR_ROUTE_REST_MAX (1u << 20)
@@ -111,8 +111,8 @@ struct weir_route {
  * weir_route_init() - nothing is known yet
  * @r: to be initialised
  * @config: copied
- * @counters: *kept*; WEIR_ROUTE_BYTES(config->nr_counters), zeroed; NULL for policies that do not
- *	count
+ * @counters: *kept*; WEIR_ROUTE_BYTES(config->nr_counters), zeroed, at a multiple of 8; NULL for
+ *	policies that do not count
  *
  * Return: 0, or -EINVAL: a setting out of its range, or no counters for a policy that counts.
  */
@@ -130,13 +130,14 @@ static inline bool weir_route_counts(enum weir_route_policy policy)
  * @r: the route
  * @remote: where it goes
  * @hint: what its user knows
+ * @is_told: how long it takes will be known: it may be a probe
  * @now_ns: the time
  *
  * Return: WEIR_PATH_OFFLOAD or WEIR_PATH_UNLOAD, and perhaps WEIR_PATH_PROBE on top: then a
  *	weir_route_completed() or weir_route_forgo() is owed.
  */
 unsigned int weir_route_decide(struct weir_route *r, uint64_t remote, enum weir_route_hint hint,
-			       uint64_t now_ns);
+			       bool is_told, uint64_t now_ns);
 
 /**
  * weir_route_completed() - a write with WEIR_PATH_PROBE has succeeded

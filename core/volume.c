@@ -17,6 +17,9 @@ int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_
 	v->pages = pages;
 	v->nr_donors = nr_donors;
 	v->replicas = replicas;
+	v->slots = replicas < nr_donors ? replicas + 1 : replicas;
+	for (uint8_t donor = 0; donor < nr_donors; donor++)
+		v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
 	return 0;
 }
 
@@ -49,8 +52,9 @@ static bool is_live(const struct weir_replica *replica)
 void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
 {
 	v->donor[donor].state = WEIR_VOLUME_DONOR_AWAY;
+	v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		for (uint8_t slot = 0; slot < v->replicas; slot++) {
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
 			struct weir_replica *replica = &v->extent[i].replica[slot];
 
 			if (is_live(replica) && replica->donor == donor)
@@ -63,7 +67,7 @@ uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
 {
 	uint8_t valid = 0;
 
-	for (uint8_t slot = 0; slot < v->replicas; slot++)
+	for (uint8_t slot = 0; slot < v->slots; slot++)
 		valid += v->extent[extent].replica[slot].state == WEIR_REPLICA_VALID;
 	return valid;
 }
@@ -76,16 +80,16 @@ bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
 {
 	struct weir_extent *e = &v->extent[extent];
-	uint8_t best = v->replicas;
+	uint8_t best = v->slots;
 
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (e->replica[slot].state != WEIR_REPLICA_VALID || (tried & 1u << slot))
 			continue;
-		if (best == v->replicas || v->donor[e->replica[slot].donor].state >
+		if (best == v->slots || v->donor[e->replica[slot].donor].state >
 						   v->donor[e->replica[best].donor].state)
 			best = slot;
 	}
-	if (best == v->replicas)
+	if (best == v->slots)
 		return -EIO;
 	e->replica[best].users++;
 	*out = best;
@@ -158,7 +162,7 @@ uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
 	const struct weir_extent *e = &v->extent[extent];
 	uint8_t slots = 0;
 
-	for (uint8_t slot = 0; slot < v->replicas; slot++)
+	for (uint8_t slot = 0; slot < v->slots; slot++)
 		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
 	return weir_volume_valid(v, extent) ? slots : 0;
 }
@@ -186,7 +190,7 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 		return -EIO;
 	*w = (struct weir_volume_write){ .extent = extent, .page = page, .pages = pages, .sums = sums,
 					 .phase = e->phase, .slots = slots };
-	for (uint8_t slot = 0; slot < v->replicas; slot++)
+	for (uint8_t slot = 0; slot < v->slots; slot++)
 		e->replica[slot].users += slots >> slot & 1;
 	remember(e, w);
 	e->writes[e->phase]++;
@@ -199,12 +203,12 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_extent *e,
 			       uint8_t slots)
 {
-	uint8_t best = v->replicas;
+	uint8_t best = v->slots;
 
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (!(slots & 1u << slot) || e->replica[slot].state != WEIR_REPLICA_VALID)
 			continue;
-		if (best == v->replicas || v->donor[e->replica[slot].donor].state >
+		if (best == v->slots || v->donor[e->replica[slot].donor].state >
 						   v->donor[e->replica[best].donor].state)
 			best = slot;
 	}
@@ -235,7 +239,7 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 	bool has_it = false;
 
 	e->writes[w->phase]--;
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (!(w->slots & 1u << slot))
 			continue;
 		e->replica[slot].users--;
@@ -245,11 +249,21 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 		keep = (uint8_t)(1u << choose_survivor(v, e, w->slots));
 		doubt(e, w);
 	}
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if ((w->slots & ~keep & 1u << slot) && is_live(&e->replica[slot]))
 			e->replica[slot].state = WEIR_REPLICA_STALE;
 	}
 	return has_it ? 0 : -EIO;
+}
+
+static bool is_leaving(const struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_replica *replica = v->extent[extent].replica;
+	bool found = false;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		found |= is_live(&replica[slot]) && replica[slot].leaves;
+	return found;
 }
 
 struct weir_volume_census weir_volume_census(const struct weir_volume *v)
@@ -259,11 +273,12 @@ struct weir_volume_census weir_volume_census(const struct weir_volume *v)
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		uint8_t valid = weir_volume_valid(v, i);
 
-		census.whole += valid == v->replicas;
+		census.whole += valid >= v->replicas;
 		census.lean += valid && valid < v->replicas;
 		census.thin += !valid && v->extent[i].thin;
 		census.bare += !valid && !v->extent[i].thin;
 		census.lost += weir_volume_is_lost(v, i);
+		census.leaving += is_leaving(v, i);
 	}
 	return census;
 }

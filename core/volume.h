@@ -30,6 +30,11 @@
  * back what it has, but for a reserve. What is written to an extent that has none takes the memory of an
  * idle one, at once; the reserve is filled up later.
  *
+ * A donor may want memory back: it says how many extents it keeps, and the replicas beyond that are to
+ * leave. They are believed, read and written as before, while others in their place are filled elsewhere:
+ * for that an extent has one slot more than replicas. Only when it has more VALID replicas than it
+ * should, one that is to leave is STALE. So what nobody else has room for stays where it is.
+ *
  * The host owns memory, requests and time, and asks donors for what weir_volume_place() wants.
  *
  * Context of all: any; never sleeps; externally serialised.
@@ -41,6 +46,8 @@
 
 #define WEIR_VOLUME_DONORS_MAX 8u
 #define WEIR_VOLUME_REPLICAS_MAX 4u
+#define WEIR_VOLUME_SLOTS_MAX (WEIR_VOLUME_REPLICAS_MAX + 1)
+#define WEIR_VOLUME_KEEPS_ALL UINT64_MAX
 #define WEIR_VOLUME_CHUNK_PAGES 64u /* that a copy moves at a time */
 
 /* What a page should be; all other even values are the host's checksums. */
@@ -65,17 +72,19 @@ enum weir_volume_donor_state {
  * struct weir_replica - one copy of an extent
  * @donor: where, unless it is NONE
  * @state: an enum weir_replica_state
+ * @leaves: its donor wants the memory back
  * @users: reads, writes and copies under way there
  */
 struct weir_replica {
 	uint8_t donor;
 	uint8_t state;
+	bool leaves;
 	uint32_t users;
 };
 
 /**
  * struct weir_extent - a piece of the volume
- * @replica: the first volume->replicas
+ * @replica: the first volume->slots
  * @sum: *kept*; of each of its pages, what it should be; NOTHING at first
  * @live: pages that are not NOTHING: something was written, whether it came about or not
  * @thin: all of it was discarded, and nothing written since
@@ -83,7 +92,7 @@ struct weir_replica {
  * @writes: under way, by the phase in which they began
  */
 struct weir_extent {
-	struct weir_replica replica[WEIR_VOLUME_REPLICAS_MAX];
+	struct weir_replica replica[WEIR_VOLUME_SLOTS_MAX];
 	uint32_t *sum;
 	uint32_t live;
 	bool thin;
@@ -95,10 +104,12 @@ struct weir_extent {
  * struct weir_volume_donor - what the volume knows of a donor
  * @state: an enum weir_volume_donor_state
  * @free: extents that it may have room for; the host says
+ * @keep: extents that it wants to have at most
  */
 struct weir_volume_donor {
 	uint8_t state;
 	uint64_t free;
+	uint64_t keep;
 };
 
 enum weir_copy_state {
@@ -129,6 +140,7 @@ struct weir_copy {
  * struct weir_volume - the volume
  * @extent: @nr_extents of them, of @pages pages each
  * @replicas: that each extent should have
+ * @slots: that it has for them: one more, if there is a donor more
  * @reserve: thin extents that keep their memory
  * @copied: pages that were copied so far
  */
@@ -139,6 +151,7 @@ struct weir_volume {
 	uint32_t pages;
 	uint8_t nr_donors;
 	uint8_t replicas;
+	uint8_t slots;
 	uint32_t reserve;
 	struct weir_copy copy;
 	uint64_t copied;
@@ -178,6 +191,12 @@ void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor);
 /* It is gone, and what it had: its replicas are STALE. */
 void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor);
 
+/*
+ * It wants to have so many extents at most; KEEPS_ALL: as many as it has. Those that hold
+ * nothing leave first. To be said again whenever the host looks, since what extents hold changes.
+ */
+void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents);
+
 /* Return: how many extents have a replica there, whatever its state. */
 uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor);
 
@@ -194,7 +213,8 @@ struct weir_volume_place {
  * Of the donors that are up and have none of the extent, the one with the most room. Whoever gives it
  * owes a weir_volume_granted(), or says that it has no room.
  *
- * Return: 0; -ENOENT nothing is missing but what is lost; -ENOSPC no donor can give it.
+ * Return: 0; -ENOENT nothing is missing but what is lost, or for what is to leave; -ENOSPC no donor
+ *	can give it.
  */
 int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place);
 
@@ -212,7 +232,10 @@ int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place);
  */
 void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages);
 
-/* Thin extents beyond the reserve need their memory no more, if nobody uses it. */
+/*
+ * Thin extents beyond the reserve need their memory no more, if nobody uses it; nor does a replica that is to
+ * leave, once there are enough others; nor what is filled from nobody.
+ */
 void weir_volume_trim(struct weir_volume *v);
 
 /* Return: true: nobody needs the memory at @place, which is the volume's no more: give it back. */
@@ -336,9 +359,10 @@ bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
  * struct weir_volume_census - how the extents are
  * @whole: those that have all their replicas; @lean: fewer, but one; @bare: none
  * @lost: of the @bare ones, those that held something; @thin: those that want none
+ * @leaving: those with a replica that is to leave
  */
 struct weir_volume_census {
-	uint32_t whole, lean, bare, lost, thin;
+	uint32_t whole, lean, bare, lost, thin, leaving;
 };
 
 struct weir_volume_census weir_volume_census(const struct weir_volume *v);

@@ -7,12 +7,12 @@ static struct weir_replica *replica_of(struct weir_volume *v, uint8_t slot)
 	return &v->extent[v->copy.extent].replica[slot];
 }
 
-/* Return: a replica of @extent in @state, or replicas: none is. */
+/* Return: a replica of @extent in @state, or slots: none is. */
 static uint8_t find(const struct weir_volume *v, uint32_t extent, enum weir_replica_state state)
 {
 	uint8_t slot = 0;
 
-	while (slot < v->replicas && v->extent[extent].replica[slot].state != state)
+	while (slot < v->slots && v->extent[extent].replica[slot].state != state)
 		slot++;
 	return slot;
 }
@@ -41,7 +41,7 @@ static enum weir_copy_do pick(struct weir_volume *v)
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		uint8_t target = find(v, i, WEIR_REPLICA_FILLING);
 
-		if (target == v->replicas || find(v, i, WEIR_REPLICA_VALID) == v->replicas)
+		if (target == v->slots || find(v, i, WEIR_REPLICA_VALID) == v->slots)
 			continue;
 		what = WEIR_COPY_WAIT;
 		if (v->extent[i].writes[!v->extent[i].phase])
@@ -113,7 +113,7 @@ static bool go_on(struct weir_volume *v, struct weir_copy_step *step)
 		close_window(v);
 		return false;
 	}
-	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || source == v->replicas) {
+	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || source == v->slots) {
 		copy->state = WEIR_COPY_IDLE;
 		return false;
 	}

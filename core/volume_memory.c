@@ -9,7 +9,7 @@
 
 static bool has_donor(const struct weir_volume *v, const struct weir_extent *extent, uint8_t donor)
 {
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
 		    extent->replica[slot].donor == donor)
 			return true;
@@ -26,6 +26,14 @@ uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
 	return extents;
 }
 
+/* Whether it would want back what it gave. */
+static bool has_enough(const struct weir_volume *v, uint8_t donor)
+{
+	uint64_t keep = v->donor[donor].keep;
+
+	return keep != WEIR_VOLUME_KEEPS_ALL && weir_volume_donor_extents(v, donor) >= keep;
+}
+
 /* Return: the donor for one more replica of @extent, or nr_donors. */
 static uint8_t choose_donor(const struct weir_volume *v, const struct weir_extent *extent)
 {
@@ -33,7 +41,7 @@ static uint8_t choose_donor(const struct weir_volume *v, const struct weir_exten
 
 	for (uint8_t donor = 0; donor < v->nr_donors; donor++) {
 		if (v->donor[donor].state != WEIR_VOLUME_DONOR_UP || !v->donor[donor].free ||
-		    has_donor(v, extent, donor))
+		    has_donor(v, extent, donor) || has_enough(v, donor))
 			continue;
 		if (best == v->nr_donors || v->donor[donor].free > v->donor[best].free)
 			best = donor;
@@ -41,20 +49,46 @@ static uint8_t choose_donor(const struct weir_volume *v, const struct weir_exten
 	return best;
 }
 
-/* A slot of @extent that has no memory; replicas: all have. */
+/* A slot of @extent that has no memory; slots: all have. */
 static uint8_t free_slot(const struct weir_volume *v, const struct weir_extent *extent)
 {
 	uint8_t slot = 0;
 
-	while (slot < v->replicas && extent->replica[slot].state != WEIR_REPLICA_NONE)
+	while (slot < v->slots && extent->replica[slot].state != WEIR_REPLICA_NONE)
 		slot++;
 	return slot;
+}
+
+static bool is_live(const struct weir_replica *replica)
+{
+	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
+}
+
+/* How many replicas it has, or will have, wherever they are. */
+static uint8_t count_live(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t live = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		live += is_live(&extent->replica[slot]);
+	return live;
+}
+
+/* How many of them stay. */
+static uint8_t count_staying(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t staying = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		staying += is_live(&extent->replica[slot]) && !extent->replica[slot].leaves;
+	return staying;
 }
 
 /* Whether it should have all its replicas; @reserve: thin extents that may do without no longer. */
 static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t reserve)
 {
-	if (weir_volume_is_lost(v, extent) || free_slot(v, &v->extent[extent]) == v->replicas)
+	if (weir_volume_is_lost(v, extent) || free_slot(v, &v->extent[extent]) == v->slots ||
+	    count_staying(v, &v->extent[extent]) >= v->replicas)
 		return false;
 	return !v->extent[extent].thin || weir_volume_valid(v, extent) || reserve;
 }
@@ -84,7 +118,8 @@ int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *pla
 			*place = (struct weir_volume_place){ i, free_slot(v, &v->extent[i]), donor };
 			return 0;
 		}
-		rc = -ENOSPC;
+		if (count_live(v, &v->extent[i]) < v->replicas)
+			rc = -ENOSPC;
 	}
 	return rc;
 }
@@ -95,6 +130,7 @@ static void put_memory(struct weir_volume *v, const struct weir_volume_place *pl
 	struct weir_replica *replica = &extent->replica[place->slot];
 
 	replica->donor = place->donor;
+	replica->leaves = false;
 	replica->state = extent->live ? WEIR_REPLICA_FILLING : WEIR_REPLICA_VALID;
 	if (v->donor[place->donor].free)
 		v->donor[place->donor].free--;
@@ -133,24 +169,80 @@ static bool is_quiet(const struct weir_volume *v, uint32_t extent)
 {
 	if (v->copy.state != WEIR_COPY_IDLE && v->copy.extent == extent)
 		return false;
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if (v->extent[extent].replica[slot].users)
 			return false;
 	}
 	return true;
 }
 
+/* Of the replicas of one kind there, @stay stay, if they are so many. Return: how many more could. */
+static uint64_t let_stay(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
+{
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		struct weir_extent *extent = &v->extent[i];
+
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
+			struct weir_replica *replica = &extent->replica[slot];
+
+			if (!is_live(replica) || replica->donor != donor || !extent->live == holds)
+				continue;
+			replica->leaves = !stay;
+			stay -= stay != 0;
+		}
+	}
+	return stay;
+}
+
+void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents)
+{
+	v->donor[donor].keep = extents;
+	let_stay(v, donor, false, let_stay(v, donor, true, extents));
+}
+
+/* The replica of @extent that it can best do without: one that leaves, or else the last. */
+static struct weir_replica *spare_one(struct weir_volume *v, struct weir_extent *extent)
+{
+	struct weir_replica *spare = NULL;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica *replica = &extent->replica[slot];
+
+		if (replica->state == WEIR_REPLICA_VALID && (!spare || !spare->leaves))
+			spare = replica;
+	}
+	return spare;
+}
+
+/* What cannot be filled is of no use, nor where it is not to stay; nor is one VALID replica too many. */
+static void let_leave(struct weir_volume *v, uint32_t number)
+{
+	struct weir_extent *extent = &v->extent[number];
+	uint8_t valid = weir_volume_valid(v, number);
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica *replica = &extent->replica[slot];
+
+		if (replica->state == WEIR_REPLICA_FILLING && (replica->leaves || !valid))
+			replica->state = WEIR_REPLICA_STALE;
+	}
+	if (valid > v->replicas)
+		spare_one(v, extent)->state = WEIR_REPLICA_STALE;
+}
+
 void weir_volume_trim(struct weir_volume *v)
 {
 	uint32_t reserve = 0;
 
+	for (uint32_t i = 0; i < v->nr_extents; i++)
+		let_leave(v, i);
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		struct weir_extent *extent = &v->extent[i];
 
 		if (!extent->thin || !weir_volume_valid(v, i) || reserve++ < v->reserve ||
 		    !is_quiet(v, i))
 			continue;
-		for (uint8_t slot = 0; slot < v->replicas; slot++) {
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
 			if (extent->replica[slot].state != WEIR_REPLICA_NONE)
 				extent->replica[slot].state = WEIR_REPLICA_STALE;
 		}
@@ -169,7 +261,7 @@ static void take_memory(struct weir_volume *v, const struct weir_volume_place *p
 bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
-		for (uint8_t slot = 0; slot < v->replicas; slot++) {
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
 			const struct weir_replica *replica = &v->extent[i].replica[slot];
 
 			if (replica->state != WEIR_REPLICA_STALE || replica->users)
@@ -214,7 +306,7 @@ int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 		return weir_volume_place(v, &place) == -ENOSPC ? -ENOSPC : -EAGAIN;
 	if (!is_quiet(v, extent))
 		return -EAGAIN;
-	for (uint8_t slot = 0; slot < v->replicas; slot++) {
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		struct weir_replica replica = v->extent[extent].replica[slot];
 
 		v->extent[extent].replica[slot] = v->extent[idle].replica[slot];

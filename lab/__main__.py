@@ -2,12 +2,16 @@
 """weir lab: the papers' figures, on a simulated NIC."""
 
 import argparse
+import dataclasses
 import json
 import os
+import pathlib
 import re
+import signal
 import sys
 
 from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
+from lab.version import VERSION
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
 in virtual time. What comes out is modelled, never measured."""
@@ -38,14 +42,22 @@ def _results(options, names):
         profile = options.profile or module.PROFILE
         if profile not in sims:
             sims[profile] = simulate.Sim(profile, options.seeds, options.quiet)
-        yield module, module.run(sims[profile])
+        result = module.run(sims[profile])
+        if profile != module.PROFILE:
+            result = result.of_another(profile, module.PROFILE)
+        ran = {"profile": profile, "seeds": options.seeds, "version": VERSION}
+        yield module, _with_warnings(dataclasses.replace(result, ran=ran), sims[profile].unsteady())
 
 
-VERDICTS = {True: "met", False: "NOT MET", None: "-"}
+def _with_warnings(result, unsteady):
+    if not unsteady:
+        return result
+    return dataclasses.replace(result, notes=[*result.notes, f"Not steady: {len(unsteady)} of the runs, in which more or less "
+                                              f"by a tenth or more was done later than before: {'; '.join(unsteady)}."])
 
 
 def _show(module, result):
-    print(f"\n{module.NAME}: {module.TITLE} (modelled)\n")
+    print(f"\n{module.NAME}: {module.TITLE} (modelled)\n\n{result.ran_in_words()}\n")
     for unit in dict.fromkeys(series.unit for series in result.series):
         shown = [series for series in result.series if series.unit == unit]
         widths = [max(10, len(series.name) + 2) for series in shown]
@@ -55,8 +67,7 @@ def _show(module, result):
             cells = ["" if series.at(x) is None else f"{series.at(x):.4g}" for series in shown]
             print(f"{x:>20}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths)))
     for target in result.targets:
-        fitted = ", calibrated" if target.calibrated else ""
-        print(f"  {VERDICTS[target.met] + fitted:8} {target.what}: paper {target.paper},"
+        print(f"  {target.verdict()}: {target.what}: paper {target.paper},"
               f" model {target.model}" + (f" ({target.why})" if target.why else ""))
     for note in result.notes:
         print(f"  note: {note}")
@@ -71,13 +82,22 @@ def _run(options):
 
 
 def _report(options):
-    if not report.pyplot:
+    if not report.pyplot():
         print(f"weir lab: {report.NO_PLOTS}", file=sys.stderr)
-    # First, so that a path that cannot be written is not found out in the end.
-    with open(options.output, "w", encoding="utf-8") as page:
-        results = list(_results(options, []))
-        page.write(report.page(results, [] if options.no_calibration else _fits(options)))
-    print(options.output)
+    # Opened first, so that a path that cannot be written is not found out in the end; beside it, so that one
+    # that is there stays whole until this one is.
+    path = pathlib.Path(options.output)
+    if path.is_dir():
+        _misused(f"-o {path}: a folder; a file is wanted, such as {path / 'weir-lab.html'}")
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        with open(unfinished, "w", encoding="utf-8") as page:
+            results = list(_results(options, []))
+            page.write(report.page(results, [] if options.no_calibration else _fits(options)))
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    print(path)
 
 
 def _fits(options, titled=""):
@@ -90,9 +110,11 @@ def _calibrate(options):
     if not fits:
         _misused(f"no series has '{options.series}' in its title")
     print("# The model beside what was measured\n\nModelled, not measured: virtual time. "
-          "The model's numbers were fitted to these series.")
+          "The model's numbers were fitted to these series, as far as these agree.")
     for fit in fits:
         calibrate.show(fit)
+    if not options.series:
+        print("\nGathered, and not used:\n\n" + "\n".join(f"- {line}" for line in calibrate.unused()))
     print(f"\n{calibrate.summary(fits)}")
     sys.exit(1 if calibrate.unexplained(fits) else 0)
 
@@ -114,6 +136,9 @@ def _what_if(options):
     if not options.trace and workload["size"] > workload["region"]:
         _misused(f"--size {whatif.size(workload['size'])} is more than --region"
                  f" {whatif.size(workload['region'])}")
+    if workload["threads"] * workload["depth"] > whatif.UNDER_WAY_MAX:
+        _misused(f"{workload['threads']} threads with {workload['depth']} requests under way each are more than"
+                 f" {whatif.UNDER_WAY_MAX}")
     sim = simulate.Sim(options.profile, options.seeds, options.quiet)
     found = whatif.answer(sim, workload)
     if options.json:
@@ -159,8 +184,8 @@ def _upto(most):
 
 def _bytes(least, most):
     def number(text):
-        parts = re.fullmatch(r"(\d+)([KMG]?)", text)
-        value = parts and int(parts[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[parts[2]]
+        parts = re.fullmatch(r"(\d+)([KMGT]?)", text)
+        value = parts and int(parts[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[parts[2]]
         if not parts or not least <= value <= most:
             raise argparse.ArgumentTypeError(f"'{text}' is not a number of bytes from"
                                              f" {whatif.size(least)} to {whatif.size(most)}")
@@ -184,7 +209,10 @@ def _window(text):
 
 def _add_what_if(commands):
     """The options of weir perf that the simulator has something to say of."""
-    asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf")
+    asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
+                                 description="What a NIC would do with a workload of weir perf, what limits it, and"
+                                 " what would be better. Some forty runs: seconds, or minutes where much is under way"
+                                 " or the donor's memory is large.")
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
     add("-o", "--op", choices=["read", "write"], help="default write")
@@ -255,8 +283,11 @@ def _options():
 
 
 def main():
-    options = _options()
     try:
+        # Whoever started us may have kept a Ctrl-C back until somebody hears of it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        options = _options()
         options.do(options)
         sys.stdout.flush()
     except (hunt.Failure, simulate.Failure, traces.Failure) as failure:

@@ -13,9 +13,13 @@ Everything in a Result is modelled; only what the targets quote was measured, by
 """
 
 import dataclasses
+import hashlib
 import importlib
+import json
 import pathlib
 import re
+
+RIPPLE = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,14 +43,20 @@ class Series:
         """Where it is highest."""
         return self.x[self.y.index(max(self.y))]
 
+    def highest(self):
+        """In words, from where to where it is as high as anywhere, give or take a ripple."""
+        top = [x for x, y in zip(self.x, self.y) if y >= (1 - RIPPLE) * max(self.y)]
+        return f"{top[0]}" if top[0] == top[-1] else f"{top[0]} to {top[-1]}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Target:
     """What the paper says, beside what the model says.
 
     met is None where the paper publishes nothing that could be met; where it is False, why says why. calibrated
-    marks a figure that the model was fitted to: then it proves nothing. held_out marks a point that was set aside
-    before anything was fitted.
+    marks a figure that the model was fitted to, by_input one that follows from an input of the lab's, or from a
+    number that was fitted to another row: neither proves anything. held_out marks a point that was set aside
+    before anything was fitted. own: of what is expected of weir, and no paper publishes, whether it came out.
     """
 
     what: str
@@ -56,14 +66,41 @@ class Target:
     why: str = ""
     calibrated: bool = False
     held_out: bool = False
+    by_input: bool = False
+    own: bool | None = None
+
+    def verdict(self):
+        """In words."""
+        said = {True: "met", False: "missed", None: "nothing to meet"}[self.met]
+        if self.own is not None:
+            said = f"weir's own: {'holds' if self.own else 'does not hold'}"
+        marks = [mark for mark, has in (("calibrated", self.calibrated), ("by input", self.by_input)) if has]
+        return f"{said} ({', '.join(marks)})" if marks else said
+
+    def is_evidence(self):
+        """Whether it could have gone wrong."""
+        return not self.calibrated and not self.by_input
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
+    """What came out. ran: of which profile, with how many seeds, by which weir; run() leaves that to its caller."""
+
     x: str
     series: list
     targets: list
     notes: list = dataclasses.field(default_factory=list)
+    ran: dict = dataclasses.field(default_factory=dict)
+
+    def of_another(self, profile, usual):
+        """The same of another NIC than the paper's: nothing was fitted to that, and no why was written of it."""
+        targets = [dataclasses.replace(target, calibrated=False, held_out=False, why="") for target in self.targets]
+        note = (f"Of {profile}, where the paper's NIC is {usual}: what is calibrated and what is held out holds of that one only, "
+                "and why a target is missed with another nobody has looked into. The notes above are of the paper's NIC, too.")
+        return dataclasses.replace(self, targets=targets, notes=[*self.notes, note])
+
+    def ran_in_words(self):
+        return f"Profile {self.ran['profile']}, seeds {self.ran['seeds']}, weir {self.ran['version']}"
 
     def as_json(self, name):
         return {
@@ -72,12 +109,22 @@ class Result:
             "series": [dataclasses.asdict(series) for series in self.series],
             "targets": [dataclasses.asdict(target) for target in self.targets],
             "notes": self.notes,
+            **self.ran,
         }
 
+    def digest(self, name):
+        """Of all of it: the same sources and seeds give the same on every machine."""
+        return hashlib.sha256(json.dumps(dataclasses.replace(self, ran={}).as_json(name)).encode()).hexdigest()[:16]
 
-def holds(what, paper, model, met, why="", *, note="", calibrated=False, held_out=False):
+
+def holds(what, paper, model, met, why="", *, note="", **more):
     """An ordering or a shape: model says in words or numbers what came out. why: only if it is not met."""
-    return Target(what, paper, model, bool(met), note if met else why or note, calibrated, held_out)
+    return Target(what, paper, model, bool(met), note if met else why or note, **more)
+
+
+def own(what, model, came_out, why="", *, note=""):
+    """What is expected of weir, and nothing is published of: it is no target, met or missed."""
+    return Target(what, "not published", model, None, note if came_out else why or note, own=bool(came_out))
 
 
 def within(what, paper, model, tolerance, unit="", why="", **more):

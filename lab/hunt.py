@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "sim" / "hunt" / "weir-hunt"
 CHUNK = 1000  # seeds that one process runs; the digest of all does not depend on how many CPUs
@@ -17,20 +18,45 @@ class Failure(Exception):
     """It cannot be run."""
 
 
-def _chunk(program, first, last):
-    """What the hunt of some seeds printed last, in words."""
-    try:
-        done = subprocess.run([program, str(first), str(last)], capture_output=True, text=True,
-                              check=False)
-    except OSError as error:
-        raise Failure(f"cannot run {program}: {error.strerror}") from error
-    if done.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
-        raise KeyboardInterrupt
-    lines = done.stdout.splitlines()
-    if done.returncode not in (0, 1) or not lines:
-        raise Failure(f"{program} {first} {last}: {done.stderr.strip() or 'exit status '}"
-                      f"{'' if done.stderr.strip() else done.returncode}")
-    return lines[-1]
+class _Runs:
+    """Processes that hunt, of several threads; once they are to end, none begins."""
+
+    def __init__(self, program):
+        self._program = program
+        self._running = set()
+        self._lock = threading.Lock()
+        self._ends = False
+
+    def _begin(self, first, last):
+        with self._lock:
+            if self._ends:
+                raise KeyboardInterrupt
+            try:
+                child = subprocess.Popen([self._program, str(first), str(last)], stdout=subprocess.PIPE,
+                                         stderr=subprocess.PIPE, text=True)
+            except OSError as error:
+                raise Failure(f"cannot run {self._program}: {error.strerror}") from error
+            self._running.add(child)
+            return child
+
+    def end(self):
+        with self._lock:
+            self._ends = True
+            for child in self._running:
+                child.kill()
+
+    def chunk(self, first, last):
+        """What the hunt of some seeds printed last, in words."""
+        child = self._begin(first, last)
+        said, wrong = child.communicate()
+        with self._lock:
+            self._running.remove(child)
+        if child.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
+            raise KeyboardInterrupt
+        lines = said.splitlines()
+        if child.returncode not in (0, 1) or not lines:
+            raise Failure(f"{self._program} {first} {last}: {wrong.strip() or f'exit status {child.returncode}'}")
+        return lines[-1]
 
 
 def _progress(first, done, last):
@@ -42,18 +68,20 @@ def _progress(first, done, last):
 def hunt(first, last, program=PROGRAM):
     """Return: None and the digest of all runs, or what was broken first and None."""
     chunks = [(at, min(at + CHUNK - 1, last)) for at in range(first, last + 1, CHUNK)]
-    digest = hashlib.sha256()
+    digest, hunts = hashlib.sha256(), _Runs(program)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            runs = [pool.submit(_chunk, program, *chunk) for chunk in chunks]
+            runs = [pool.submit(hunts.chunk, *chunk) for chunk in chunks]
             for (_, end), run in zip(chunks, runs):
                 said = run.result()
                 if said.startswith("broken "):
+                    hunts.end()
                     pool.shutdown(cancel_futures=True)
                     return said.removeprefix("broken "), None
                 digest.update(said.encode())
                 _progress(first, end, last)
         except BaseException:
+            hunts.end()
             pool.shutdown(cancel_futures=True)
             raise
     return None, digest.hexdigest()[:16]

@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """One self-contained page of HTML: every figure, paper beside model."""
 
+import functools
 import html
 import io
 import re
 
 from lab import calibrate
-
-try:
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-    # The same page from the same results, to the byte.
-    matplotlib.rcParams["svg.hashsalt"] = "weir"
-except ImportError:
-    pyplot = None
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; }
@@ -22,13 +14,16 @@ table { border-collapse: collapse; margin: 1em 0; }
 td, th { border: 1px solid #bbb; padding: .25em .6em; text-align: left; vertical-align: top; }
 .met { background: #e3f4e3; } .missed { background: #fbe3e0; } .open { background: #f2f2f2; }
 svg { max-width: 100%; height: auto; }
+.digest { color: #767676; font-size: smaller; }
 """
 
 ABOUT = """
 Every curve and every number in the column "model" comes from weir's simulator: it is modelled, not
-measured. The column "paper" quotes what the papers published, measured on their machines. A target
-that is marked calibrated was used to fit the model, so that it proves nothing. Where the paper
-publishes no number there is an ordering or a shape to compare with, or nothing. What the model was
+measured; what is dashed, and the column "paper", quotes what the papers published, measured on their machines. A target
+that is marked calibrated was used to fit the model, and one that is marked by input follows from what the lab
+puts in, or from a number that was fitted to another row: neither proves anything. Where the paper
+publishes no number there is an ordering or a shape to compare with, or nothing; what is weir's own is
+expected of weir, no paper publishes it, and it is counted apart. What the model was
 fitted to, and how well it fits, stands at the end.
 """
 
@@ -45,13 +40,27 @@ SPREAD = 64  # from the least to the most: more of it is shown by its logarithm
 COLUMNS = 2
 
 
+@functools.cache
+def pyplot():
+    """What plots, or None: it takes long to come, and is not there everywhere."""
+    try:
+        import matplotlib
+        matplotlib.use("svg")
+        from matplotlib import pyplot as found
+    except ImportError:
+        return None
+    # The same page from the same results, to the byte.
+    matplotlib.rcParams["svg.hashsalt"] = "weir"
+    return found
+
+
 def _plot(result):
     """An SVG, or why there is none."""
-    if pyplot is None:
+    if not pyplot():
         return f"<p>{NO_PLOTS}</p>"
     units = list(dict.fromkeys(series.unit for series in result.series))
     rows = -(-len(units) // COLUMNS)
-    figure, grid = pyplot.subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False)
+    figure, grid = pyplot().subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 3.6 * rows), squeeze=False)
     for axes in grid.flat[len(units):]:
         axes.set_axis_off()
     for unit, axes in zip(units, grid.flat):
@@ -66,7 +75,7 @@ def _plot(result):
             elif series.x[0] > 0 and series.x[-1] >= SPREAD * series.x[0]:
                 axes.set_xscale("log")
         axes.set_xlabel(result.x)
-        axes.set_title(unit, fontsize="medium")
+        axes.set_title(f"{unit} (modelled)", fontsize="medium")
         values = [y for series in result.series if series.unit == unit for y in series.y]
         if min(values) > 0 and max(values) >= SPREAD * min(values):
             axes.set_yscale("log")
@@ -76,7 +85,7 @@ def _plot(result):
     figure.tight_layout()
     out = io.StringIO()
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
-    pyplot.close(figure)
+    pyplot().close(figure)
     # Without what says who drew it, which names other pages.
     return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue()[out.getvalue().index("<svg"):], flags=re.DOTALL)
 
@@ -87,15 +96,13 @@ def _row(cells, tag="td", style=""):
     return f"<tr{attribute}>{inside}</tr>"
 
 
-VERDICTS = {True: ("yes", "met"), False: ("no", "missed"), None: ("nothing to meet", "open")}
-HEAD = ("what", "paper", "model", "met", "why not, or note")
+STYLES = {True: "met", False: "missed", None: "open"}
+HEAD = ("what", "paper", "model", "verdict", "why not, or note")
 
 
 def _target(target, *before):
-    verdict, style = VERDICTS[target.met]
-    if target.calibrated:
-        verdict += " (calibrated)"
-    return _row((*before, target.what, target.paper, target.model, verdict, target.why), style=style)
+    return _row((*before, target.what, target.paper, target.model, target.verdict(), target.why),
+                style=STYLES[target.met])
 
 
 def _targets(result):
@@ -118,20 +125,27 @@ def _numbers(result):
 
 def _section(module, result):
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in result.notes)
-    return (f'<h2 id="{module.NAME}">{module.NAME}: {html.escape(module.TITLE)}</h2>'
-            f"<p>Varied: {html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
-            f"{_numbers(result)}")
+    return (f'<h2 id="{module.NAME}">{module.NAME}: {html.escape(module.TITLE)} (modelled)</h2>'
+            f"<p>{html.escape(result.ran_in_words())}. Varied: {html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
+            f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>")
+
+
+COUNTED = {
+    "targets met": lambda target: target.met is True and target.is_evidence(),
+    "missed, each with why": lambda target: target.met is False,
+    "met, but calibrated or by input": lambda target: target.met is True and not target.is_evidence(),
+    "weir's own: hold": lambda target: target.own is True,
+    "do not": lambda target: target.own is False,
+}
 
 
 def _counts(targets):
-    """Targets that were met, missed, and that prove nothing."""
-    met = sum(target.met is True and not target.calibrated for target in targets)
-    missed = sum(target.met is False for target in targets)
-    return met, missed, sum(target.met is True and target.calibrated for target in targets) or ""
+    """Of each column of the summary."""
+    return [sum(map(counts, targets)) or "" for counts in COUNTED.values()]
 
 
 def _summary(results):
-    rows = [_row(("figure", "targets met", "missed, each with why", "met, but calibrated"), "th")]
+    rows = [_row(("figure", *COUNTED), "th")]
     rows += [f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}</td>'
              + "".join(f"<td>{count}</td>" for count in _counts(result.targets)) + "</tr>"
              for module, result in results]
@@ -155,7 +169,8 @@ def _calibration(fits):
     if not fits:
         return f"{begin}<p>Left out here; <code>weir lab calibrate</code> prints it.</p>"
     return (f"{begin}<p>Points that others measured, beside the model. {calibrate.summary(fits)}"
-            f"</p><details><summary>All series</summary>{''.join(map(_fit, fits))}</details>")
+            f"</p><details><summary>All series</summary>{''.join(map(_fit, fits))}</details>"
+            f"<p>Gathered, and not used:</p><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in calibrate.unused())}</ul>")
 
 
 def page(results, fits):

@@ -22,6 +22,10 @@ ENVIRONMENT = {**os.environ, "WEIR_SIM_PROFILES": str(PROFILES)}
 SHORT = {"cx3": "connectx-3", "cx5": "connectx-5", "cx5-edr": "connectx-5-edr"}
 
 
+STEADY = 0.1  # the halves of a run's time may differ by so much of all
+ENOUGH = 500  # operations
+
+
 class Failure(Exception):
     """The simulator refused, or broke."""
 
@@ -82,6 +86,12 @@ def _draws(settings):
     return any(settings.get(name) in ("random", "zipf") for name in ("pattern", "bg_pattern"))
 
 
+def _is_steady(outcome):
+    """Whether as much was done in both halves of the time, as far as so few operations can tell."""
+    ops, half = outcome["load"]["ops"], outcome["half_ops"]
+    return ops < ENOUGH or abs(2 * half - ops) <= STEADY * ops
+
+
 class Sim:
     """What an experiment asks."""
 
@@ -90,13 +100,29 @@ class Sim:
         self.seeds = range(1, seeds + 1)
         self.quiet = quiet or not sys.stderr.isatty()
         self._known = {}
+        self._unsteady = set()
 
     def all(self, settings, what=""):
-        """What came out for each of a list of settings: medians over the seeds."""
+        """What came out for each of a list of settings: medians over the seeds. In each, something did."""
+        outs = self.whatever(settings, what)
+        for one, out in zip(settings, outs):
+            if not out["load"]["ops"]:
+                raise Failure("nothing was done in the time of a run, which this profile is too slow for: "
+                              f"weir-sim {' '.join(self._arguments(one, self.seeds[0]))}")
+        return outs
+
+    def whatever(self, settings, what=""):
+        """As all(), but where nothing was done in a run's time that is what came out."""
         wanted = [[self._arguments(one, seed) for seed in (self.seeds if _draws(one) else self.seeds[:1])]
                   for one in settings]
         self._run_missing({tuple(a) for one in wanted for a in one} - self._known.keys(), what)
+        self._unsteady |= {" ".join(a) for one in wanted for a in one if not _is_steady(self._known[tuple(a)])}
         return [_median([self._known[tuple(a)] for a in one]) for one in wanted]
+
+    def unsteady(self):
+        """The settings of runs that were not steady, of those asked for since this was asked last."""
+        settings, self._unsteady = sorted(self._unsteady), set()
+        return settings
 
     def profile_numbers(self):
         """The profile's numbers by name, as its file has them."""

@@ -5,6 +5,7 @@ import atexit
 import functools
 import lzma
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,10 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SHIPPED = {"etc": HERE / "etc.xz", "sys": HERE / "sys.xz"}
 STDIN = "-"
+# weir-perf(1) has the form.
+FIRST, HEADER = "weir-trace 1 PAGES THREADS", re.compile(r"weir-trace 1 ([1-9]\d{0,9}) \d+")
+FORM, REQUEST = "OP PAGE COUNT THREAD DONE US", re.compile(r"([RW]) (\d+) (\d+) \d+ (\d+) \d+")
+PAGES_MAX = 256  # of a request
 XZ = b"\xfd7zXZ\0"  # how such a file begins
 _unpacked = {}
 _written = {}
@@ -62,22 +67,48 @@ def plain(name):
     return str(_unpacked[name])
 
 
+def _wrong_with(request, pages, before):
+    """A request's page, how many pages, and how many were done when it came; before: how many had come."""
+    page, count, done = request
+    if not 1 <= count <= PAGES_MAX:
+        return f"COUNT is {count}: 1 to {PAGES_MAX}"
+    if page + count > pages:
+        return f"pages {page} to {page + count - 1} of a device that has {pages}"
+    return f"DONE is {done}, and only {before} came before" if done > before else ""
+
+
+def _requests(name):
+    """Of each: whether it reads, its page, how many pages, and how many were done when it came."""
+    pages = before = 0
+    with open(plain(name), encoding="ascii", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.startswith("#"):
+                continue
+            found = (REQUEST if pages else HEADER).fullmatch(line.strip())
+            request = found and pages and tuple(int(found[i]) for i in (2, 3, 4))
+            wrong = f"expected \"{FORM if pages else FIRST}\"" if not found else \
+                request and _wrong_with(request, pages, before)
+            if wrong:
+                raise Failure(f"{'standard input' if name == STDIN else name}:{number}: {wrong}")
+            if request:
+                before += 1
+                yield found[1] == "R", *request
+            else:
+                pages = int(found[1])
+
+
 def facts(name):
     """How many requests, reads of them, and pages; how many at a time at most; the page after the last."""
     requests = reads = pages = deepest = last = 0
     try:
-        with open(plain(name), encoding="ascii", errors="replace") as lines:
-            for line in lines:
-                if not line.startswith(("R ", "W ")):
-                    continue
-                fields = line.split()
-                deepest = max(deepest, requests + 1 - int(fields[4]))
-                requests += 1
-                reads += line[0] == "R"
-                pages += int(fields[2])
-                last = max(last, int(fields[1]) + int(fields[2]))
-    except (OSError, ValueError, IndexError) as error:
-        raise Failure(f"{name}: {getattr(error, 'strerror', None) or 'not a trace: weir-perf(1)'}") from error
+        for is_read, page, count, done in _requests(name):
+            requests += 1
+            deepest = max(deepest, requests - done)
+            reads += is_read
+            pages += count
+            last = max(last, page + count)
+    except OSError as error:
+        raise Failure(f"{name}: {error.strerror}") from error
     if not requests:
         raise Failure(f"{name}: there is no request in it")
     return {"requests": requests, "reads": reads, "pages": pages, "deepest": deepest, "last": last}

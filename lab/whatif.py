@@ -9,7 +9,7 @@ the one that gains most binds.
 
 import dataclasses
 
-from lab import traces
+from lab import simulate, traces
 
 BATCHING = {"single": {"chain": 1, "merge": 0}, "doorbell": {"merge": 0}, "merge": {"chain": 1},
             "hybrid": {}}
@@ -19,7 +19,15 @@ PATTERNS = {"sequential": "seq", "random": "random"}
 NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
-RUN_BYTES = 64 << 20
+UNDER_WAY_MAX = 1 << 14  # requests: more of them take minutes to come to a steady state
+# What is under way when a run begins or ends is counted with it or not: a run is to be many times as long.
+TURNS = 100
+WARM_TURNS = 10
+TURNS_OF_MANY, MANY = 10, 400000  # requests of a run; so many are a long run in any case
+RUN_BYTES = 64 << 20  # at the least, if that is not too few or too many requests
+WARM_US_MAX, RUN_US_MAX = 2000000, 10000000
+TRIES = 6
+MOPS_MAX = 10  # a first guess is no more
 GAIN = 1.03  # what is less than that is no difference
 FULL = 0.95  # busy for so much of the time
 
@@ -82,23 +90,59 @@ def _asked(workload):
             "region_bytes": workload["region"]}
 
 
-def settings(workload, numbers):
-    """What weir-sim is to run. numbers: of the profile."""
-    size, under_way = workload["size"], workload["threads"] * workload["depth"]
-    # How long a request takes of what all of them share, at the least; guessed, if it is not the link.
-    each_us = max(0.1, 4 / under_way, size * 8 / numbers["link_gbps"] / 1000)
-    # The caches are to hold what they will hold in the long run: each page was asked for.
-    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
-    touches = pages if workload["pattern"] == "sequential" else pages * 3
-    requests = touches / max(1, size / numbers["page_bytes"])
+def settings(workload):
+    """What weir-sim is to run; how long, it is not said."""
     return {
         "driver": "weir", **_asked(workload), "threads": workload["threads"],
         "depth": workload["depth"], "mr": workload["mr"], "qps": workload["channels"],
         "poll": POLLING[workload["polling"]], "window": workload["window"],
         "fragment": min(FRAGMENT, workload["window"]), **BATCHING[workload["batching"]],
-        "warmup_us": round(min(2000000, 100 + each_us * max(2 * under_way, requests))),
-        "run_us": round(max(1000, each_us * max(100, min(2000, RUN_BYTES / size)))),
     }
+
+
+def _to_be_done(workload, numbers):
+    """How many requests are to be done before a run, and in it, for its rate to be that of a long one."""
+    asked = workload["threads"] * workload["depth"]
+    under_way = min(asked, max(1, workload["window"] // workload["size"]))  # the others wait for the window
+    # The caches are to hold what they will hold in the long run: each page was asked for.
+    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
+    touches = pages if workload["pattern"] == "sequential" else pages * 3
+    fill = touches / max(1, workload["size"] / numbers["page_bytes"])
+    least = max(100, min(2000, RUN_BYTES // workload["size"]))
+    during = max(least, min(TURNS * under_way, max(MANY, TURNS_OF_MANY * under_way)))
+    return max(2 * asked, min(WARM_TURNS * under_way, during), fill), during
+
+
+def _times(rate_mops, to_be_done):
+    """By what weir-sim calls them: how long that takes at this rate."""
+    before, during = to_be_done
+    return {"warmup_us": round(min(WARM_US_MAX, 100 + before / rate_mops)),
+            "run_us": round(min(RUN_US_MAX, max(1000, during / rate_mops)))}
+
+
+def _better_times(times, out, to_be_done):
+    """Those for the rate that came out of a run of such times."""
+    if not rate(out):  # a handful in ten seconds is printed as none, too
+        return {"warmup_us": min(WARM_US_MAX, 8 * times["warmup_us"]), "run_us": min(RUN_US_MAX, 8 * times["run_us"])}
+    return _times(rate(out), to_be_done)
+
+
+def run(sim, workload, numbers, changes, what=""):
+    """What comes out of the workload with each of these changes to weir-sim's settings.
+
+    Nobody knows beforehand how long a request takes: what turns out to have run for too short is run
+    again, for as long as its rate asks for. Nothing done in ten seconds is a rate of 0.
+    """
+    asked = [{**settings(workload), **change} for change in changes]
+    to_be_done = _to_be_done(workload, numbers)
+    times = [_times(min(MOPS_MAX, numbers["link_gbps"] * 1000 / 8 / workload["size"]), to_be_done)] * len(asked)
+    for _ in range(TRIES):
+        outs = sim.whatever([{**one, **long} for one, long in zip(asked, times)], what)
+        better = [_better_times(long, out, to_be_done) for long, out in zip(times, outs)]
+        if all(long[name] >= 0.8 * wanted[name] for long, wanted in zip(times, better) for name in long):
+            break
+        times = [{name: max(long[name], wanted[name]) for name in long} for long, wanted in zip(times, better)]
+    return outs
 
 
 def rate(out):
@@ -153,13 +197,13 @@ def limits(sim, workload, numbers, out):
     """All limits, the one that binds first."""
     now = _as_it_is(out, numbers)
     awake = {**workload, "polling": "busy"}
-    (busily,) = sim.all([settings(awake, numbers)], "limits")
+    (busily,) = run(sim, awake, numbers, [{}], "limits")
     found = [Limit("sleeping", *now["sleeping"], rate(busily) / rate(out))]
     # Who sleeps may sleep less when something is a little faster: then that is not the limit.
     if found[0].gain >= GAIN:
         workload, out = awake, busily
-    base, wider = settings(workload, numbers), _wider(numbers, workload)
-    outs = sim.all([{**base, **changes} for changes in wider.values()], "limits")
+    wider = _wider(numbers, workload)
+    outs = run(sim, workload, numbers, wider.values(), "limits")
     found += [Limit(name, *now[name], rate(one) / rate(out)) for name, one in zip(wider, outs)]
     return sorted(found, key=lambda limit: -limit.gain)
 
@@ -173,14 +217,14 @@ def binds(found):
 
 def best(sim, workload, numbers):
     """The best settings found, one at a time, until none gains. Return: workload, what came out."""
-    here, (out,) = workload, sim.all([settings(workload, numbers)])
+    here, (out,) = workload, run(sim, workload, numbers, [{}])
     while True:
         before = here
         for name, values in CHOICES.items():
             if name == "mr" and here["mr"] == "user":
                 continue  # it is registered already: nothing is better
             there = [{**here, name: value} for value in values]
-            outs = sim.all([settings(one, numbers) for one in there], f"trying {name}")
+            outs = run(sim, workload, numbers, [settings(one) for one in there], f"trying {name}")
             most = max(range(len(there)), key=lambda i: rate(outs[i]))
             if rate(outs[most]) >= GAIN * rate(out):
                 here, out = there[most], outs[most]
@@ -206,7 +250,10 @@ class Answer:
 
 def answer(sim, workload):
     numbers = sim.profile_numbers()
-    (out,) = sim.all([settings(workload, numbers)], "as asked")
+    (out,) = run(sim, workload, numbers, [{}], "as asked")
+    if not rate(out):
+        raise simulate.Failure(f"too slow to tell a rate: {out['load']['ops']} requests of {size(workload['size'])} were done in"
+                               f" {RUN_US_MAX // 1000000} s on {sim.profile}")
     found = limits(sim, workload, numbers, out)
     return Answer(sim.profile, workload, out, found, *best(sim, workload, numbers))
 
@@ -231,7 +278,7 @@ def as_json(a):
 
 def size(number):
     """As weir perf takes it: 4096 is 4K."""
-    for unit, letter in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+    for unit, letter in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
         if number % unit == 0:
             return f"{number // unit}{letter}"
     return str(number)
@@ -242,10 +289,15 @@ def _said(name, value):
         size(value) if name == "window" else str(value)
 
 
+def _per_second(mops):
+    """With three digits that say something."""
+    return f"{mops:.3f} M/s" if mops >= 0.1 else f"{mops * 1000:.3f} K/s" if mops >= 0.0001 else f"{mops * 1e6:.3g} /s"
+
+
 def _show_outcome(out):
     result = _outcome(out)
     latency = result["latency_us"]
-    print(f"  rate     {result['mops']:.3f} M/s, {result['gbps']:.2f} Gb/s")
+    print(f"  rate     {_per_second(result['mops'])}, {result['gbps']:.2f} Gb/s")
     print(f"  latency  p50 {latency['p50']:.1f} us, p99 {latency['p99']:.1f} us,"
           f" p99.9 {latency['p999']:.1f} us")
     print(f"  CPU      {result['client_cores']:.2f} cores here, {result['donor_cores']:.2f} of the"

@@ -86,6 +86,7 @@ int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
 	}
 	arena->base = all->addr;
 	arena->length = length;
+	arena->limit = length;
 	arena->taken = 0;
 	weir_list_init(&arena->extents);
 	weir_list_add_tail(&arena->extents, &all->link);
@@ -168,6 +169,8 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_exten
 	if (length > arena->length)
 		return -ENOSPC;
 	length = round_up(length, WEIR_ARENA_PAGE);
+	if (arena->taken + length > arena->limit)
+		return -ENOSPC;
 	extent = find(arena, length, alignment);
 	if (!extent) {
 		alignment = WEIR_ARENA_PAGE;

@@ -33,11 +33,13 @@ struct weir_extent {
  * struct weir_arena - the mapping
  * @huge: it lies in reserved huge pages
  * @length: bytes; @taken of them are out
+ * @limit: no more are given out while so many are; @length at first
  */
 struct weir_arena {
 	char *base;
 	uint64_t length;
 	uint64_t taken;
+	uint64_t limit;
 	bool huge;
 	struct weir_list extents;
 };
@@ -57,7 +59,7 @@ void weir_arena_fini(struct weir_arena *arena);
  * weir_arena_take() - claim an extent of zeroes
  * @length: bytes, above 0, rounded up to pages
  *
- * Return: 0; -ENOSPC no gap is that long; -ENOMEM.
+ * Return: 0; -ENOSPC no gap is that long, or the limit is reached; -ENOMEM.
  */
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **extent);
 

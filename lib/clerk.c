@@ -25,11 +25,12 @@ struct reply {
 static void info_fill(const struct weir_peer *peer, struct wire_info *info)
 {
 	const struct weir_donor *donor = peer->donor;
+	const struct weir_arena *arena = &donor->arena;
 
 	*info = (struct wire_info){
 		.incarnation = donor->incarnation,
-		.memory_bytes = donor->arena.length,
-		.lent_bytes = donor->arena.taken,
+		.memory_bytes = arena->limit > arena->taken ? arena->limit : arena->taken,
+		.lent_bytes = arena->taken,
 		.quota_bytes = peer->account.quota,
 		.charged_bytes = peer->account.charged,
 		.clients = donor->nr_peers,

@@ -18,6 +18,15 @@ static inline uint64_t weir_now_ns(void)
 	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* What the calling thread has taken of a processor, ns. */
+static inline uint64_t weir_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 /* @ns from @now_ns; never, if that is beyond the end of time. */
 static inline uint64_t weir_after_ns(uint64_t now_ns, uint64_t ns)
 {

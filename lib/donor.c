@@ -350,7 +350,7 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
 	weir_list_init(&donor->timers);
 	weir_list_init(&donor->gates);
 	weir_list_init(&donor->awake);
-	weir_gaps_init(&donor->gaps, WEIR_WAKE_NS);
+	weir_gaps_init(&donor->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_list_init(&donor->peers);
 	memlock_raise();
 	ret = options_take(donor, options, error);

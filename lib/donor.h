@@ -10,6 +10,7 @@
  *	mail.c    its messages
  *	clerk.c   answers its calls about regions
  *	ring.c    copies what it unloads
+ *	recall.c  asks for memory back
  *	lent.c    regions; arena.c the memory under them
  *
  * All but messages is done by the donor's thread alone.
@@ -93,6 +94,9 @@ struct weir_donor {
 /* Address, device, PDs, listening: all that can fail for the world's reasons. */
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_unlisten(struct weir_donor *donor);
+
+/* A client has come back: what it was asked for it may not have heard. The donor's thread. */
+void weir_recall_again(struct weir_peer *peer);
 
 /* One line to the application's on_log. */
 void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)

@@ -80,6 +80,7 @@ int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, 
 			 what, bytes, (unsigned long long)limit.rlim_cur);
 }
 
+/* LOC_QP_OP_ERR is what Soft-RoCE says when its packet goes nowhere, as with the link down. */
 int weir_wc_errno(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -90,6 +91,7 @@ int weir_wc_errno(enum ibv_wc_status status)
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 	case IBV_WC_REM_ABORT_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
 		return -ECONNRESET;
 	case IBV_WC_REM_ACCESS_ERR:
 		return -EACCES;

@@ -135,8 +135,10 @@ static void proven(struct weir_gate *gate, unsigned int buffer)
 	weir_handshake_welcome(&gate->handshake, &welcome, gate->buffers[buffer], &length);
 	handshake_send(gate, buffer, length);
 	if (gate->handshake.hello.session_id) {
-		if (!gate->handshake.hello.channel)
+		if (!gate->handshake.hello.channel) {
 			weir_mail_go_on(peer, gate->id->qp);
+			weir_recall_again(peer);
+		}
 		return;
 	}
 	donor->joins++;
@@ -174,10 +176,21 @@ static bool is_immediate(const struct ibv_wc *wc, unsigned int work)
 	       wc->opcode != IBV_WC_RECV;
 }
 
-/* Networks fail; a message longer than its buffer, say, is the client's doing. */
-static void failed(struct weir_gate *gate, enum ibv_wc_status status)
+static bool is_receive(unsigned int work)
 {
-	if (gate->peer && weir_wc_errno(status) == -ECONNRESET)
+	return work == WEIR_GATE_HANDSHAKE_RECV || work == WEIR_GATE_MESSAGE_RECV ||
+	       work == WEIR_GATE_SLOT;
+}
+
+/*
+ * Networks fail; a message longer than its buffer, say, is the client's doing. Soft-RoCE calls
+ * that LOC_QP_OP_ERR, which may be mended where it is of a send.
+ */
+static void failed(struct weir_gate *gate, unsigned int work, enum ibv_wc_status status)
+{
+	bool is_of_client = is_receive(work) && status == IBV_WC_LOC_QP_OP_ERR;
+
+	if (gate->peer && !is_of_client && weir_wc_errno(status) == -ECONNRESET)
 		weir_gate_break(gate, ibv_wc_status_str(status));
 	else
 		weir_gate_kill(gate, ibv_wc_status_str(status));
@@ -189,7 +202,7 @@ static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 	unsigned int work = wc->wr_id & WEIR_GATE_WORK_MASK;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		failed(gate, wc->status);
+		failed(gate, work, wc->status);
 		return;
 	}
 	if (is_immediate(wc, work)) {

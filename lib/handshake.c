@@ -224,7 +224,7 @@ void weir_refusal_fill(struct wire_refusal *refusal, int status, const char *tex
 {
 	union wire_handshake m = { .refusal = { .status = -status } };
 
-	snprintf(m.refusal.text, sizeof(m.refusal.text), "%s", text);
+	snprintf(m.refusal.text, sizeof(m.refusal.text), "%.*s", WIRE_TEXT - 1, text);
 	wire_handshake_encode(&m, WIRE_REFUSAL);
 	*refusal = m.refusal;
 }

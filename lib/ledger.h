@@ -18,7 +18,7 @@
 
 #define WEIR_LEDGER_NAME "weir-trace"
 #define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_LEDGER_VERSION 3
+#define WEIR_LEDGER_VERSION 4
 #define WEIR_LEDGER_TEXT 64
 #define WEIR_LEDGER_SLOTS 2048 /* a power of two */
 
@@ -47,7 +47,8 @@
 	X(hot, "of them, those to pages that are written often")                               \
 	X(unloaded, "writes that the donor's CPU copied")                                      \
 	X(unload_full, "writes that were to be unloaded, and found no room")                  \
-	X(pages, "pages of 4 KiB that small writes went to lately")
+	X(pages, "pages of 4 KiB that small writes went to lately")                            \
+	X(split, "requests that were cut into several work requests")
 
 /* struct weir_counters - since the session was opened. Guarded by the NIC's lock. */
 struct weir_counters {
@@ -101,12 +102,12 @@ struct weir_ledger {
 	struct weir_trace_slot trace[WEIR_LEDGER_SLOTS];
 };
 
-_Static_assert(sizeof(struct weir_counters) == 24 * 8, "others read it");
+_Static_assert(sizeof(struct weir_counters) == 25 * 8, "others read it");
 _Static_assert(offsetof(struct weir_ledger, counters) == 152, "others read it");
-_Static_assert(offsetof(struct weir_ledger, window) == 344, "others read it");
-_Static_assert(offsetof(struct weir_ledger, pressure) == 376, "others read it");
-_Static_assert(offsetof(struct weir_ledger, trace) == 4480, "others read it");
-_Static_assert(sizeof(struct weir_ledger) == 4480 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_ledger, window) == 352, "others read it");
+_Static_assert(offsetof(struct weir_ledger, pressure) == 384, "others read it");
+_Static_assert(offsetof(struct weir_ledger, trace) == 4488, "others read it");
+_Static_assert(sizeof(struct weir_ledger) == 4488 + 40 * WEIR_LEDGER_SLOTS, "others read it");
 
 /**
  * weir_ledger_open() - an empty one, which nobody takes for one yet

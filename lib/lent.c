@@ -18,6 +18,7 @@
  * @mr: while held, or owned; @mr_read: once somebody holds it for reading only
  * @is_exclusive: it has one holder and admits no other
  * @is_owned: the donor's application's
+ * @is_movable: who pays gives it back when asked to
  */
 struct weir_lent {
 	struct weir_list link;
@@ -30,6 +31,7 @@ struct weir_lent {
 	unsigned int holders;
 	bool is_exclusive;
 	bool is_owned;
+	bool is_movable;
 };
 
 struct weir_hold {
@@ -52,7 +54,7 @@ int weir_lender_init(struct weir_lender *lender, struct weir_arena *arena, struc
 
 void weir_account_init(struct weir_account *account, unsigned int tenant, uint64_t quota)
 {
-	*account = (struct weir_account){ .tenant = tenant, .quota = quota };
+	*account = (struct weir_account){ .tenant = tenant, .quota = quota, .keep = WIRE_KEEP_ALL };
 	weir_list_init(&account->holds);
 }
 
@@ -123,7 +125,7 @@ static int lent_new(struct weir_lender *lender, unsigned int tenant, const char 
 		return weir_fail(
 			error, ret, "the donor has no %llu bytes in a row: %llu of %llu are lent",
 			(unsigned long long)length, (unsigned long long)lender->arena->taken,
-			(unsigned long long)lender->arena->length);
+			(unsigned long long)lender->arena->limit);
 	}
 	lent->id = ++lender->ids;
 	lent->tenant = tenant;
@@ -138,6 +140,7 @@ static void lent_pay(struct weir_lent *lent, struct weir_account *payer)
 {
 	lent->payer = payer;
 	payer->charged += lent->extent->length;
+	payer->movable += lent->is_movable ? lent->extent->length : 0;
 	payer->nr_charged++;
 }
 
@@ -146,6 +149,7 @@ static void lent_unpay(struct weir_lent *lent)
 	if (!lent->payer)
 		return;
 	lent->payer->charged -= lent->extent->length;
+	lent->payer->movable -= lent->is_movable ? lent->extent->length : 0;
 	lent->payer->nr_charged--;
 	lent->payer = NULL;
 }
@@ -260,13 +264,13 @@ int weir_lender_create(struct weir_lender *lender, struct weir_account *account,
 		       uint64_t length, uint32_t flags, struct wire_region *out,
 		       struct weir_error *error)
 {
-	struct weir_lent *lent;
+	struct weir_lent *lent = NULL;
 	int ret;
 
 	if (!length || length > UINT64_MAX - WEIR_ARENA_PAGE)
 		return weir_fail(error, -EINVAL, "a region cannot have %llu bytes",
 				 (unsigned long long)length);
-	if (flags & ~WIRE_EXCLUSIVE)
+	if (flags & ~(WIRE_EXCLUSIVE | WIRE_MOVABLE) || (flags & WIRE_MOVABLE && name[0]))
 		return weir_fail(error, -EINVAL, "flags %#x cannot be given to a new region",
 				 flags);
 	if (lent_find(lender, account->tenant, name))
@@ -283,6 +287,7 @@ int weir_lender_create(struct weir_lender *lender, struct weir_account *account,
 		lent_free(lender, lent);
 		return ret;
 	}
+	lent->is_movable = flags & WIRE_MOVABLE;
 	lent_pay(lent, account);
 	return 0;
 }
@@ -371,7 +376,7 @@ void weir_lender_list(const struct weir_lender *lender, unsigned int tenant, uin
 int weir_lender_own(struct weir_lender *lender, unsigned int tenant, uint64_t length,
 		    struct weir_region_token *token, void **addr, struct weir_error *error)
 {
-	struct weir_lent *lent;
+	struct weir_lent *lent = NULL;
 	int ret;
 
 	ret = lent_new(lender, tenant, "", length, &lent, error);

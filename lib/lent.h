@@ -42,13 +42,17 @@ struct weir_lender {
 
 /**
  * struct weir_account - one session's part
- * @quota: bytes that it may be charged for; @charged: what it created and what still exists
+ * @quota: bytes that it may be charged for; @charged: what it created and what still exists; @movable: of
+ *	that, what it gives back when asked to
+ * @keep: bytes of what is movable that it was told to have at most, or WIRE_KEEP_ALL
  * @holds: what it holds, @nr_holds of them
  */
 struct weir_account {
 	unsigned int tenant;
 	uint64_t quota;
 	uint64_t charged;
+	uint64_t movable;
+	uint64_t keep;
 	unsigned int nr_charged;
 	struct weir_list holds;
 	unsigned int nr_holds;

@@ -130,8 +130,10 @@ static void count_chain(struct weir_link *link, const struct weir_wr *wr)
 
 	counters->doorbells++;
 	counters->chains += wr->next != NULL;
-	for (; wr; wr = wr->next)
+	for (; wr; wr = wr->next) {
 		counters->merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
+		counters->split += wr->nr_reqs == 1 && !wr->offset && wr->length < wr->req->length;
+	}
 }
 
 void weir_link_post(struct weir_link *link, struct weir_wr *first)

@@ -286,6 +286,15 @@ void weir_mail_answer(struct weir_peer *peer, uint64_t tag, int status, const vo
 	pthread_mutex_unlock(&peer->lock);
 }
 
+void weir_mail_recall(struct weir_peer *peer, const struct wire_recall *recall)
+{
+	const struct wire_head head = { .kind = WIRE_RECALL, .length = sizeof(*recall) };
+
+	pthread_mutex_lock(&peer->lock);
+	message_send(peer, &head, recall);
+	pthread_mutex_unlock(&peer->lock);
+}
+
 int weir_reply(struct weir_call *call, const void *data, size_t length)
 {
 	bool fits = length <= WEIR_MESSAGE_MAX;
@@ -375,7 +384,7 @@ static int message_serve(struct weir_peer *peer, const struct wire_head *head, c
 		return message_deliver(peer, NULL, body, head->length);
 	case WIRE_CREDIT:
 		return 0;
-	default: /* replies: nobody here calls a client */
+	default: /* replies: nobody here calls a client; and who is asked for memory does not ask */
 		return -EPROTO;
 	}
 }

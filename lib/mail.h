@@ -17,6 +17,7 @@
 struct ibv_pd;
 struct ibv_qp;
 struct weir_peer;
+struct wire_recall;
 
 /**
  * weir_mail_init() - take buffers, and post those to receive
@@ -55,6 +56,9 @@ void weir_mail_sent(struct weir_peer *peer, unsigned int buffer);
 /* The answer to a CONTROL_CALL. Context: any thread. */
 void weir_mail_answer(struct weir_peer *peer, uint64_t tag, int status, const void *body,
 		      size_t length);
+
+/* Asks for memory back. Context: the donor's thread. */
+void weir_mail_recall(struct weir_peer *peer, const struct wire_recall *recall);
 
 /* clerk.c: does what a CONTROL_CALL asks for, and answers it. Return: 0; -EPROTO. */
 int weir_clerk_serve(struct weir_peer *peer, uint64_t tag, const void *body, size_t length);

@@ -329,6 +329,7 @@ static int receive(struct weir_session *session, const void *data, size_t length
 	case WIRE_CONTROL_REPLY:
 		return weir_calls_answer(session, &head, body);
 	case WIRE_CREDIT:
+	case WIRE_RECALL: /* nothing here is movable */
 		return 0;
 	case WIRE_CALL:
 	case WIRE_CONTROL_CALL:

@@ -8,7 +8,6 @@
  * woken by the first of them, a thread would often find just that one.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -17,6 +16,7 @@
 #include <weir/request.h>
 #include "lib/clock.h"
 #include "lib/futex.h"
+#include "lib/lock.h"
 #include "lib/queue.h"
 
 #define EVENTS_MIN 64
@@ -33,7 +33,7 @@
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
-	pthread_mutex_t lock;
+	struct weir_lock lock;
 	uint32_t bell;
 	unsigned int sleepers;
 	bool woken;
@@ -57,7 +57,6 @@ int weir_queue_create(struct weir_queue **queue)
 	}
 	q->size = EVENTS_MIN;
 	q->fd = -1;
-	pthread_mutex_init(&q->lock, NULL);
 	*queue = q;
 	return 0;
 }
@@ -68,7 +67,6 @@ void weir_queue_destroy(struct weir_queue *queue)
 		return;
 	if (queue->fd >= 0)
 		close(queue->fd);
-	pthread_mutex_destroy(&queue->lock);
 	free(queue->ring);
 	free(queue);
 }
@@ -94,10 +92,10 @@ static int grow_to(struct weir_queue *q, unsigned int claimed)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&q->lock);
+	weir_lock_take(&q->lock);
 	while (!rc && q->size < claimed)
 		rc = grow(q);
-	pthread_mutex_unlock(&q->lock);
+	weir_lock_give(&q->lock);
 	if (rc)
 		__atomic_fetch_sub(&q->claimed, 1, __ATOMIC_RELAXED);
 	return rc;
@@ -143,14 +141,14 @@ uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *even
 	uint32_t *bell;
 	unsigned int i;
 
-	pthread_mutex_lock(&queue->lock);
+	weir_lock_take(&queue->lock);
 	for (i = 0; i < count; i++)
 		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
 	if (!queue->count)
 		fd_raise(queue);
 	queue->count += count;
 	bell = ring(queue);
-	pthread_mutex_unlock(&queue->lock);
+	weir_lock_give(&queue->lock);
 	return bell;
 }
 
@@ -158,10 +156,10 @@ void weir_queue_wake(struct weir_queue *queue)
 {
 	uint32_t *bell;
 
-	pthread_mutex_lock(&queue->lock);
+	weir_lock_take(&queue->lock);
 	queue->woken = true;
 	bell = ring(queue);
-	pthread_mutex_unlock(&queue->lock);
+	weir_lock_give(&queue->lock);
 	if (bell)
 		weir_futex_wake(bell, INT_MAX);
 }
@@ -170,13 +168,13 @@ int weir_queue_fd(const struct weir_queue *queue)
 {
 	struct weir_queue *q = (struct weir_queue *)queue; /* its owner cannot see the difference */
 
-	pthread_mutex_lock(&q->lock);
+	weir_lock_take(&q->lock);
 	if (q->fd < 0) {
 		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (q->count)
 			fd_raise(q);
 	}
-	pthread_mutex_unlock(&q->lock);
+	weir_lock_give(&q->lock);
 	return q->fd;
 }
 
@@ -200,9 +198,9 @@ int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max
 {
 	int taken;
 
-	pthread_mutex_lock(&queue->lock);
+	weir_lock_take(&queue->lock);
 	taken = take(queue, events, max);
-	pthread_mutex_unlock(&queue->lock);
+	weir_lock_give(&queue->lock);
 	return taken;
 }
 
@@ -212,9 +210,9 @@ static void sleep_until(struct weir_queue *q, uint64_t deadline_ns)
 	uint32_t rung = q->bell;
 
 	q->sleepers++;
-	pthread_mutex_unlock(&q->lock);
+	weir_lock_give(&q->lock);
 	weir_futex_wait(&q->bell, rung, deadline_ns);
-	pthread_mutex_lock(&q->lock);
+	weir_lock_take(&q->lock);
 	q->sleepers--;
 }
 
@@ -225,11 +223,11 @@ int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max
 
 	if (timeout_ms >= 0)
 		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
-	pthread_mutex_lock(&queue->lock);
+	weir_lock_take(&queue->lock);
 	while (!queue->count && !queue->woken && weir_now_ns() < deadline_ns)
 		sleep_until(queue, deadline_ns);
 	queue->woken = false;
 	taken = take(queue, events, max);
-	pthread_mutex_unlock(&queue->lock);
+	weir_lock_give(&queue->lock);
 	return taken;
 }

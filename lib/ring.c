@@ -2,7 +2,7 @@
 /*
  * The donor's lock is held from a check to the end of its copy: a registration goes with that lock held,
  * so nothing is written after it has gone. The client can write to the buffer at any time, also
- * while it is read here: the address is looked at once, and the length comes from the device.
+ * while it is read here: the length comes from the device.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "lib/gate.h"
 #include "lib/ring.h"
 
-#define HEAD offsetof(struct wire_slot, data)
 #define TELL_MAX (WIRE_SLOTS / 4) /* writes done that the client is not told of, while more come */
 #define SIGNAL_EVERY (WEIR_RETURNS_MAX / 2)
 
@@ -56,6 +55,7 @@ int weir_ring_open(struct weir_gate *gate, struct weir_error *error)
 
 	if (!ring)
 		return weir_fail(error, -ENOMEM, "the donor is out of memory");
+	weir_copier_init(&ring->copier, TELL_MAX);
 	gate->ring = ring;
 	ret = buffer_make(gate->donor, ring, gate->donor->tenants[gate->tenant].pd, error);
 	for (i = 0; !ret && i < WIRE_SLOTS; i++) {
@@ -89,28 +89,23 @@ void weir_ring_describe(const struct weir_ring *ring, struct wire_welcome *welco
 	welcome->rkey = ring->mr->rkey;
 }
 
-/* Copies what @slot says to where it says, if that is allowed. @length: head and data, bytes. */
+/* Copies what @slot says to where it says, if that is allowed. */
 static int copy(struct weir_gate *gate, const struct wire_slot *slot, uint32_t length, uint32_t tag)
 {
 	struct weir_donor *donor = gate->donor;
 	uint64_t addr;
 	int ret;
 
-	if (length <= HEAD || length > sizeof(*slot))
-		return -EACCES;
-	addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
-	length -= HEAD;
+	length = wire_slot_decode(slot, length, &addr);
 	pthread_mutex_lock(&donor->lock);
-	ret = weir_umtt_check(&donor->lender.umtt, gate->tenant, tag, addr, length);
-	if (!ret)
-		memcpy((void *)(uintptr_t)addr, slot->data, length);
+	ret = weir_copier_copy(&gate->ring->copier, &donor->lender.umtt, gate->tenant, tag, addr,
+			       slot->data, length);
 	pthread_mutex_unlock(&donor->lock);
 	return ret;
 }
 
 static void refuse(struct weir_gate *gate, uint32_t length, uint32_t tag)
 {
-	gate->ring->is_refused = true;
 	gate->donor->unload_refused++;
 	weir_donor_log(gate->donor, WEIR_LOG_WARNING,
 		       "refused an unloaded write peer=%llu client=%s rkey=%#x length=%u",
@@ -121,21 +116,16 @@ int weir_ring_received(struct weir_gate *gate, const struct ibv_wc *wc)
 {
 	struct weir_ring *ring = gate->ring;
 	uint32_t tag = ntohl(wc->imm_data);
+	int ret;
 
 	if (!ring || !gate->peer || wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM)
 		return -EPROTO;
 	if (recv_post(gate->id->qp))
 		weir_gate_break(gate, "a receive cannot be posted");
-	if (ring->is_refused)
-		return 0;
-	if (!ring->began_ns)
-		ring->began_ns = weir_now_ns();
-	if (copy(gate, &slots_of(ring)[ring->seen % WIRE_SLOTS], wc->byte_len, tag)) {
+	ret = copy(gate, &slots_of(ring)[ring->copier.seen % WIRE_SLOTS], wc->byte_len, tag);
+	gate->donor->unloaded += !ret;
+	if (ret == -EACCES)
 		refuse(gate, wc->byte_len, tag);
-		return 0;
-	}
-	ring->seen++;
-	gate->donor->unloaded++;
 	return 0;
 }
 
@@ -148,7 +138,8 @@ void weir_ring_returned(struct weir_ring *ring)
 static void send_return(struct weir_gate *gate, uint8_t pause_ms)
 {
 	struct weir_ring *ring = gate->ring;
-	const struct wire_return told = { .done = ring->seen, .is_refused = ring->is_refused,
+	const struct wire_return told = { .done = ring->copier.seen,
+					  .is_refused = ring->copier.is_refused,
 					  .pause_ms = pause_ms };
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = WEIR_GATE_RETURN,
@@ -161,8 +152,7 @@ static void send_return(struct weir_gate *gate, uint8_t pause_ms)
 		wr.send_flags = IBV_SEND_SIGNALED;
 	}
 	ring->returns++;
-	ring->returned = ring->seen;
-	ring->is_told = ring->is_refused;
+	weir_copier_told(&ring->copier);
 	if (ibv_post_send(gate->id->qp, &wr, &bad))
 		weir_gate_break(gate, "a return cannot be sent");
 }
@@ -171,22 +161,16 @@ static void send_return(struct weir_gate *gate, uint8_t pause_ms)
 static uint8_t pause_ms(struct weir_gate *gate)
 {
 	struct weir_donor *donor = gate->donor;
-	uint64_t ns = weir_ceiling_spent(&donor->ceiling, gate->ring->began_ns, weir_now_ns());
+	uint8_t ms = weir_ceiling_pause_ms(&donor->ceiling, weir_cpu_ns(), weir_now_ns());
 
-	gate->ring->began_ns = 0;
-	donor->unload_pauses += ns > 0;
-	return (uint8_t)((ns + WEIR_NS_PER_MS - 1) / WEIR_NS_PER_MS);
+	donor->unload_pauses += ms > 0;
+	return ms;
 }
 
 void weir_ring_answer(struct weir_gate *gate, bool more)
 {
 	struct weir_ring *ring = gate->ring;
-	uint16_t done = (uint16_t)(ring->seen - ring->returned);
-	bool is_news = done || ring->is_refused != ring->is_told;
 
-	if (!is_news || ring->returns == WEIR_RETURNS_MAX)
-		return;
-	if (more && done < TELL_MAX && !ring->is_refused)
-		return;
-	send_return(gate, pause_ms(gate));
+	if (ring->returns < WEIR_RETURNS_MAX && weir_copier_tells(&ring->copier, more))
+		send_return(gate, pause_ms(gate));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A donor's end of what one client unloads: the buffer that it writes to, the check and the copy,
- * and the returns that complete its writes. See wire/unload.h.
+ * A donor's end of what one client unloads: the buffer that it writes to, and the returns that
+ * complete its writes. See core/copier.h and wire/unload.h.
  *
  * All but weir_ring_close(): in the donor's thread.
  */
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <weir/error.h>
+#include "core/copier.h"
 #include "wire/handshake.h"
 #include "wire/unload.h"
 
@@ -24,19 +25,13 @@ struct weir_extent;
 /**
  * struct weir_ring - one buffer
  * @extent: in the donor's arena, so in huge pages when that is; @mr: over it
- * @seen: writes that came, modulo 2^16; @returned: as far as the client knows
- * @is_refused: one was refused: nothing behind it is copied; @is_told: the client knows
- * @began_ns: when the first came that the client has not been told of; 0: none
+ * @copier: what is copied, and told
  * @returns: in flight, or not known to have arrived; @unsignalled: of them, the last
  */
 struct weir_ring {
 	struct weir_extent *extent;
 	struct ibv_mr *mr;
-	uint16_t seen;
-	uint16_t returned;
-	bool is_refused;
-	bool is_told;
-	uint64_t began_ns;
+	struct weir_copier copier;
 	uint32_t returns;
 	uint32_t unsignalled;
 };

@@ -90,9 +90,9 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 		session->links[i].number = i;
 	}
 	init_lists(session);
-	weir_gaps_init(&session->gaps, WEIR_WAKE_NS);
-	weir_gaps_init(&session->op_gaps, WEIR_WAKE_NS);
-	weir_gaps_init(&session->call_gaps, WEIR_WAKE_NS);
+	weir_gaps_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_gaps_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_gaps_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
 	pthread_mutex_init(&session->stage_lock, NULL);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;

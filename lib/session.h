@@ -40,7 +40,7 @@
 #define WEIR_FRAGMENT_BYTES (1u << 20)
 #define WEIR_FRAGMENT_BYTES_MAX (1u << 30)
 #define WEIR_POLL_WCS_MAX 32
-#define WEIR_POLL_PERCENT_DEFAULT 50
+#define WEIR_POLL_PERCENT_DEFAULT 90
 
 /**
  * struct weir_session - one client's connections to one donor

@@ -11,6 +11,14 @@
 /* What finding a thread asleep costs, at the most, on small virtual machines. */
 #define WEIR_WAKE_NS 100000
 
+/*
+ * A session would rather poll for so long than be asleep when something comes. It is more than a
+ * wake-up costs: who sleeps holds up its user, too, and what that would submit next. What it slept
+ * through looked longer by WEIR_LATE_NS at least.
+ */
+#define WEIR_AWAKE_NS 250000
+#define WEIR_LATE_NS 10000
+
 /* Return: how long others took, if that was a stall: see weir_gaps_stalled(); otherwise 0. */
 static inline uint64_t weir_yield(uint64_t *now_ns)
 {

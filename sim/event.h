@@ -40,6 +40,7 @@ struct sim_due;
  * @heap: what is to come
  * @count: of @heap
  * @room: of @heap; grows when needed
+ * @top_is_empty: what was the first of @heap happens right now; @count counts its place still
  */
 struct sim_clock {
 	uint64_t now_ps;
@@ -49,6 +50,7 @@ struct sim_clock {
 	struct sim_due *heap;
 	uint32_t count;
 	uint32_t room;
+	bool top_is_empty;
 };
 
 /* At time 0, with nothing scheduled. */

@@ -5,7 +5,10 @@
 #include "sim/exchange.h"
 
 #define DEPTH 4096 /* of a QP: deeper than what one end has under way */
-#define BATCH 64 /* news that a look is to find, as lib/exchange has it */
+/* When ends look is as lib/exchange has it, except that nobody sleeps here, and so nobody rings. */
+#define BATCH 64u /* news that a look is to find */
+#define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
+#define CONFIRM_NS 512000u /* and no slot longer than that, while more is put */
 #define WCS_MAX 32
 #define SIGNAL_EVERY 32 /* immediate mode: writes with one completion */
 #define MIRROR_KEY 1u
@@ -88,15 +91,25 @@ static bool is_low(const struct sim_exchange *x)
 	return (uint64_t)x->out.free * 100 < x->settings->percent * x->out.slots;
 }
 
-/* The sender has something to look for, and it is time. */
+/* A peer that still had slots to give back when it was last looked at is busy with those. */
+static bool is_to_confirm(const struct sim_exchange *x)
+{
+	uint64_t unconfirmed = x->out.committed - x->out.arrived;
+
+	if (!unconfirmed || !weir_pace_is_due(&x->confirm, now_ns(x)))
+		return false;
+	return x->out.arrived == x->out.freed || unconfirmed >= CONFIRM_MANY ||
+	       now_ns(x) - x->confirm.looked_ns >= x->confirm.gap_ns_max;
+}
+
+/* The sender has something to look for, and it is time. Who has no slot left waits for nothing else. */
 static bool look_is_due(const struct sim_exchange *x)
 {
-	bool unconfirmed = x->out.arrived != x->out.committed;
-
 	if (x->is_imm || x->sender.is_looking)
 		return false;
-	return (unconfirmed && weir_pace_is_due(&x->confirm, now_ns(x))) ||
-	       (is_low(x) && weir_pace_is_due(&x->room, now_ns(x)));
+	if (!x->out.free && x->out.arrived != x->out.committed)
+		return true;
+	return is_to_confirm(x) || (is_low(x) && weir_pace_is_due(&x->room, now_ns(x)));
 }
 
 static void look_from(struct sim_thread *self, struct sim_exchange *x, struct sim_exchange_end *end)
@@ -298,6 +311,11 @@ static int connect(struct sim_exchange *x, struct sim_world *world, struct sim_e
 	return 0;
 }
 
+static uint32_t part_of(uint32_t slots, uint32_t parts)
+{
+	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
+}
+
 int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct sim_node *from,
 		      struct sim_node *to, const struct sim_load_settings *settings)
 {
@@ -313,10 +331,9 @@ int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct si
 	x->taken = calloc(slots, sizeof(*x->taken));
 	if (!x->has_landed || !x->begin_ps || !x->bytes || !x->landed || !x->given || !x->taken)
 		return -ENOMEM;
-	weir_pace_init(&x->confirm, BATCH, WEIR_PACE_NS, false);
+	weir_pace_init(&x->confirm, part_of(slots, 2), CONFIRM_NS, true);
 	weir_pace_init(&x->news, BATCH, WEIR_PACE_NS, false);
-	weir_pace_init(&x->room, slots < 4 * BATCH ? slots / 4 + 1 : BATCH, WEIR_PACE_NS,
-		       true);
+	weir_pace_init(&x->room, part_of(slots, 4), WEIR_PACE_NS, true);
 	rc = end_init(&x->sender, x, from, weir_confirm_out_bytes(slots));
 	if (!rc)
 		rc = end_init(&x->receiver, x, to, weir_confirm_in_bytes(slots));

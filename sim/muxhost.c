@@ -222,7 +222,7 @@ int sim_mux_init(struct sim_mux *mux, struct sim_world *world, struct sim_node *
 	mux->sge = (struct sim_sge){ 0, (uint32_t)settings->segment, 1u << 31 };
 	weir_inbox_init(&mux->inbox);
 	sim_channel_init(&mux->events, &node->host.cores[0]);
-	weir_gaps_init(&mux->gaps, WAKE_NS);
+	weir_gaps_init(&mux->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&mux->poll, &config, &mux->gaps, now_ns(mux));
 	rc = sched_init(mux);
 	if (!rc)

@@ -189,10 +189,10 @@ struct sim_packet {
 
 /**
  * struct sim_nic_counts - what passed
- * @wqes, @doorbells, @fetches, @cqes, @rnrs, @packets: so many
+ * @wqes, @reads, @doorbells, @fetches, @cqes, @rnrs, @packets: so many; @reads: of @wqes
  */
 struct sim_nic_counts {
-	uint64_t wqes, doorbells, fetches, cqes, rnrs, packets;
+	uint64_t wqes, reads, doorbells, fetches, cqes, rnrs, packets;
 };
 
 /**

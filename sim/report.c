@@ -111,6 +111,7 @@ static void print_usage(FILE *out, const char *name, const struct sim_usage *bef
 
 	fprintf(out, ", \"%s\": {\"wqes\": %llu", name,
 		(unsigned long long)(a->wqes - b->wqes));
+	count(out, "reads", a->reads - b->reads);
 	count(out, "doorbells", a->doorbells - b->doorbells);
 	count(out, "fetches", a->fetches - b->fetches);
 	count(out, "cqes", a->cqes - b->cqes);
@@ -127,6 +128,7 @@ void sim_report_print(FILE *out, const struct sim_report *r)
 	fprintf(out, "{");
 	number(out, "run_us", r->run_ps, SIM_PS_PER_US, 0);
 	count(out, "events", r->events);
+	count(out, "half_ops", r->half_ops);
 	fprintf(out, ", ");
 	print_tally(out, "load", r->load, r->run_ps);
 	if (r->background) {
@@ -148,6 +150,7 @@ static void add_node(struct sim_usage *u, const struct sim_node *node)
 	uint32_t i;
 
 	u->counts.wqes += nic->counts.wqes;
+	u->counts.reads += nic->counts.reads;
 	u->counts.doorbells += nic->counts.doorbells;
 	u->counts.fetches += nic->counts.fetches;
 	u->counts.cqes += nic->counts.cqes;

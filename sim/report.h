@@ -36,12 +36,14 @@ void sim_usage_take(struct sim_usage *usage, const struct sim_world *world, uint
  * struct sim_report - all that is told
  * @run_ps: how long was counted
  * @load, @background: what was done; no background: NULL
+ * @half_ops: of the load's operations, those of the first half of the time
  * @before, @after: of clients and of servers, when counting began and ended
  * @events: that happened, all in all
  */
 struct sim_report {
 	uint64_t run_ps;
 	const struct sim_tally *load, *background;
+	uint64_t half_ops;
 	struct sim_usage before[2], after[2];
 	uint64_t events;
 };

@@ -254,6 +254,26 @@ static int check_load(const struct sim_load_settings *load, char why[SIM_SETTING
 	return -EINVAL;
 }
 
+/* Requests that the queues of one load have room for, which is what takes memory. */
+static uint64_t room(const struct sim_settings *s, const struct sim_load_settings *load)
+{
+	uint64_t under_way = s->clients * load->threads * load->depth;
+
+	if (load->driver == SIM_DRIVER_WEIR)
+		return under_way + s->clients * s->servers * load->qps * load->sq_depth;
+	return under_way * (load->share ? load->share : load->qps);
+}
+
+static int check_room(const struct sim_settings *s, char why[SIM_SETTINGS_WHY_BYTES])
+{
+	if (room(s, &s->load) + room(s, &s->background) <= SIM_ROOM_MAX)
+		return 0;
+	snprintf(why, SIM_SETTINGS_WHY_BYTES,
+		 "the queues would have room for more than %d requests: say fewer threads, qps, or less depth",
+		 SIM_ROOM_MAX);
+	return -EINVAL;
+}
+
 static int parse(struct sim_settings *settings, const char *profiles, int argc,
 		 char *const argv[], char why[SIM_SETTINGS_WHY_BYTES])
 {
@@ -290,7 +310,9 @@ static int parse(struct sim_settings *settings, const char *profiles, int argc,
 		return -EINVAL;
 	}
 	rc = check_load(&settings->load, why);
-	return rc ? rc : check_load(&settings->background, why);
+	if (!rc)
+		rc = check_load(&settings->background, why);
+	return rc ? rc : check_room(settings, why);
 }
 
 int sim_settings_parse(struct sim_settings *settings, const char *profiles, int argc,

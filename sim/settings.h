@@ -89,6 +89,7 @@ struct sim_settings {
 	struct sim_load_settings load, background;
 };
 
+#define SIM_ROOM_MAX (1 << 22) /* requests that all queues have room for */
 #define SIM_SETTINGS_WHY_BYTES 512
 #define SIM_CLIENTS_MAX 64
 

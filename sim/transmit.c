@@ -83,6 +83,7 @@ struct sim_wqe *sim_qp_put(struct sim_qp *qp, const struct sim_wr *wr)
 	*wqe = (struct sim_wqe){ .wr = *wr, .qp = qp, .is_bound = true };
 	weir_list_init(&wqe->link);
 	qp->posted++;
+	qp->nic->counts.reads += wr->op == SIM_OP_READ;
 	return wqe;
 }
 

@@ -135,7 +135,7 @@ static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
 			       .bytes = (uint32_t)trip->loads->settings->size };
 	path = weir_route_decide(trip->route,
 				 region * trip->loads->settings->region_bytes + offset,
-				 hint_of(trip, region), now_ns);
+				 hint_of(trip, region), true, now_ns);
 	if (path & WEIR_PATH_UNLOAD) {
 		wr->op = SIM_OP_WRITE_IMM;
 		wr->rkey = BUFFER_RKEY;

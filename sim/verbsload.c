@@ -243,7 +243,7 @@ static int worker_init(struct verbs_loads *all, struct sim_worker *w, struct sim
 		w->jobs[i] = (struct job){ w, 0, w->free_jobs };
 		w->free_jobs = &w->jobs[i];
 	}
-	weir_gaps_init(&w->gaps, WAKE_NS);
+	weir_gaps_init(&w->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&w->poll, &config, &w->gaps, now_ns(w));
 	w->verdict = weir_poll_woken(&w->poll, now_ns(w));
 	if (sim_thread_init(&w->thread, &node->host, -1, work, w))

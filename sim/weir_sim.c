@@ -44,6 +44,8 @@ static void measure(struct run *run)
 	if (run->background)
 		sim_loads_forget(run->background);
 	take_usage(run, report->before);
+	sim_clock_run(&run->world.clock, run->settings.warmup_ps + run->settings.run_ps / 2);
+	report->half_ops = run->load->tally.ops;
 	sim_clock_run(&run->world.clock, run->settings.warmup_ps + run->settings.run_ps);
 	take_usage(run, report->after);
 	report->run_ps = run->settings.run_ps;

@@ -289,7 +289,7 @@ static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_
 
 	weir_list_init(&poller->followers);
 	sim_channel_init(&poller->events, &host->cores[number % host->nr_cores]);
-	weir_gaps_init(&poller->gaps, WAKE_NS);
+	weir_gaps_init(&poller->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
 	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
 	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));

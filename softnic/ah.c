@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "fault.h"
 #include "gid.h"
 #include "pd.h"
 #include "shared.h"
@@ -79,13 +80,13 @@ void ah_fill_grh(const struct av *av, uint32_t length, struct ibv_grh *grh)
 	};
 }
 
-/* Without a global address it goes from the port to itself, for there is but this host. */
-static int resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr,
-		   struct av *av)
+int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr, struct av *av)
 {
 	uint32_t device = device_index(context->device);
 	uint32_t index = attr->is_global ? attr->grh.sgid_index : 0;
 
+	if (fault_is_gone())
+		return EIO;
 	if (!device_has_port(attr->port_num) ||
 	    gid_get(device, attr->port_num, index, &av->sgid))
 		return EINVAL;
@@ -93,7 +94,7 @@ static int resolve(const struct ibv_context *context, const struct ibv_ah_attr *
 	av->sl = attr->sl;
 	av->traffic_class = attr->grh.traffic_class;
 	av->hop_limit = attr->is_global && attr->grh.hop_limit ? attr->grh.hop_limit : 64;
-	if (!ah_is_multicast(&av->dgid) && softnic_gid_index(&av->dgid) < 0)
+	if (!ah_is_multicast(&av->dgid) && !gid_is_here(&av->dgid))
 		return EHOSTUNREACH;
 	return 0;
 }
@@ -104,7 +105,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct av av;
 	int err;
 
-	err = resolve(pd->context, attr, &av);
+	err = ah_resolve(pd->context, attr, &av);
 	if (err) {
 		errno = err;
 		return NULL;
@@ -140,25 +141,37 @@ static void read_grh(const struct ibv_grh *grh, union ibv_gid *from, union ibv_g
 	memcpy(to->raw + 12, ip + offsetof(struct iphdr, daddr), 4);
 }
 
-/* The answer goes from where the datagram went to; for a group, from the port itself. */
+static int own_index(const struct ibv_context *context, uint8_t port, const union ibv_gid *to,
+		     const union ibv_gid *from)
+{
+	uint32_t device = device_index(context->device);
+	int index = gid_index(device, port, to);
+
+	return index < 0 ? gid_index(device, port, from) : index;
+}
+
+/*
+ * The answer goes from where the datagram went to. That may be no address of this port: a group, or
+ * another port's own, for the queue pair's number alone brought it here. Then it goes from where
+ * it came from, for all is on one host, or from the port's own.
+ */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	union ibv_gid from, to;
 	int index;
 
-	(void)context;
 	memset(attr, 0, sizeof(*attr));
 	attr->port_num = port;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	read_grh(grh, &from, &to);
-	index = softnic_gid_index(&to);
+	index = own_index(context, port, &to, &from);
 	attr->is_global = 1;
 	attr->grh.dgid = from;
 	attr->grh.hop_limit = 64;
-	attr->grh.sgid_index = index < 0 ? softnic_gid_index(&from) : index;
-	if (softnic_gid_index(&from) >= 0)
+	attr->grh.sgid_index = index < 0 ? 0 : index;
+	if (gid_is_here(&from))
 		return 0;
 	errno = EINVAL;
 	return -1;

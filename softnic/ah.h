@@ -25,6 +25,17 @@ static inline struct ah *to_ah(struct ibv_ah *ah)
 	return (struct ah *)ah;
 }
 
+/**
+ * ah_resolve() - from where to where a path leads
+ * @attr: as the program gave it; without a GRH it leads from the port's first address to itself,
+ *	for there is but this host
+ * @av: written
+ *
+ * Return: 0; EINVAL if that port has no such address, EHOSTUNREACH if the other one is neither a
+ * group's nor of this host, EIO if the device is gone.
+ */
+int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr, struct av *av);
+
 /** ah_is_multicast() - does an address name a group? */
 bool ah_is_multicast(const union ibv_gid *gid);
 

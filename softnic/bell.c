@@ -24,11 +24,12 @@ int cq_arm(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* Adds to the arrivals. Is there an arm, and was it we who took it? */
-static bool arrive(struct shared_cq *bell, uint32_t n, bool solicited)
+/* Is there an arm, and was it we who took it? */
+static bool arrive(struct shared_cq *bell, uint32_t qpn, uint32_t n, bool solicited)
 {
 	uint32_t armed;
 
+	source_mark(bell, qpn);
 	add_ordered(&bell->arrivals, n);
 	if (solicited)
 		add_ordered(&bell->solicited, 1);
@@ -44,9 +45,9 @@ static bool is_within(const struct shared_cq *bell)
 	return waiting <= (int32_t)load_relaxed(&bell->capacity);
 }
 
-bool cq_ring(struct shared_cq *bell, const struct pull *pull, bool solicited)
+bool cq_ring(struct shared_cq *bell, uint32_t qpn, const struct pull *pull, bool solicited)
 {
-	if (arrive(bell, 1, solicited)) {
+	if (arrive(bell, qpn, 1, solicited)) {
 		store_relaxed(&bell->told, load_ordered(&bell->arrivals));
 		store_relaxed(&bell->solicited_told, load_ordered(&bell->solicited));
 		if (pull)
@@ -61,16 +62,22 @@ static void fire(struct cq *cq)
 		channel_fire(to_channel(cq->ibv.channel), cq);
 }
 
-void cq_notice(struct cq *cq, uint32_t n, bool solicited)
+void cq_notice(struct cq *cq, uint32_t qpn, uint32_t n, bool solicited)
 {
-	if (arrive(cq->line.at, n, solicited))
+	if (arrive(cq->line.at, qpn, n, solicited))
 		fire(cq);
 	if (!is_within(cq->line.at))
 		cq_may_have_overrun(cq);
 }
 
-void cq_ring_anyway(struct cq *cq)
+void cq_nudge(struct shared_cq *bell, uint32_t qpn)
 {
-	add_ordered(&cq->line.at->arrivals, 1);
+	source_mark(bell, qpn);
+	add_ordered(&bell->arrivals, 1);
+}
+
+void cq_ring_anyway(struct cq *cq, uint32_t qpn)
+{
+	cq_nudge(cq->line.at, qpn);
 	fire(cq);
 }

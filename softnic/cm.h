@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "cm_addr.h"
 #include "cm_msg.h"
 #include "loop.h"
 #include "verbs.h"
@@ -48,41 +49,10 @@ enum cm_state {
 	CM_CLOSED, /* nothing more will happen, but TIMEWAIT_EXIT */
 };
 
-TAILQ_HEAD(cm_event_list, cm_event);
+struct cm_channel;
+
 TAILQ_HEAD(cm_group_list, cm_group);
 TAILQ_HEAD(cm_id_list, cm_id);
-
-/**
- * struct cm_channel - an event channel
- * @channel: what the user sees; its fd is an eventfd
- * @events: not fetched yet
- * @withdrawn: events taken back after a thread had read their count
- *
- * The eventfd's count, and the threads that have read it and are on their way to the list, are
- * together as many as @events and @withdrawn.
- */
-struct cm_channel {
-	struct rdma_event_channel channel;
-	struct cm_event_list events;
-	unsigned int withdrawn;
-};
-
-/**
- * struct cm_event - an event
- * @event: what the user sees
- * @owner: the id that waits for its acknowledgement: that of the event or, for a connection
- *	request, the listener
- * @group: of a join, likewise; or NULL
- * @link: in the channel's list, until fetched
- * @private_data: what @event points to, padded with zeros to the limit of its message
- */
-struct cm_event {
-	struct rdma_cm_event event;
-	struct cm_id *owner;
-	struct cm_group *group;
-	TAILQ_ENTRY(cm_event) link;
-	uint8_t private_data[CM_PRIVATE_MAX];
-};
 
 /**
  * struct cm_group - a multicast group that an id has joined
@@ -178,6 +148,7 @@ struct cm_id {
 	struct ibv_ece local_ece;
 	struct ibv_ece remote_ece;
 	struct ibv_sa_path_rec path;
+	uint8_t tos;
 
 	bool looking_up;
 	struct rdma_addrinfo *found;
@@ -210,11 +181,6 @@ static inline struct cm_id *cm_id(struct rdma_cm_id *id)
 	return (struct cm_id *)((char *)id - offsetof(struct cm_id, id));
 }
 
-static inline struct cm_channel *cm_channel(struct rdma_event_channel *channel)
-{
-	return (struct cm_channel *)((char *)channel - offsetof(struct cm_channel, channel));
-}
-
 /* Datagrams: it does not connect, it asks whom to send to. */
 static inline bool cm_id_is_datagram(const struct cm_id *id)
 {
@@ -234,38 +200,6 @@ static inline int cm_return(int err)
 	errno = -err;
 	return -1;
 }
-
-/* cm_addr.c: addresses of this host */
-
-/* Return: bytes of an IPv4 or IPv6 socket address, 0 for any other or NULL. */
-socklen_t cm_addr_len(const struct sockaddr *sa);
-
-/* Return: 0, or -EAFNOSUPPORT: @sa is neither IPv4 nor IPv6. */
-int cm_addr_read(union cm_addr *addr, const struct sockaddr *sa);
-
-bool cm_addr_is_any(const union cm_addr *addr);
-bool cm_addr_is_multicast(const union cm_addr *addr);
-
-/* IPv6 link-local without a scope: it could be on any interface. */
-bool cm_addr_lacks_scope(const union cm_addr *addr);
-in_port_t cm_addr_port(const union cm_addr *addr); /* big endian */
-void cm_addr_set_port(union cm_addr *addr, in_port_t port);
-void cm_addr_set_loopback(union cm_addr *addr); /* keeps family and port */
-
-/* Where the host would send to @dst from, or loopback; @src keeps its port. */
-void cm_addr_route(union cm_addr *src, const union cm_addr *dst);
-
-/* Loopback, or an address of one of this host's interfaces. */
-bool cm_addr_is_local(const union cm_addr *addr);
-
-/* IPv4, also when written as IPv6 (::ffff:a.b.c.d), becomes plain IPv4. */
-void cm_addr_unmap(union cm_addr *addr);
-
-/*
- * As RoCE v2 has it, groups too: IPv4 is mapped, IPv6 is what it is. The port has one GID for all of
- * 127.0.0.0/8.
- */
-void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid);
 
 /* cm_port.c: the port spaces. With cm_lock held. */
 
@@ -324,46 +258,6 @@ void cm_device_unbind(struct cm_id *id);
 
 /* Fill GIDs and path of an id from its addresses. */
 void cm_device_route(struct cm_id *id, const struct cm_device *device);
-
-/* cm_event.c */
-
-int cm_channel_create(struct cm_channel **channel);
-void cm_channel_destroy(struct cm_channel *channel);
-
-/**
- * cm_event_push() - give the user an event
- * @owner: see struct cm_event; its channel gets the event
- * @id: whom the event is about
- * @msg: what came with it, or NULL
- *
- * Context: cm_lock held.
- * Return: the event, for more to be filled in before cm_lock is released; NULL if there is no
- *	memory for it.
- */
-struct cm_event *cm_event_push(struct cm_id *owner, struct cm_id *id, enum rdma_cm_event_type type,
-			       int status, const struct cm_msg *msg);
-
-/* Forget what was not fetched of an owner's events. Context: cm_lock held. */
-void cm_event_drop(struct cm_id *owner);
-
-/* Forget the join of a group if it was not fetched. Context: cm_lock held. */
-void cm_event_drop_group(struct cm_id *owner, struct cm_group *group);
-
-/* Wait until the user has acknowledged what was fetched. Context: without cm_lock. */
-void cm_event_wait_acked(struct cm_id *owner);
-void cm_event_wait_group_acked(struct cm_group *group);
-
-/* Acknowledge what a synchronous id has at id->event. */
-void cm_event_ack_last(struct cm_id *id);
-
-/**
- * cm_event_complete() - of a synchronous id, wait for the event of the call that is under way
- *
- * The event is at id->event until the next call. Does nothing for other ids.
- *
- * Return: 0, or the event's status as a negative errno.
- */
-int cm_event_complete(struct cm_id *id);
 
 /* cm_id.c */
 

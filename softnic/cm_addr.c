@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cm.h"
+#include "cm_addr.h"
+#include "verbs.h"
 
 socklen_t cm_addr_len(const struct sockaddr *sa)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 enum {
 	REFUSED_MS = 300,
@@ -42,6 +43,7 @@ static int read_param(struct cm_id *id, const struct rdma_conn_param *param, str
 	msg->retry_count = cm_lesser(param->retry_count, RETRY_COUNT_MAX);
 	msg->rnr_retry_count = cm_lesser(param->rnr_retry_count, RETRY_COUNT_MAX);
 	msg->flow_control = param->flow_control;
+	msg->traffic_class = id->path.traffic_class;
 	msg->qp_num = (qp ? qp->qp_num : param->qp_num) & 0xffffff;
 	msg->srq = qp ? !!qp->srq : !!param->srq;
 	msg->ece_vendor = id->local_ece.vendor_id;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 enum {
 	MESSAGES_A_TURN = 4, /* then the engine serves others */
@@ -111,6 +112,7 @@ static void request_received(struct cm_id *id, const struct cm_msg *msg)
 	cm_id_set_src(id, &msg->dst);
 	cm_id_set_dst(id, &msg->src);
 	cm_device_bind(id, device);
+	id->tos = msg->traffic_class;
 	cm_device_route(id, device);
 	id->state = CM_REQ_RCVD;
 	id->listener->nr_requests++;

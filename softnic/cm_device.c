@@ -7,6 +7,7 @@
 
 #include "async.h"
 #include "cm.h"
+#include "cm_event.h"
 #include "device.h"
 #include "fork.h"
 
@@ -149,6 +150,7 @@ void cm_device_route(struct cm_id *id, const struct cm_device *d)
 		.dgid = ib->dgid,
 		.pkey = ib->pkey,
 		.hop_limit = 64,
+		.traffic_class = id->tos,
 		.reversible = 1,
 		.numb_path = 1,
 		.mtu_selector = 2, /* exactly */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
@@ -333,7 +334,7 @@ int cm_event_complete(struct cm_id *id)
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct cm_channel *channel;
+	struct cm_channel *channel = NULL;
 	int err = cm_channel_create(&channel);
 
 	if (err) {

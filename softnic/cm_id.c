@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cm.h"
+#include "cm_event.h"
 #include "fork.h"
 
 static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 enum {
 	ACCEPTS_A_TURN = 16, /* then the engine serves others */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 enum { /* enum rdma_cm_event_type goes on */
 	EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 enum { MULTICAST_QPN = 0xffffff };
 

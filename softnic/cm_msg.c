@@ -32,7 +32,7 @@ struct cm_wire {
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
 	uint8_t flow_control;
-	uint8_t reserved;
+	uint8_t traffic_class;
 	uint16_t reason;
 	uint32_t ece_vendor;
 	uint32_t ece_options;
@@ -112,6 +112,7 @@ size_t cm_msg_encode(const struct cm_msg *msg, void *buf)
 		.retry_count = msg->retry_count,
 		.rnr_retry_count = msg->rnr_retry_count,
 		.flow_control = msg->flow_control,
+		.traffic_class = msg->traffic_class,
 		.reason = msg->reason,
 		.ece_vendor = msg->ece_vendor,
 		.ece_options = msg->ece_options,
@@ -136,7 +137,7 @@ static int header_is_valid(const struct cm_wire *wire, size_t len)
 static int fields_are_valid(const struct cm_wire *wire)
 {
 	return wire->qp_num < 1 << 24 && wire->retry_count <= 7 && wire->rnr_retry_count <= 7 &&
-	       wire->srq <= 1 && !wire->reserved;
+	       wire->srq <= 1;
 }
 
 int cm_msg_decode(struct cm_msg *msg, const void *buf, size_t len)
@@ -161,6 +162,7 @@ int cm_msg_decode(struct cm_msg *msg, const void *buf, size_t len)
 	m.rnr_retry_count = wire.rnr_retry_count;
 	m.srq = wire.srq;
 	m.flow_control = wire.flow_control;
+	m.traffic_class = wire.traffic_class;
 	m.ece_vendor = wire.ece_vendor;
 	m.ece_options = wire.ece_options;
 	m.reason = wire.reason;

@@ -21,9 +21,10 @@
 #ifndef SOFTNIC_CM_MSG_H
 #define SOFTNIC_CM_MSG_H
 
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "cm_addr.h"
 
 /* What rdma_cm leaves to the user of the private data of the InfiniBand messages, in bytes. */
 #define CM_REQ_PRIVATE_MAX 56
@@ -59,12 +60,6 @@ enum cm_sidr_status {
 	CM_SIDR_REJECT = 2,
 };
 
-union cm_addr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
 /**
  * struct cm_msg - one message, in the form the code works with
  * @type: decides which of the other fields mean something
@@ -76,6 +71,7 @@ union cm_addr {
  *	(REQ, REP)
  * @srq: the sender receives from an SRQ (REQ, REP)
  * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
+ * @traffic_class: of the packets, both ways (REQ)
  * @ece_vendor: enhanced connection establishment, carried only (REQ, REP)
  * @ece_options: likewise
  * @reason: enum cm_reason (REJ), enum cm_sidr_status (SIDR_REP)
@@ -93,6 +89,7 @@ struct cm_msg {
 	uint8_t rnr_retry_count;
 	uint8_t srq;
 	uint8_t flow_control;
+	uint8_t traffic_class;
 	uint32_t ece_vendor;
 	uint32_t ece_options;
 	uint16_t reason;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Options, refused as the kernel refuses them. Type of service is taken and changes nothing: there
- * is no wire to be marked on. A path is taken and changes nothing either: there is only one.
+ * Options, refused as the kernel refuses them. Type of service is what a QP's address says of it,
+ * though there is no wire to be marked on. A path is taken and changes nothing: there is only one.
  */
 #include <infiniband/sa.h>
 #include <string.h>
@@ -44,12 +44,18 @@ static int set_ack_timeout(struct cm_id *id, const void *value)
 	return 0;
 }
 
+static int set_tos(struct cm_id *id, const void *value)
+{
+	memcpy(&id->tos, value, sizeof(id->tos));
+	return 0;
+}
+
 /* Context: cm_lock held. */
 static int set_id_option(struct cm_id *id, int name, const void *value, size_t len)
 {
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		return len == sizeof(uint8_t) ? 0 : -EINVAL;
+		return len == sizeof(uint8_t) ? set_tos(id, value) : -EINVAL;
 	case RDMA_OPTION_ID_REUSEADDR:
 		return len == sizeof(int) ? set_reuse(id, value) : -EINVAL;
 	case RDMA_OPTION_ID_AFONLY:

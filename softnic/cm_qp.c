@@ -44,6 +44,7 @@ void cm_qp_path(const struct cm_id *id, struct ibv_ah_attr *ah)
 	ah->grh.dgid = ib->dgid;
 	ah->grh.sgid_index = index < 0 ? 0 : (uint8_t)index;
 	ah->grh.hop_limit = id->path.hop_limit;
+	ah->grh.traffic_class = id->path.traffic_class;
 }
 
 static int attr_rtr(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "cm_event.h"
 
 /* From @sa, if it is not NULL, or from the source that was bound. */
 static int read_src(const struct cm_id *id, const struct sockaddr *sa, const union cm_addr *dst,
@@ -112,6 +113,7 @@ int cm_resolve_route(struct cm_id *id)
 
 	pthread_mutex_lock(&cm_lock);
 	if (id->state == CM_ADDR_RESOLVED) {
+		id->path.traffic_class = id->tos; /* as the kernel's: later is too late */
 		id->state = CM_ROUTE_RESOLVED;
 		cm_event_push(id, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL);
 	} else {

@@ -11,14 +11,20 @@
 #include "channel.h"
 #include "cord.h"
 #include "cq.h"
+#include "fault.h"
 #include "nic.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	static uint64_t created;
-	struct channel *c = calloc(1, sizeof(*c));
+	struct channel *c;
 	int err;
 
+	if (fault_is_gone()) {
+		errno = EIO;
+		return NULL;
+	}
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	err = channel_init(c);

@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "fork.h"
 #include "nic.h"
+#include "pd.h"
 #include "qp.h"
 
 static struct {
@@ -73,6 +74,11 @@ static uint32_t capacity_for(uint32_t cqe)
 	return n;
 }
 
+static struct pd *domain_of(const struct ibv_cq_init_attr_ex *init)
+{
+	return init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? to_pd(init->parent_domain) : NULL;
+}
+
 static void init_fields(struct cq *cq, struct ibv_context *context,
 			const struct ibv_cq_init_attr_ex *init)
 {
@@ -80,6 +86,9 @@ static void init_fields(struct cq *cq, struct ibv_context *context,
 	cq->ibv.channel = init->channel;
 	cq->ibv.cq_context = init->cq_context;
 	cq->ibv.cqe = capacity_for(init->cqe);
+	cq->domain = domain_of(init);
+	if (cq->domain)
+		add_ordered(&cq->domain->users, 1);
 	cq->events = (struct async_subject){
 		.element = &cq->ibv,
 		.mutex = &cq->ibv.mutex,
@@ -89,6 +98,7 @@ static void init_fields(struct cq *cq, struct ibv_context *context,
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
+	sources_init(&cq->sources);
 }
 
 static void init_bell(struct cq *cq, const struct ibv_cq_init_attr_ex *init)
@@ -110,6 +120,9 @@ static int check(const struct ibv_context *context, const struct ibv_cq_init_att
 		return EOPNOTSUPP;
 	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (init->flags & ~flags))
 		return EOPNOTSUPP;
+	if ((init->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!domain_of(init) || !domain_of(init)->parent_of))
+		return EINVAL;
 	if (fault_is_gone())
 		return EIO;
 	if (init->wc_flags & ~CQ_WC_FLAGS)
@@ -157,26 +170,17 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
-/* Under cq->lock. */
-static uint32_t count_waiting(const struct cq *cq)
-{
-	const struct cq_source *s;
-	uint32_t n = 0;
-
-	for (s = cq->sources; s; s = s->next)
-		n += s->waiting(s->qp);
-	return n;
-}
-
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct cq *cq = to_cq(ibv);
 	int err = 0;
 
+	if (fault_is_gone())
+		return EIO;
 	if (cqe < 1 || cqe > SOFTNIC_CQES_MAX)
 		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
-	if (count_waiting(cq) > capacity_for(cqe)) {
+	if (sources_waiting(&cq->sources) > capacity_for(cqe)) {
 		err = EINVAL;
 	} else {
 		ibv->cqe = capacity_for(cqe);
@@ -194,7 +198,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	bool busy;
 
 	pthread_mutex_lock(&cq->lock);
-	busy = cq->sources;
+	busy = cq->sources.num;
 	pthread_mutex_unlock(&cq->lock);
 	if (busy)
 		return EBUSY;
@@ -208,6 +212,8 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&ibv->mutex);
 	line_leave(cq);
 	give_index(ibv->handle);
+	if (cq->domain)
+		add_ordered(&cq->domain->users, -1);
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
@@ -215,41 +221,18 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	return 0;
 }
 
-void cq_add(struct cq *cq, struct cq_source *source)
+void cq_add(struct cq *cq, struct cq_source *source, uint32_t qpn)
 {
 	pthread_mutex_lock(&cq->lock);
-	source->next = cq->sources;
-	cq->sources = source;
+	sources_add(&cq->sources, source, qpn);
 	pthread_mutex_unlock(&cq->lock);
 }
 
 void cq_del(struct cq *cq, struct cq_source *source)
 {
-	struct cq_source **at;
-
 	pthread_mutex_lock(&cq->lock);
-	for (at = &cq->sources; *at != source; at = &(*at)->next)
-		;
-	*at = source->next;
-	if (cq->turn == source)
-		cq->turn = NULL;
+	sources_del(&cq->sources, source);
 	pthread_mutex_unlock(&cq->lock);
-}
-
-/* Each source once, beginning where the last call had to stop. */
-static int poll_sources(struct cq *cq, struct ibv_wc *wc, int room)
-{
-	struct cq_source *first = cq->turn ? cq->turn : cq->sources, *s = first;
-	int n = 0;
-
-	while (s && n < room) {
-		n += s->poll(s->qp, wc + n, room - n);
-		s = s->next ? s->next : cq->sources;
-		if (s == first)
-			break;
-	}
-	cq->turn = s;
-	return n;
 }
 
 static void count_taken(const struct ibv_wc *wc, int n)
@@ -272,6 +255,12 @@ void cq_keep(struct cq *cq)
 	add_ordered(&cq->promised, -1);
 }
 
+void cq_wait_for_promised(const struct cq *cq)
+{
+	while (load_acquire(&cq->promised))
+		sched_yield();
+}
+
 /* Has anybody rung since there was nothing left? */
 static bool has_news(const struct cq *cq)
 {
@@ -283,39 +272,44 @@ static bool has_news(const struct cq *cq)
 	return false;
 }
 
-static void end_users(struct cq *cq)
+/* After line_hear(): of what was heard the marks are there. */
+static void hear_sources(struct cq *cq)
 {
-	struct cq_source *s;
+	const struct line *l;
 
-	for (s = cq->sources; s; s = s->next) {
-		pthread_mutex_lock(&s->qp->lock);
-		qp_error_event(s->qp, IBV_EVENT_QP_FATAL);
-		pthread_mutex_unlock(&s->qp->lock);
-	}
+	for (l = &cq->line; l; l = line_next(l))
+		sources_hear(&cq->sources, l->at);
+}
+
+static void end_user(struct qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	qp_error_event(qp, IBV_EVENT_QP_FATAL);
+	pthread_mutex_unlock(&qp->lock);
 }
 
 /* Under cq->lock. */
 static void look_for_overrun(struct cq *cq)
 {
-	if (cq->has_overrun || count_waiting(cq) <= cq->capacity)
+	if (cq->has_overrun || sources_waiting(&cq->sources) <= cq->capacity)
 		return;
 	cq->has_overrun = true;
 	async_raise(cq->ibv.context, &cq->events, IBV_EVENT_CQ_ERR);
-	end_users(cq);
+	sources_visit(&cq->sources, end_user);
 }
 
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc)
 {
 	int n;
 
-	while (load_acquire(&cq->promised))
-		sched_yield();
+	cq_wait_for_promised(cq);
 	if (!has_news(cq))
 		return 0;
 	line_hear(cq);
+	hear_sources(cq);
 	if ((int32_t)(cq->arrived - cq->consumed) > (int32_t)cq->capacity)
 		look_for_overrun(cq);	/* of many together, each of whom sees only its own */
-	n = poll_sources(cq, wc, room);
+	n = sources_poll(&cq->sources, wc, room);
 	cq->consumed += n;
 	if (n < room && (int32_t)(cq->arrived - cq->consumed) > 0)
 		cq->consumed = cq->arrived;	/* not all arrivals were completions */

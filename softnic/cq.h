@@ -18,6 +18,7 @@
 #include "line.h"
 #include "loop.h"
 #include "shared.h"
+#include "sources.h"
 
 /* What an extended one can tell of a completion, and what of that takes a look at the clock. */
 enum {
@@ -30,24 +31,14 @@ struct qp;
 struct cq;
 struct pull;
 
-/* A send or receive queue as its completion queue sees it. */
-struct cq_source {
-	/* Takes up to @room completions, returns how many. Under cq->lock. */
-	int (*poll)(struct qp *qp, struct ibv_wc *wc, int room);
-	/* How many it would take if there were room for all. Under cq->lock. */
-	uint32_t (*waiting)(struct qp *qp);
-	struct qp *qp;
-	struct cq_source *next;
-};
-
 struct cq {
 	union {
 		struct ibv_cq ibv;	/* handle is its index into the bell */
 		struct ibv_cq_ex ex;
 	};
-	pthread_mutex_t lock;		/* polling, and the list */
-	struct cq_source *sources;
-	struct cq_source *turn;		/* where to begin next */
+	struct pd *domain;		/* the parent domain it was made in, or NULL */
+	pthread_mutex_t lock;		/* polling, and the sources */
+	struct sources sources;
 	struct line line;		/* its own, and behind it those of guests */
 	pthread_mutex_t lines_lock;	/* the list; arming; a leaf */
 	uint32_t capacity;
@@ -78,20 +69,24 @@ static inline struct cq *to_cq(struct ibv_cq *cq)
 /** cq_at() - the queue of that index, or NULL */
 struct cq *cq_at(uint32_t index);
 
-/** cq_add() - look there, too */
-void cq_add(struct cq *cq, struct cq_source *source);
+/** cq_add() - look there, too, when there may be completions of that queue pair */
+void cq_add(struct cq *cq, struct cq_source *source, uint32_t qpn);
 /** cq_del() - what was not polled from there is forgotten */
 void cq_del(struct cq *cq, struct cq_source *source);
 
 /**
  * cq_ring() - one completion more in a peer's queue: have a sleeper woken if it asked for that
  * @bell: of the completion queue
+ * @qpn: the peer's queue pair
  * @pull: to its channel, NULL if it has none
  * @solicited: the sender asked to wake the receiver, or it is an error
  *
  * Return: false if its owner should be told to look whether it has overrun.
  */
-bool cq_ring(struct shared_cq *bell, const struct pull *pull, bool solicited);
+bool cq_ring(struct shared_cq *bell, uint32_t qpn, const struct pull *pull, bool solicited);
+
+/** cq_nudge() - a poll is to look at a queue pair, but there is nothing to wake for */
+void cq_nudge(struct shared_cq *bell, uint32_t qpn);
 
 /** cq_stamp() - the time, if that queue's completions are to say it; else 0 */
 static inline uint64_t cq_stamp(const struct shared_cq *bell)
@@ -99,8 +94,8 @@ static inline uint64_t cq_stamp(const struct shared_cq *bell)
 	return load_relaxed(&bell->is_stamped) ? softnic_now_ns() : 0;
 }
 
-/** cq_notice() - @n completions more in one of our own */
-void cq_notice(struct cq *cq, uint32_t n, bool solicited);
+/** cq_notice() - @n completions more of a queue pair in one of our own */
+void cq_notice(struct cq *cq, uint32_t qpn, uint32_t n, bool solicited);
 
 /**
  * cq_promise() - a completion is a moment away: who polls waits for it
@@ -113,13 +108,16 @@ void cq_notice(struct cq *cq, uint32_t n, bool solicited);
  * Context: any thread. Each promise is kept, whatever came of it.
  */
 void cq_promise(struct cq *cq);
+
+/** cq_wait_for_promised() - what was promised is there. Its lock held. */
+void cq_wait_for_promised(const struct cq *cq);
 void cq_keep(struct cq *cq);
 
 /** cq_may_have_overrun() - have the engine count. Any thread. */
 void cq_may_have_overrun(struct cq *cq);
 
-/** cq_ring_anyway() - a peer may have died between a completion and ringing */
-void cq_ring_anyway(struct cq *cq);
+/** cq_ring_anyway() - a peer may have died between a completion in that queue pair and ringing */
+void cq_ring_anyway(struct cq *cq, uint32_t qpn);
 
 /** cq_take() - up to @room completions, as ibv_poll_cq() gives them. cq->lock held. */
 int cq_take(struct cq *cq, int room, struct ibv_wc *wc);

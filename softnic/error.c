@@ -140,7 +140,7 @@ void qp_guest_ended(struct guest *guest, uint32_t slot)
 		qp->guest = NULL;
 		peer_died(qp);
 		/* Whatever state that found: our own flush may have come when the arm was taken. */
-		cq_ring_anyway(to_cq(qp->ibv.recv_cq));
+		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 	}
 }
 

@@ -163,14 +163,19 @@ void fault_adopt(struct qp *qp)
 	qp->faults.number = add_ordered(&faults.queue_pairs, 1);
 }
 
-bool fault_mr_take(uint64_t bytes)
+bool fault_mr_change(uint64_t from, uint64_t to)
 {
 	uint64_t max = value(OPTION_MR_BYTES_MAX);
 
-	if (add_ordered(&faults.mr_bytes, bytes) <= max)
+	if (add_ordered(&faults.mr_bytes, to - from) <= max || to <= from)
 		return true;
-	fault_mr_give(bytes);
+	fault_mr_give(to - from);
 	return false;
+}
+
+bool fault_mr_take(uint64_t bytes)
+{
+	return fault_mr_change(0, bytes);
 }
 
 void fault_mr_give(uint64_t bytes)

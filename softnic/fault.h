@@ -38,6 +38,9 @@ bool fault_port_is_down(void);
 bool fault_mr_take(uint64_t bytes);
 void fault_mr_give(uint64_t bytes);
 
+/** fault_mr_change() - may so many bytes take the place of others? Less always may. */
+bool fault_mr_change(uint64_t from, uint64_t to);
+
 extern bool fault_any;	/* has there been any to look for? Never goes back to false. */
 
 int fault_meet(struct qp *qp, const struct send_wqe *wqe);

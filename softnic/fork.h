@@ -17,7 +17,7 @@ struct fork_part {
 };
 
 /* Outermost lock first. */
-extern const struct fork_part cm_fork, cm_device_fork, nic_fork, cq_fork, mr_fork, mw_fork,
+extern const struct fork_part cm_fork, cm_device_fork, nic_fork, gid_fork, cq_fork, mr_fork, mw_fork,
 	share_fork, async_fork, fault_fork, loop_fork;
 
 /**

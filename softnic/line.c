@@ -120,6 +120,7 @@ void line_end_all(struct bell *bell)
 		pthread_mutex_lock(&cq->lines_lock);
 		store_relaxed(&l->has_ended, true);
 		pthread_mutex_unlock(&cq->lines_lock);
+		source_mark_all(cq->line.at);	/* what it completed and did not mark */
 		add_ordered(&cq->line.at->arrivals, 1);
 		if (cq->ibv.channel && line_was_rung(cq))
 			channel_fire(to_channel(cq->ibv.channel), cq);

@@ -130,6 +130,7 @@ void qp_unlink(struct qp *qp)
 		.from = qp->ibv.qp_num,
 	};
 
+	serve_gone(qp);
 	if (qp->remotes)
 		unlink_remotes(qp);
 	if (qp->remote.peer)
@@ -190,8 +191,7 @@ static int map_parts(const struct qp *qp, struct remote *r, struct shared_qp *s,
 
 static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *fds)
 {
-	int *srq_fd = m->has & HAS_SRQ ? &fds[1] : NULL;
-	int *cord_fd = m->has & HAS_CORD ? &fds[srq_fd ? 2 : 1] : NULL;
+	int *srq_fd = message_fd(m, fds, HAS_SRQ), *cord_fd = message_fd(m, fds, HAS_CORD);
 	size_t size;
 	void *map;
 	int err;
@@ -293,4 +293,29 @@ int qp_linked(struct peer *peer, const struct message *m, int *fds)
 unlock:
 	pthread_mutex_unlock(&nic.lock);
 	return err == -EPROTO ? err : 0;
+}
+
+/* One whose receive we have is let go of when we learn that by ourselves. */
+void qp_gone(struct peer *peer, const struct message *m)
+{
+	struct remote **at, *r;
+	struct qp *qp;
+
+	pthread_mutex_lock(&nic.lock);
+	qp = nic_qp(m->qpn);
+	if (!qp || !qp->remotes)
+		goto unlock;
+	pthread_mutex_lock(&qp->lock);
+	at = find(qp, m->from);
+	r = *at;
+	if (r && r->peer == peer && remote_is_gone(r) && !qp->sq.has_receive) {
+		drop(r);
+		if (!is_in_use(qp, r)) {
+			*at = r->next;
+			free(r);
+		}
+	}
+	pthread_mutex_unlock(&qp->lock);
+unlock:
+	pthread_mutex_unlock(&nic.lock);
 }

@@ -59,10 +59,11 @@ static bool take_back_all(struct qp *qp, uint32_t slot)
 		user = load_acquire(&guards->at[i].user);
 		if (!user || user >> SOFTNIC_QP_INDEX_BITS != slot)
 			continue;
-		recv_take_back(qp, user);
 		store_release(&guards->at[i].user, 0);
 		found = true;
 	}
+	if (found)
+		recv_take_back(qp, slot);
 	return found;
 }
 
@@ -72,7 +73,7 @@ void lossy_guest_ended(struct qp *qp, const struct guest *guest, uint32_t slot)
 		qp->guest = NULL;
 	/* It may have died between passing something on and ringing. */
 	if (take_back_all(qp, slot))
-		cq_ring_anyway(to_cq(qp->ibv.recv_cq));
+		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 }
 
 void lossy_peer_ended(struct qp *qp, struct peer *peer)

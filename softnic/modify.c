@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "ah.h"
 #include "fault.h"
 #include "nic.h"
 #include "qp.h"
@@ -25,6 +26,9 @@ enum {
 		    IBV_QP_MIN_RNR_TIMER,
 	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
 };
+
+/* Numbers of queue pairs and of packets have 24 bits. */
+enum { NUMBER_MAX = 0xffffff };
 
 /* What a change needs and what else it may have, by kind of queue pair. */
 struct masks {
@@ -78,6 +82,22 @@ static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 	return false;
 }
 
+/*
+ * A queue pair heeds few of them, but programs give it the rights of their regions. The two to flush
+ * have names in newer verbs.h only.
+ */
+static bool rights_are_known(unsigned int access)
+{
+	const unsigned int flush = 1 << 8 | 1 << 9;
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+				   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | flush |
+				   IBV_ACCESS_OPTIONAL_RANGE;
+
+	return !(access & ~known);
+}
+
 static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 {
 	if ((mask & IBV_QP_PORT) && !device_has_port(a->port_num))
@@ -86,8 +106,12 @@ static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 		return false;
 	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
 		return false;
-	if ((mask & IBV_QP_AV) && a->ah_attr.is_global &&
-	    a->ah_attr.grh.sgid_index >= SOFTNIC_GIDS_MAX)
+	if ((mask & IBV_QP_ACCESS_FLAGS) && !rights_are_known(a->qp_access_flags))
+		return false;
+	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > NUMBER_MAX)
+		return false;
+	if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > SOFTNIC_RD_ATOMIC_MAX) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > SOFTNIC_RD_ATOMIC_MAX))
 		return false;
 	if ((mask & IBV_QP_TIMEOUT) && a->timeout > 31)
 		return false;
@@ -97,6 +121,38 @@ static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
 	return !(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer <= 31;
 }
 
+/* To one, never to a group. */
+static int check_path(const struct ibv_qp *qp, const struct ibv_ah_attr *to)
+{
+	struct av av;
+	int err = ah_resolve(qp->context, to, &av);
+
+	return err ? err : ah_is_multicast(&av.dgid) ? EINVAL : 0;
+}
+
+static int check(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+		 const struct ibv_qp_attr *attr, int mask)
+{
+	if (fault_is_gone())
+		return EIO;
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return EINVAL;
+	if (!may_change(qp->qp_type, from, to, mask) || !values_are_valid(attr, mask))
+		return EINVAL;
+	return mask & IBV_QP_AV ? check_path(qp, &attr->ah_attr) : 0;
+}
+
+/* As the kernel has it: a new path of one that is drained takes the queue pair to its port. */
+static bool path_is_of_its_port(const struct qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	if (!(mask & IBV_QP_AV))
+		return true;
+	if (mask & IBV_QP_PORT)
+		return a->ah_attr.port_num == a->port_num;
+	return qp->state == IBV_QPS_SQD || a->ah_attr.port_num == qp->attr.port_num;
+}
+
+/* Of a packet's number a NIC takes the 24 bits that there are: some programs give more. */
 static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
 {
 	if (mask & IBV_QP_PKEY_INDEX)
@@ -107,14 +163,16 @@ static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int 
 		to->qp_access_flags = a->qp_access_flags;
 	if (mask & IBV_QP_QKEY)
 		to->qkey = a->qkey;
-	if (mask & IBV_QP_AV)
+	if (mask & IBV_QP_AV) {
 		to->ah_attr = a->ah_attr;
+		to->port_num = a->ah_attr.port_num;
+	}
 	if (mask & IBV_QP_PATH_MTU)
 		to->path_mtu = a->path_mtu;
 	if (mask & IBV_QP_DEST_QPN)
 		to->dest_qp_num = a->dest_qp_num;
 	if (mask & IBV_QP_RQ_PSN)
-		to->rq_psn = a->rq_psn;
+		to->rq_psn = a->rq_psn & NUMBER_MAX;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		to->max_dest_rd_atomic = a->max_dest_rd_atomic;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
@@ -126,7 +184,7 @@ static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int 
 	if (mask & IBV_QP_RNR_RETRY)
 		to->rnr_retry = a->rnr_retry;
 	if (mask & IBV_QP_SQ_PSN)
-		to->sq_psn = a->sq_psn;
+		to->sq_psn = a->sq_psn & NUMBER_MAX;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
@@ -186,8 +244,8 @@ static int reset(struct qp *qp)
 	sq_reset(qp);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&nic.lock);
-	cq_add(to_cq(qp->ibv.send_cq), &qp->sends);
-	cq_add(to_cq(qp->ibv.recv_cq), &qp->recvs);
+	cq_add(to_cq(qp->ibv.send_cq), &qp->sends, qp->ibv.qp_num);
+	cq_add(to_cq(qp->ibv.recv_cq), &qp->recvs, qp->ibv.qp_num);
 	return 0;
 }
 
@@ -227,16 +285,13 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct qp *qp = to_qp(ibv);
 	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
-	int err = 0;
+	int err;
 
 	if (attr_mask & IBV_QP_STATE)
 		to = attr->qp_state;
-	if (fault_is_gone())
-		return EIO;
-	if ((attr_mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
-		return EINVAL;
-	if (!may_change(ibv->qp_type, from, to, attr_mask) || !values_are_valid(attr, attr_mask))
-		return EINVAL;
+	err = check(ibv, from, to, attr, attr_mask);
+	if (err)
+		return err;
 	if (to == IBV_QPS_RESET) {
 		err = from == IBV_QPS_RESET ? 0 : reset(qp);
 	} else if (to == IBV_QPS_ERR) {
@@ -244,10 +299,10 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	} else {
 		pthread_mutex_lock(&nic.lock);
 		pthread_mutex_lock(&qp->lock);
-		if (qp->state == from)
+		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
 			change(qp, attr, attr_mask, to);
 		else
-			err = EINVAL;	/* an error came in between */
+			err = EINVAL;	/* or an error came in between */
 		pthread_mutex_unlock(&qp->lock);
 		pthread_mutex_unlock(&nic.lock);
 	}

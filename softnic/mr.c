@@ -8,12 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "fault.h"
 #include "fork.h"
+#include "mapping.h"
 #include "mr.h"
 #include "mw.h"
 #include "nic.h"
@@ -70,22 +69,6 @@ static void forget(void)
 
 const struct fork_part mr_fork = { &table.lock, forget };
 
-static bool is_mapped(const void *addr, size_t length)
-{
-	uintptr_t page = sysconf(_SC_PAGESIZE);
-	uintptr_t at = (uintptr_t)addr & ~(page - 1), end = (uintptr_t)addr + length, next;
-	unsigned char resident[4096];
-
-	for (; at < end; at = next) {
-		next = at + sizeof(resident) * page;
-		if (next > end || next < at)
-			next = end;
-		if (mincore((void *)at, next - at, resident) < 0)
-			return false;
-	}
-	return true;
-}
-
 int mr_check_rights(unsigned int access)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -101,11 +84,15 @@ int mr_check_rights(unsigned int access)
 	return (access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
-static int check_range(const void *addr, size_t length, uint64_t iova)
+/* As for a NIC, whose pages the kernel takes for writing if they ever may be written. */
+static int check_range(const struct shared_mr *mr)
 {
-	if (!length || (uintptr_t)addr + length < length || iova + length < length)
+	const uint32_t writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+	if (!mr->length || mr->addr + mr->length < mr->length || mr->iova + mr->length < mr->length)
 		return EINVAL;
-	return is_mapped(addr, length) ? 0 : EFAULT;
+	return mapping_check((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
 }
 
 void mr_publish(uint32_t key, const struct shared_mr *mr)
@@ -141,7 +128,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	uint32_t key;
 
 	if (!err)
-		err = check_range(addr, length, shared.iova);
+		err = check_range(&shared);
 	if (err)
 		goto fail;
 	err = ENOMEM;
@@ -226,9 +213,8 @@ static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, vo
 		to->addr = (uintptr_t)addr;
 		to->length = length;
 		to->iova = to->access & IBV_ACCESS_ZERO_BASED ? 0 : to->addr;
-		err = check_range(addr, length, to->iova);
 	}
-	return err;
+	return err ? err : check_range(to);
 }
 
 /* The keys stay. Who comes while it changes finds no region. */
@@ -239,7 +225,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	int err = plan_change(mr, flags, pd, addr, length, access, &to);
 	uint32_t old_file;
 
-	if (!err && !fault_mr_take(to.length))
+	if (!err && !fault_mr_change(mr->length, to.length))
 		err = ENOMEM;
 	if (err)
 		goto fail;
@@ -251,7 +237,6 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	to.file = share_take((void *)(uintptr_t)to.addr, to.length, &to.offset);
 	mr_publish(mr->lkey, &to);
 	share_give(old_file);
-	fault_mr_give(mr->length);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		add_ordered(&to_pd(pd)->users, 1);
 		add_ordered(&to_pd(mr->pd)->users, -1);
@@ -264,7 +249,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	return 0;
 
 give:
-	fault_mr_give(to.length);
+	fault_mr_give(to.length - mr->length);
 fail:
 	errno = err;
 	return IBV_REREG_MR_ERR_INPUT;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
 #include "fork.h"
 #include "mw.h"
 #include "nic.h"
@@ -92,8 +93,8 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct ibv_mw *mw;
 	uint32_t key;
 
-	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-		errno = EINVAL;
+	if (fault_is_gone() || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)) {
+		errno = fault_is_gone() ? EIO : EINVAL;
 		return NULL;
 	}
 	mw = calloc(1, sizeof(*mw));

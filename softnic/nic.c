@@ -16,6 +16,7 @@
 
 #include "fault.h"
 #include "fork.h"
+#include "gid.h"
 #include "group.h"
 #include "loop.h"
 #include "nic.h"
@@ -95,12 +96,37 @@ static void destroy_segments(void)
 	close_segments();
 }
 
-/* Let processes of this user copy to and from us, where something would forbid that. */
-static void allow_copies(void)
+/* Only children may be traced, and copied from, unless they allow it themselves. */
+static bool yama_restricts(void)
+{
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	char scope = '0';
+	bool restricts;
+
+	if (fd < 0)
+		return false;
+	restricts = read(fd, &scope, 1) == 1 && scope == '1';
+	close(fd);
+	return restricts;
+}
+
+void nic_let_in(void)
+{
+	if (!nic.is_let_in && yama_restricts())
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	nic.is_let_in = true;
+}
+
+static void prepare_proof(void)
 {
 	nic.mem_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	nic.nonce = (uint64_t)random_u32() << 32 | random_u32();
+	nic.pub->proof_addr = (uintptr_t)&nic.nonce;
+	nic.pub->proof = nic.nonce;
+	nic.self = (struct copy_target){
+		.pid = getpid(), .mem_fd = nic.mem_fd, .life = &nic.pub->life,
+	};
+	copy_find_ways(&nic.self, nic.pub->proof_addr, nic.nonce);
 }
 
 /* Under nic.lock. */
@@ -109,12 +135,12 @@ static int open_locked(void)
 	int err;
 
 	memset(nic.qps, 0, sizeof(nic.qps));
-	nic.lives = false;
+	nic.lives = nic.is_let_in = false;
 	nic.next_qp = random_u32() % NIC_QPS;
 	err = create_segments();
 	if (err)
 		return err;
-	allow_copies();
+	prepare_proof();
 	err = claim_slot(&nic.slot, &nic.listen_fd);
 	if (err)
 		goto segments;
@@ -127,6 +153,7 @@ static int open_locked(void)
 	err = softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL);
 	if (err)
 		goto slot;
+	gid_watch();
 	nic.is_open = true;
 	return 0;
 

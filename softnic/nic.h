@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "shared.h"
+#include "copy.h"
 
 enum { NIC_QPS = 1 << SOFTNIC_QP_INDEX_BITS };
 
@@ -21,11 +21,13 @@ struct nic {
 	pthread_cond_t released;	/* a qp lost a user */
 	bool is_open;			/* not in a child of ours, until it opens for itself */
 	bool lives;			/* pub->life has begun; the engine's */
+	bool is_let_in;			/* a peer, since it was opened */
 	uint32_t slot;
 	int pub_fd, bell_fd, mem_fd, listen_fd;
 	struct shared_pub *pub;
 	struct shared_bell *bell;
 	uint64_t nonce;			/* peers read it to prove that they can reach us */
+	struct copy_target self;	/* where the kernel says what a store would do */
 	struct qp *qps[NIC_QPS];
 	uint32_t next_qp;
 };
@@ -38,6 +40,16 @@ extern struct nic nic;
  * Return: 0 or a negative errno: -EUSERS if all slots of this user are taken.
  */
 int nic_open(void);
+
+/**
+ * nic_let_in() - a peer is about to reach our memory
+ *
+ * Where Yama would forbid cross-memory attach, and this process can allow it to everybody or
+ * to nobody, it does so now: not before a program has connected to somebody.
+ *
+ * Context: nic.lock held.
+ */
+void nic_let_in(void);
 
 /** nic_add_qp() - give a queue pair its number; nic.lock held. 0 or -ENOMEM. */
 int nic_add_qp(struct qp *qp, uint32_t *qpn);

@@ -92,8 +92,8 @@ struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *at
 {
 	struct td *td;
 
-	if (attr->comp_mask) {
-		errno = EOPNOTSUPP;
+	if (fault_is_gone() || attr->comp_mask) {
+		errno = fault_is_gone() ? EIO : EOPNOTSUPP;
 		return NULL;
 	}
 	td = calloc(1, sizeof(*td));

@@ -105,7 +105,7 @@ static bool may_use_memory(const struct peer *p, int fd)
 	       found != nic.nonce;
 }
 
-static int welcome(struct peer *p, const struct message *m, int *fds)
+static int welcome(struct peer *p, int *fds)
 {
 	void *map;
 	size_t size;
@@ -125,14 +125,33 @@ static int welcome(struct peer *p, const struct message *m, int *fds)
 		return err;
 	p->bell = map;
 	p->atomic_fd = reopen(fds[0]);
-	if (may_use_memory(p, fds[2])) {
-		p->target.mem_fd = fds[2];
-		fds[2] = -1;
+	if (p->atomic_fd < 0 && errno == EMFILE)
+		return -EMFILE;
+	store_release(&p->state, PEER_READY);
+	return 0;
+}
+
+/* With the first queue pair, as nobody is let in before. @mem_fd may be NULL; it is taken. */
+static int find_ways(struct peer *p, int *mem_fd)
+{
+	int err;
+
+	if (p->is_reachable)
+		return 0;
+	if (mem_fd && may_use_memory(p, *mem_fd)) {
+		p->target.mem_fd = *mem_fd;
+		*mem_fd = -1;
 	}
-	err = copy_find_ways(&p->target, m->addr, m->value);
-	if (!err)
-		store_release(&p->state, PEER_READY);
+	err = copy_find_ways(&p->target, p->pub->proof_addr, p->pub->proof);
+	p->is_reachable = !err;
 	return err;
+}
+
+static int linked(struct peer *p, const struct message *m, int *fds)
+{
+	int err = m->value ? 0 : find_ways(p, message_fd(m, fds, HAS_MEMORY));
+
+	return err ? err : qp_linked(p, m, fds);
 }
 
 static void explain(const struct peer *p, int err)
@@ -165,12 +184,14 @@ static void explain(const struct peer *p, int err)
 /* We need not wait to be told what is ours. */
 static int welcome_self(struct peer *p)
 {
-	const struct message m = { .value = nic.nonce, .addr = (uintptr_t)&nic.nonce };
-	int fds[] = { nic.pub_fd, nic.bell_fd, fcntl(nic.mem_fd, F_DUPFD_CLOEXEC, 0) };
-	int err = welcome(p, &m, fds);
+	int mem_fd = fcntl(nic.mem_fd, F_DUPFD_CLOEXEC, 0);
+	int fds[] = { nic.pub_fd, nic.bell_fd };
+	int err = welcome(p, fds);
 
-	if (fds[2] >= 0)
-		close(fds[2]);
+	if (!err)
+		err = find_ways(p, &mem_fd);
+	if (mem_fd >= 0)
+		close(mem_fd);
 	if (err)
 		explain(p, err);
 	return err;
@@ -198,9 +219,11 @@ static void handle(void *arg, uint32_t events)
 	if (err == -EAGAIN)
 		return;
 	if (!err && m.type == MSG_WELCOME)
-		err = welcome(p, &m, fds);
+		err = welcome(p, fds);
 	else if (!err && m.type == MSG_QP && p->state == PEER_READY)
-		err = qp_linked(p, &m, fds);
+		err = linked(p, &m, fds);
+	else if (!err && m.type == MSG_GONE_QP && p->state == PEER_READY)
+		qp_gone(p, &m);
 	else if (!err && m.type == MSG_FILE && p->state == PEER_READY)
 		near_add(p, m.value, fds[0]);
 	else if (!err && m.type == MSG_FILES && p->state == PEER_READY)
@@ -322,25 +345,29 @@ int peer_tell(struct peer *p, const struct message *m)
 
 enum { ATOMIC_TRIES = 20 };
 
-static bool ofd_lock(int fd, short type)
+static int ofd_lock(int fd, short type)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_len = 1 };
 
-	return fcntl(fd, F_OFD_SETLK, &l) == 0;
+	return fcntl(fd, F_OFD_SETLK, &l) ? -errno : 0;
 }
 
-bool peer_atomic_lock(struct peer *p)
+int peer_atomic_lock(struct peer *p)
 {
-	int i;
+	int i, err = -EAGAIN;
 
 	pthread_mutex_lock(&p->atomic_lock);
 	for (i = 0; i < ATOMIC_TRIES; i++) {
-		if (ofd_lock(p->atomic_fd, F_WRLCK))
-			return true;
+		err = ofd_lock(p->atomic_fd, F_WRLCK);
+		if (!err)
+			return 0;
+		if (err != -EAGAIN && err != -EACCES)
+			break;
+		err = -EAGAIN;
 		sched_yield();
 	}
 	pthread_mutex_unlock(&p->atomic_lock);
-	return false;
+	return err;
 }
 
 void peer_atomic_unlock(struct peer *p)

@@ -25,6 +25,7 @@ struct peer {
 	uint32_t num_unsent;
 	uint32_t users;			/* queue pairs, and nic while it is listed */
 	enum peer_state state;
+	bool is_reachable;		/* a way to its memory was found; the engine's */
 	struct copy_target target;
 	const struct shared_pub *pub;
 	struct shared_bell *bell;
@@ -70,9 +71,10 @@ int peer_tell(struct peer *peer, const struct message *m);
  * Never waits for another process for long: one that is stopped while it holds the lock
  * must not stop us as well. One that dies with it gives it back.
  *
- * Return: false if someone else has it: try again later.
+ * Return: 0, -EAGAIN if someone else has it: try again later, or another negative errno: it cannot
+ * be had at all.
  */
-bool peer_atomic_lock(struct peer *peer);
+int peer_atomic_lock(struct peer *peer);
 void peer_atomic_unlock(struct peer *peer);
 
 #endif

@@ -2,8 +2,10 @@
 /*
  * A peer's pieces are copied by the CPU if it sees all of them, else by the kernel.
  */
+#include <errno.h>
 #include <string.h>
 
+#include "mapping.h"
 #include "pieces.h"
 
 void pieces_add(struct pieces *p, void *addr, size_t length)
@@ -65,4 +67,15 @@ int pieces_copy(const struct peer *peer, bool to, struct pieces *here, struct pi
 	for (i = 0; i < there->num; i++)
 		there->v[i].iov_base = there->near[i];
 	return copy_here(&peer->target, to, here->v, here->num, there->v, there->num);
+}
+
+/* What was copied already is as good as it was, or shorter. */
+bool pieces_are_ours(const struct pieces *here, bool write)
+{
+	const struct iovec *v;
+
+	for (v = here->v; v < here->v + here->num; v++)
+		if (v->iov_len && mapping_touch(v->iov_base, v->iov_len, write) == EFAULT)
+			return false;
+	return true;
 }

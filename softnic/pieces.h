@@ -59,4 +59,7 @@ bool pieces_gather(struct pieces *p, struct peer *peer, const struct mr_view *vi
  */
 int pieces_copy(const struct peer *peer, bool to, struct pieces *here, struct pieces *there);
 
+/** pieces_are_ours() - can we still read, or write, all of what we called our own? */
+bool pieces_are_ours(const struct pieces *here, bool write);
+
 #endif

@@ -88,7 +88,7 @@ void qp_segment_use(struct qp *qp, const struct segment *segment)
 	arrivals_format(&a->ring, at, s->arrivals);
 	if (!qp->ibv.srq)
 		recv_queue_format(qp->rq, at + arrivals_bytes(a->ring.size), s->pd);
-	a->polled = arrivals_first_position(&a->ring);
+	a->polled = a->batch_end = arrivals_first_position(&a->ring);
 	store_release(&a->flushing, false);
 }
 
@@ -107,8 +107,8 @@ static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	qp->sq.max_sge = init->cap.max_send_sge;
 	qp->sq.max_inline = init->cap.max_inline_data;
 	qp->rq = init->srq ? &to_srq(init->srq)->rq : &qp->own_rq;
-	qp->sends = (struct cq_source){ sq_poll, sq_waiting, qp, NULL };
-	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp, NULL };
+	qp->sends = (struct cq_source){ sq_poll, sq_waiting, qp };
+	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp };
 	qp->ibv.context = pd->context;
 	qp->ibv.qp_context = init->qp_context;
 	qp->ibv.pd = pd;
@@ -199,8 +199,8 @@ struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	add_ordered(&to_pd(pd)->users, 1);
 	if (init->srq)
 		add_ordered(&to_srq(init->srq)->users, 1);
-	cq_add(to_cq(init->send_cq), &qp->sends);
-	cq_add(to_cq(init->recv_cq), &qp->recvs);
+	cq_add(to_cq(init->send_cq), &qp->sends, qp->ibv.qp_num);
+	cq_add(to_cq(init->recv_cq), &qp->recvs, qp->ibv.qp_num);
 	fault_adopt(qp);
 	count(qps, 1);
 	return &qp->ibv;
@@ -276,6 +276,8 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct qp *qp = to_qp(ibv);
 
 	(void)attr_mask;	/* what was not asked for may be given as well */
+	if (fault_is_gone())
+		return EIO;
 	pthread_mutex_lock(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;

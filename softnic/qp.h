@@ -247,6 +247,8 @@ void qp_drained(struct qp *qp);
  * Return: 0, or -EPROTO if it is no answer that a softnic would give.
  */
 int qp_linked(struct peer *peer, const struct message *m, int *fds);
+/** qp_gone() - what datagrams of ours were sent to is no more: let go of it */
+void qp_gone(struct peer *peer, const struct message *m);
 /** qp_peer_ended() - a process that ours talk to has ended */
 void qp_peer_ended(struct peer *peer);
 /** qp_guest_ended() - a process that talks to ours, from that slot, has ended */
@@ -267,7 +269,7 @@ void qp_link(struct qp *qp);
  * Return: true if any of them was still waited for; it is refused now.
  */
 bool qp_unlink_peer(struct qp *qp, struct peer *peer);
-/** qp_unlink() - forget all, and tell the process. nic.lock and qp->lock held. */
+/** qp_unlink() - forget all, and tell whom it talked to, and who to it by datagrams. nic.lock and qp->lock held. */
 void qp_unlink(struct qp *qp);
 
 #endif

@@ -269,14 +269,13 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	uint64_t ops = 0;
+	const bool composes = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint64_t ops = composes ? init->send_ops_flags : 0;
+	struct composer *c = NULL;
 	uint32_t flags = 0;
 	struct ibv_qp *ibv;
-	struct composer *c;
 
 	(void)context;
-	if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		ops = init->send_ops_flags;
 	if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		flags = init->create_flags;
 	if ((flags & ~create_flags(init->qp_type)) || (init->comp_mask & ~known) ||
@@ -288,9 +287,11 @@ struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr
 		errno = EINVAL;
 		return NULL;
 	}
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
+	if (composes) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return NULL;
+	}
 	/* The first fields of the one structure are those of the other. */
 	ibv = qp_create(init->pd, (struct ibv_qp_init_attr *)init);
 	if (!ibv) {

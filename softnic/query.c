@@ -18,7 +18,6 @@
 
 enum {
 	DEFAULT_PKEY = 0xffff,
-	RD_ATOMIC_MAX = 128,
 	CLOCK_KHZ = 1000000,
 	SOFT_ROCE_VENDOR = 0xffffff, /* programs look for quirks by it, and take 0 for a mistake */
 };
@@ -47,9 +46,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_mr = SHARED_MRS - 1,
 		.max_pd = SOFTNIC_PDS_MAX,
 		.max_mw = SHARED_MRS - 1,
-		.max_qp_rd_atom = RD_ATOMIC_MAX,
-		.max_res_rd_atom = NIC_QPS * RD_ATOMIC_MAX,
-		.max_qp_init_rd_atom = RD_ATOMIC_MAX,
+		.max_qp_rd_atom = SOFTNIC_RD_ATOMIC_MAX,
+		.max_res_rd_atom = NIC_QPS * SOFTNIC_RD_ATOMIC_MAX,
+		.max_qp_init_rd_atom = SOFTNIC_RD_ATOMIC_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
 		.max_pkeys = 1,
 		.max_mcast_grp = GROUP_ATTACHMENTS_MAX,
@@ -106,7 +105,7 @@ int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = gid_count(),
+		.gid_tbl_len = SOFTNIC_GIDS_MAX,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = SOFTNIC_MESSAGE_MAX,
 		.pkey_tbl_len = 1,
@@ -135,47 +134,61 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return query_port(context, port, (struct ibv_port_attr *)attr, size);
 }
 
+/* An empty entry is no mistake here: programs look for those that are not zero. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (device_has_port(port) && index >= 0 &&
-	    !gid_get(device_index(context->device), port, index, gid))
-		return 0;
-	errno = EINVAL;
-	return -1;
+	if (!device_has_port(port) || index < 0 || index >= SOFTNIC_GIDS_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (gid_get(device_index(context->device), port, index, gid))
+		memset(gid, 0, sizeof(*gid));
+	return 0;
 }
 
-static void fill_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
-		       uint32_t index)
+/* 0, or -ENODATA if there is none. */
+static int fill_entry(struct ibv_context *context, struct ibv_gid_entry *entry, uint32_t port,
+		      uint32_t index)
 {
 	*entry = (struct ibv_gid_entry){
 		.gid_index = index,
 		.port_num = port,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
 	};
-	gid_get(device_index(context->device), port, index, &entry->gid);
+	return gid_get(device_index(context->device), port, index, &entry->gid);
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
+	struct ibv_gid_entry found;
+
 	if (!device_has_port(port) || flags || entry_size < sizeof(*entry))
 		return EINVAL;
-	if (index >= gid_count())
+	if (fill_entry(context, &found, port, index))
 		return ENODATA;
-	fill_entry(context, entry, port, index);
+	*entry = found;
 	return 0;
 }
 
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	uint32_t port, i, n = 0, count = gid_count();
+	struct ibv_gid_entry found;
+	uint32_t port, i;
+	size_t n = 0;
 
-	if (flags || entry_size < sizeof(*entries) || max_entries < device_ports() * count)
+	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
-	for (port = SOFTNIC_PORT; device_has_port(port); port++)
-		for (i = 0; i < count; i++, n++)
-			fill_entry(context, (void *)((char *)entries + n * entry_size), port, i);
+	for (port = SOFTNIC_PORT; device_has_port(port); port++) {
+		for (i = 0; i < SOFTNIC_GIDS_MAX; i++) {
+			if (fill_entry(context, &found, port, i))
+				continue;
+			if (n == max_entries)
+				return -EINVAL;
+			memcpy((char *)entries + n++ * entry_size, &found, sizeof(found));
+		}
+	}
 	return n;
 }
 
@@ -189,12 +202,16 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
 		       enum ibv_gid_type_sysfs *type)
 {
-	(void)context;
-	if (!device_has_port(port) || index >= gid_count()) {
+	union ibv_gid gid;
+
+	if (!device_has_port(port) || index >= SOFTNIC_GIDS_MAX) {
 		errno = EINVAL;
 		return -1;
 	}
-	*type = GID_TYPE_ROCE_V2;
+	if (gid_get(device_index(context->device), port, index, &gid))
+		*type = GID_TYPE_IB_ROCE_V1;	/* so rdma-core says of an empty one */
+	else
+		*type = GID_TYPE_ROCE_V2;
 	return 0;
 }
 

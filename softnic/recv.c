@@ -2,10 +2,9 @@
 /*
  * What lies in shared memory is believed only as far as it agrees with what is remembered
  * here: an arrival counts if it is of a receive that is out and whose taker is done with
- * it, once, and its length within the buffers. wr_ids stay here.
+ * it, for this queue pair, once, and its length within the buffers.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "mw.h"
@@ -14,129 +13,6 @@
 #include "recv.h"
 #include "req.h"
 #include "sq.h"
-
-#define NOT_OUT UINT32_MAX
-
-int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
-{
-	uint32_t size = rq_size_for(max_wr);
-
-	pthread_mutex_init(&rq->lock, NULL);
-	rq->max_wr = max_wr;
-	rq->max_sge = max_sge;
-	rq->ring.size = size;
-	rq->ring.sges = max_sge;
-	rq->posted = calloc(size + 1, sizeof(*rq->posted));
-	rq->free = calloc(size + 1, sizeof(*rq->free));
-	return rq->posted && rq->free ? 0 : -ENOMEM;
-}
-
-void recv_queue_fini(struct recv_queue *rq)
-{
-	free(rq->posted);
-	free(rq->free);
-	pthread_mutex_destroy(&rq->lock);
-}
-
-void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd)
-{
-	uint32_t size = rq->ring.size, i;
-
-	rq_format(&rq->ring, at, size, rq->ring.sges, pd);
-	for (i = 0; i < size; i++) {
-		rq->free[i] = size - 1 - i;
-		rq->posted[i].next = NOT_OUT;
-	}
-	rq->num_free = size;
-	rq->posted[size].prev = rq->posted[size].next = size;
-	rq->tail = rq_first_position(&rq->ring);
-}
-
-static bool is_out(const struct recv_queue *rq, uint32_t index)
-{
-	return index < rq->ring.size && rq->posted[index].next != NOT_OUT;
-}
-
-/* To the end of the list. */
-static void set_out(struct recv_queue *rq, uint32_t index)
-{
-	uint32_t end = rq->ring.size, last = rq->posted[end].prev;
-
-	rq->posted[index].prev = last;
-	rq->posted[index].next = end;
-	rq->posted[last].next = index;
-	rq->posted[end].prev = index;
-}
-
-static void set_in(struct recv_queue *rq, uint32_t index)
-{
-	struct posted_recv *p = &rq->posted[index];
-
-	rq->posted[p->prev].next = p->next;
-	rq->posted[p->next].prev = p->prev;
-	p->next = NOT_OUT;
-}
-
-static void release(struct recv_queue *rq, uint32_t index)
-{
-	set_in(rq, index);
-	rq->free[rq->num_free++] = index;
-}
-
-static void hand_out(struct recv_queue *rq, uint32_t index, const struct ibv_sge *sges,
-		     uint32_t num_sge)
-{
-	set_out(rq, index);
-	rq->posted[index].position = rq->tail;
-	rq_post(&rq->ring, rq->tail++, index, sges, num_sge);
-}
-
-static void hand_out_again(struct recv_queue *rq, uint32_t index)
-{
-	set_in(rq, index);
-	hand_out(rq, index, NULL, 0);
-}
-
-static int post_one(struct recv_queue *rq, const struct ibv_recv_wr *wr)
-{
-	struct posted_recv *posted;
-	uint32_t index;
-	int i;
-
-	if (rq->ring.size - rq->num_free >= rq->max_wr)
-		return ENOMEM;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
-		return EINVAL;
-	index = rq->free[--rq->num_free];
-	posted = &rq->posted[index];
-	posted->wr_id = wr->wr_id;
-	for (posted->room = 0, i = 0; i < wr->num_sge; i++)
-		posted->room += wr->sg_list[i].length;
-	hand_out(rq, index, wr->sg_list, wr->num_sge);
-	return 0;
-}
-
-int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
-		    uint32_t *posted)
-{
-	uint32_t n = 0;
-	int err = 0;
-
-	pthread_mutex_lock(&rq->lock);
-	for (; wr; wr = wr->next) {
-		err = post_one(rq, wr);
-		if (err) {
-			*bad_wr = wr;
-			break;
-		}
-		n++;
-	}
-	pthread_mutex_unlock(&rq->lock);
-	count(doorbells, 1);
-	count(recv_wrs, n);
-	*posted = n;
-	return err;
-}
 
 int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
@@ -150,58 +26,81 @@ int recv_post(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	}
 	err = recv_queue_post(qp->rq, wr, bad_wr, &posted);
 	if (posted && load_ordered(&qp->arrivals.flushing))
-		cq_notice(to_cq(ibv->recv_cq), posted, true);
+		cq_notice(to_cq(ibv->recv_cq), ibv->qp_num, posted, true);
 	return err;
 }
 
-/* Did it arrive and was not polled yet? */
-static bool has_arrived(const struct recv_arrivals *a, uint32_t index)
+/* Is there one at a position, of those that were not polled? As many as fit, whatever peers do. */
+static bool is_arrival(const struct recv_arrivals *a, uint32_t at, uint32_t *index)
 {
-	uint32_t at, i;
-
-	for (at = a->polled; at - a->polled < a->ring.size; at++)
-		if (!arrivals_next(&a->ring, at, &i))
-			return false;
-		else if (i == index)
-			return true;
-	return false;
+	return at - a->polled < a->ring.size && !(a->flushing && at == a->end) &&
+	       arrivals_next(&a->ring, at, index);
 }
 
-/* The oldest one that a taker has, or had and did not pass on; NOT_OUT if there is none. */
-static uint32_t find_taken(struct qp *qp, uint32_t taker)
+static void mark_arrived(struct qp *qp)
 {
-	struct recv_queue *rq = qp->rq;
-	uint32_t end = rq->ring.size, i;
+	const struct recv_arrivals *a = &qp->arrivals;
+	uint32_t at, index;
+
+	for (at = a->polled; is_arrival(a, at, &index); at++)
+		if (recv_is_out(qp->rq, index))
+			qp->rq->posted[index].has_arrived = true;
+}
+
+/* One that is done and did not arrive here may have arrived at another queue pair of the SRQ. */
+static bool is_lost(const struct qp *qp, uint32_t index, uint32_t taker, uint32_t shift)
+{
+	const struct posted_recv *p = &qp->rq->posted[index];
+	const struct rq *ring = &qp->rq->ring;
+	uint32_t who;
 	bool done;
 
-	if (!taker)
-		return NOT_OUT;
-	for (i = rq->posted[end].next; i != end; i = rq->posted[i].next)
-		if (rq_taker(&rq->ring, rq->posted[i].position, i, &done) == taker &&
-		    !(done && has_arrived(&qp->arrivals, i)))
-			return i;
-	return NOT_OUT;
+	who = rq_taker(ring, p->position, index, &done);
+	if (!who || who >> shift != taker)
+		return false;
+	if (done && qp->ibv.srq && rq_dest(ring, index) != qp->ibv.qp_num)
+		return false;
+	return !(done && p->has_arrived);
 }
 
-void recv_take_back(struct qp *qp, uint32_t taker)
-{
-	uint32_t index;
-
-	pthread_mutex_lock(&qp->rq->lock);
-	while ((index = find_taken(qp, taker)) != NOT_OUT)
-		hand_out_again(qp->rq, index);
-	pthread_mutex_unlock(&qp->rq->lock);
-}
-
-/* Of its own queue everything that is out, of an SRQ what its peer took. */
-static uint32_t find_flushed(struct qp *qp)
+/*
+ * What takers have, or had and did not pass on, oldest first: in the list no more, but in a
+ * chain. There may be as many as there are receives, and a peer may say that it has all of
+ * them; so each is looked at once.
+ */
+static uint32_t gather_lost(struct qp *qp, uint32_t taker, uint32_t shift, uint32_t *first)
 {
 	struct recv_queue *rq = qp->rq;
+	uint32_t end = rq->ring.size, *last = first, i, next, n = 0;
 
-	return qp->ibv.srq ? find_taken(qp, qp->attr.dest_qp_num) :
-			     rq->posted[rq->ring.size].next;
+	mark_arrived(qp);
+	for (i = rq->posted[end].next; i != end; i = next) {
+		next = rq->posted[i].next;
+		if (is_lost(qp, i, taker, shift)) {
+			recv_set_in(rq, i);
+			*last = i;
+			last = &rq->posted[i].next_lost;
+			n++;
+		}
+		rq->posted[i].has_arrived = false;
+	}
+	*last = NOT_OUT;
+	return n;
 }
 
+void recv_take_back(struct qp *qp, uint32_t slot)
+{
+	struct recv_queue *rq = qp->rq;
+	uint32_t i;
+
+	pthread_mutex_lock(&rq->lock);
+	gather_lost(qp, slot, SOFTNIC_QP_INDEX_BITS, &i);
+	for (; i != NOT_OUT; i = rq->posted[i].next_lost)
+		recv_hand_out(rq, i, NULL, 0);
+	pthread_mutex_unlock(&rq->lock);
+}
+
+/* Of its own queue everything that is out and did not arrive, of an SRQ what its peer had. */
 void recv_flush(struct qp *qp)
 {
 	struct recv_arrivals *a = &qp->arrivals;
@@ -209,36 +108,73 @@ void recv_flush(struct qp *qp)
 	int32_t left;
 
 	pthread_mutex_lock(&qp->rq->lock);
-	for (a->end = a->polled; a->end - a->polled < a->ring.size; a->end++)
-		if (!arrivals_next(&a->ring, a->end, &index))
-			break;
-	if (qp->ibv.srq)
-		left = find_flushed(qp) != NOT_OUT;
-	else
-		left = qp->rq->ring.size - qp->rq->num_free - (a->end - a->polled);
+	for (a->end = a->polled; is_arrival(a, a->end, &index); a->end++)
+		;
 	a->flushed_ns = cq_stamp(to_cq(qp->ibv.recv_cq)->line.at);
 	store_ordered(&a->flushing, true);
+	if (qp->ibv.srq)
+		left = a->num_lost = gather_lost(qp, qp->attr.dest_qp_num, 0, &a->lost);
+	else
+		left = qp->rq->ring.size - qp->rq->num_free - (a->end - a->polled);
 	pthread_mutex_unlock(&qp->rq->lock);
 	if (left > 0)
-		cq_notice(to_cq(qp->ibv.recv_cq), left, true);
+		cq_notice(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num, left, true);
 	if (qp->ibv.srq)
 		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-void recv_forget(struct qp *qp)
+/* What was flushed, and was not polled; NOT_OUT if that is all. */
+static uint32_t take_flushed(struct qp *qp)
 {
 	struct recv_arrivals *a = &qp->arrivals;
+	struct recv_queue *rq = qp->rq;
 	uint32_t index;
+
+	if (!a->flushing)
+		return NOT_OUT;
+	if (qp->ibv.srq) {
+		index = a->lost;
+		if (index == NOT_OUT)
+			return NOT_OUT;
+		a->lost = rq->posted[index].next_lost;
+		a->num_lost--;
+		return index;
+	}
+	index = rq->posted[rq->ring.size].next;
+	if (index == rq->ring.size)
+		return NOT_OUT;
+	recv_set_in(rq, index);
+	return index;
+}
+
+/* Its peer has it, or somebody received into it for this queue pair. */
+static bool is_used(const struct qp *qp, uint32_t index)
+{
+	const struct rq *ring = &qp->rq->ring;
+	uint32_t who;
+	bool done;
+
+	who = rq_taker(ring, qp->rq->posted[index].position, index, &done);
+	return who && (who == qp->attr.dest_qp_num ||
+		       (done && rq_dest(ring, index) == qp->ibv.qp_num));
+}
+
+void recv_forget(struct qp *qp)
+{
+	struct recv_queue *rq = qp->rq;
+	uint32_t end = rq->ring.size, i, next;
 
 	if (!qp->ibv.srq)
 		return;
-	pthread_mutex_lock(&qp->rq->lock);
-	for (; arrivals_next(&a->ring, a->polled, &index); a->polled++)
-		if (is_out(qp->rq, index))
-			release(qp->rq, index);
-	while ((index = find_taken(qp, qp->attr.dest_qp_num)) != NOT_OUT)
-		release(qp->rq, index);
-	pthread_mutex_unlock(&qp->rq->lock);
+	pthread_mutex_lock(&rq->lock);
+	while ((i = take_flushed(qp)) != NOT_OUT)
+		recv_set_free(rq, i);
+	for (i = rq->posted[end].next; i != end; i = next) {
+		next = rq->posted[i].next;
+		if (is_used(qp, i))
+			recv_release(rq, i);
+	}
+	pthread_mutex_unlock(&rq->lock);
 }
 
 /*
@@ -286,25 +222,27 @@ static int take_arrival(struct qp *qp, uint32_t index, struct ibv_wc *wc)
 	struct rq_result result;
 	bool done;
 
-	if (!is_out(rq, index) ||
+	if (!recv_is_out(rq, index) ||
 	    !rq_taker(&rq->ring, rq->posted[index].position, index, &done) || !done)
 		return 0;
 	rq_result(&rq->ring, index, &result);
+	if (result.dest_qp != qp->ibv.qp_num)
+		return 0;
 	if (result.status == RECV_VOID) {
-		hand_out_again(rq, index);
+		recv_hand_out_again(rq, index);
 		return 0;
 	}
 	fill(qp, &rq->posted[index], &result, wc);
-	release(rq, index);
+	recv_release(rq, index);
 	return 1;
 }
 
 static int flush_one(struct qp *qp, struct ibv_wc *wc)
 {
 	struct recv_queue *rq = qp->rq;
-	uint32_t index = find_flushed(qp);
+	uint32_t index = take_flushed(qp);
 
-	if (index >= rq->ring.size)
+	if (index == NOT_OUT)
 		return 0;
 	*wc = (struct ibv_wc){
 		.wr_id = rq->posted[index].wr_id,
@@ -313,7 +251,7 @@ static int flush_one(struct qp *qp, struct ibv_wc *wc)
 		.status = IBV_WC_WR_FLUSH_ERR,
 	};
 	to_cq(qp->ibv.recv_cq)->done_ns = qp->arrivals.flushed_ns;
-	release(rq, index);
+	recv_set_free(rq, index);
 	return 1;
 }
 
@@ -323,6 +261,54 @@ static void disbelieve(struct qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	qp_error_event(qp, IBV_EVENT_QP_FATAL);
 	pthread_mutex_unlock(&qp->lock);
+}
+
+/*
+ * Who sends and receives by one completion queue polls what it sent before the answer to that, as
+ * behind a NIC. So arrivals are counted, then promises waited for, then the sends counted that are
+ * done; and those are polled first.
+ *
+ * What arrives from now on rings the queue after it was heard, and is of a later batch.
+ */
+static void begin_batch(struct qp *qp)
+{
+	struct recv_arrivals *a = &qp->arrivals;
+	uint32_t index;
+
+	for (a->batch_end = a->polled; a->batch_end - a->polled < a->ring.size; a->batch_end++)
+		if (!arrivals_next(&a->ring, a->batch_end, &index))
+			break;
+	cq_wait_for_promised(to_cq(qp->ibv.recv_cq));
+	a->batch_sent = load_acquire(&qp->sq.done);
+}
+
+/* If there is room left, all of the batch was polled. */
+static int poll_batch(struct qp *qp, struct ibv_wc *wc, int room)
+{
+	struct recv_arrivals *a = &qp->arrivals;
+	uint32_t index;
+	int n = 0;
+
+	if (qp->ibv.send_cq == qp->ibv.recv_cq)
+		n = sq_poll_until(qp, a->batch_sent, wc, room);
+	pthread_mutex_lock(&qp->rq->lock);
+	while (n < room && a->polled != a->batch_end && is_arrival(a, a->polled, &index)) {
+		a->polled++;
+		n += take_arrival(qp, index, &wc[n]);
+	}
+	pthread_mutex_unlock(&qp->rq->lock);
+	return n;
+}
+
+static int poll_flushed(struct qp *qp, struct ibv_wc *wc, int room)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&qp->rq->lock);
+	while (n < room && flush_one(qp, &wc[n]))
+		n++;
+	pthread_mutex_unlock(&qp->rq->lock);
+	return n;
 }
 
 int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
@@ -337,18 +323,14 @@ int recv_poll(struct qp *qp, struct ibv_wc *wc, int room)
 			disbelieve(qp);
 		return 0;
 	}
-	/* What went wrong comes before what was flushed for it. */
-	if (flushing && qp->ibv.send_cq == qp->ibv.recv_cq)
-		n = sq_poll(qp, wc, room);
-	pthread_mutex_lock(&qp->rq->lock);
-	while (n < room && !(flushing && a->polled == a->end) &&
-	       arrivals_next(&a->ring, a->polled, &index)) {
-		a->polled++;
-		n += take_arrival(qp, index, &wc[n]);
+	if (a->polled != a->batch_end)
+		n = poll_batch(qp, wc, room);	/* what there was no room for */
+	if (n < room) {
+		begin_batch(qp);
+		n += poll_batch(qp, wc + n, room - n);
 	}
-	while (flushing && n < room && flush_one(qp, &wc[n]))
-		n++;
-	pthread_mutex_unlock(&qp->rq->lock);
+	if (flushing && n < room)
+		n += poll_flushed(qp, wc + n, room - n);
 	return n;
 }
 
@@ -356,17 +338,16 @@ uint32_t recv_waiting(struct qp *qp)
 {
 	struct recv_arrivals *a = &qp->arrivals;
 	struct recv_queue *rq = qp->rq;
-	uint32_t at, index;
+	uint32_t at, index, n;
 
 	pthread_mutex_lock(&rq->lock);
-	for (at = a->polled; at - a->polled < a->ring.size; at++)
-		if ((a->flushing && at == a->end) || !arrivals_next(&a->ring, at, &index))
-			break;
-	at -= a->polled;
+	for (at = a->polled; is_arrival(a, at, &index); at++)
+		;
+	n = at - a->polled;
 	if (a->flushing && qp->ibv.srq)
-		at += find_flushed(qp) < rq->ring.size;
+		n += a->num_lost;
 	else if (a->flushing)
-		at = rq->ring.size - rq->num_free;
+		n = rq->ring.size - rq->num_free;
 	pthread_mutex_unlock(&rq->lock);
-	return at;
+	return n;
 }

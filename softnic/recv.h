@@ -1,67 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receives as their owner sees them: posting, polling, flushing. What the takers see is
- * in rq.h.
+ * What comes in for a queue pair: polling and flushing it.
  */
 #ifndef SOFTNIC_RECV_H
 #define SOFTNIC_RECV_H
 
-#include <pthread.h>
-
-#include "rq.h"
+#include "recv_queue.h"
 
 struct qp;
-
-/* What the owner remembers of a receive, out of its peers' reach. */
-struct posted_recv {
-	uint64_t wr_id;
-	uint64_t room;			/* bytes */
-	uint32_t position;
-	uint32_t prev, next;		/* among those that are out, as posted; NOT_OUT */
-};
-
-/* A queue pair's own receive queue, or an SRQ's. */
-struct recv_queue {
-	pthread_mutex_t lock;		/* all of it, and what queue pairs polled from it */
-	struct rq ring;
-	struct posted_recv *posted;	/* ring.size, and one that is the list's end */
-	uint32_t *free;			/* indices that are not out */
-	uint32_t num_free;
-	uint32_t max_wr, max_sge;
-	uint32_t tail;			/* position of the next */
-};
 
 /* What came in for one queue pair. */
 struct recv_arrivals {
 	struct arrivals ring;
 	uint32_t polled;		/* a position; the receive queue's lock, as the rest */
+	uint32_t batch_end;		/* where what is being polled ends; who polls, as the next */
+	uint32_t batch_sent;		/* a position in the send queue: what is polled before that */
 	uint32_t end;			/* where they ended, once flushing */
 	uint64_t flushed_ns;		/* when, if the completion queue is stamped */
 	bool flushing;			/* what is left was flushed */
+	uint32_t lost, num_lost;	/* of an SRQ and flushing: the first to be, and how many */
 };
 
 /* ibv_post_recv(), through ibv_context.ops */
 int recv_post(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-
-/** recv_queue_init() - room for @max_wr receives. 0 or -ENOMEM; recv_queue_fini() as well. */
-int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge);
-void recv_queue_fini(struct recv_queue *rq);
-
-/**
- * recv_queue_format() - begin anew, with nothing posted
- * @at: rq_bytes() of zeroed memory that peers will share
- * @pd: that the buffers belong to
- */
-void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd);
-
-/**
- * recv_queue_post() - a list of receives
- * @posted: becomes how many of it were
- *
- * Return: 0 or a positive errno, as verbs have it.
- */
-int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
-		    uint32_t *posted);
 
 /** recv_flush() - the peer is out: what is left ends as flushed. qp->lock held. */
 void recv_flush(struct qp *qp);
@@ -74,10 +35,10 @@ void recv_flush(struct qp *qp);
 void recv_forget(struct qp *qp);
 
 /**
- * recv_take_back() - post again what a taker had that is no more
- * @taker: the number of its queue pair
+ * recv_take_back() - post again what takers of a process had that is no more
+ * @slot: whose it was
  */
-void recv_take_back(struct qp *qp, uint32_t taker);
+void recv_take_back(struct qp *qp, uint32_t slot);
 
 /* Takes completions out of the receive queue, as struct cq_source asks. */
 int recv_poll(struct qp *qp, struct ibv_wc *wc, int room);

@@ -63,7 +63,7 @@ void req_complete(struct qp *qp, enum ibv_wc_status status)
 	sq_forget_attempt(sq);
 	store_release(&sq->done, sq->done + 1);
 	if (noticed)
-		cq_notice(cq, 1, status != IBV_WC_SUCCESS);
+		cq_notice(cq, qp->ibv.qp_num, 1, status != IBV_WC_SUCCESS);
 	if (qp->state == IBV_QPS_SQD)
 		qp_drained(qp);
 }

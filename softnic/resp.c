@@ -7,7 +7,6 @@
  * lest it wait long.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "ah.h"
 #include "nic.h"
@@ -43,16 +42,16 @@ static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe 
 	return pieces_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
 }
 
-static int copy_status(int err)
+/* The kernel does not say whose memory it was that could not be reached. */
+static int copy(struct qp *qp, bool to, struct pieces *here, struct pieces *there)
 {
-	switch (err) {
-	case 0:
+	int err = pieces_copy(qp->to->peer, to, here, there);
+
+	if (!err)
 		return IBV_WC_SUCCESS;
-	case -ESRCH:
+	if (err == -ESRCH)
 		return IBV_WC_RETRY_EXC_ERR;
-	default:
-		return IBV_WC_REM_OP_ERR;
-	}
+	return pieces_are_ours(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
 /* The owner wants to know that few receives are left. */
@@ -123,14 +122,14 @@ static uint32_t header_flags(const struct qp *qp, const struct send_wqe *wqe)
 
 void resp_give_back(struct qp *qp)
 {
-	const struct rq_result nothing = { .status = RECV_VOID };
 	struct remote *r = qp->to;
+	const struct rq_result nothing = { .status = RECV_VOID, .dest_qp = r->qpn };
 
 	if (!qp->sq.has_receive)
 		return;
 	qp->sq.has_receive = false;
 	if (rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &nothing, &r->arrivals))
-		add_ordered(&r->cq->arrivals, 1);	/* to be seen, but nothing to wake for */
+		cq_nudge(r->cq, r->qpn);
 }
 
 static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
@@ -145,6 +144,7 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 		.byte_len = wqe->length + header_length(qp),
 		.imm = wqe->imm,
 		.src_qp = qp->ibv.qp_num,
+		.dest_qp = r->qpn,
 		.done_ns = cq_stamp(r->cq),
 	};
 	const struct message overrun = {
@@ -160,8 +160,8 @@ static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc
 	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
 		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
 	if (r->own)
-		cq_notice(r->own, 1, solicited);
-	else if (!cq_ring(r->cq, r->pull, solicited))
+		cq_notice(r->own, r->qpn, 1, solicited);
+	else if (!cq_ring(r->cq, r->qpn, r->pull, solicited))
 		peer_tell(r->peer, &overrun);
 	return status;
 }
@@ -212,7 +212,9 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
 		pieces_add_first(here, &grh, header);
 	}
-	status = copy_status(pieces_copy(r->peer, true, here, &there));
+	status = copy(qp, true, here, &there);
+	if (status == IBV_WC_REM_OP_ERR)
+		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -246,7 +248,7 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	}
 	pieces_init(&there);
 	pieces_add_place(&there, r->peer, &place, qp->sq.offset, length);
-	status = copy_status(pieces_copy(r->peer, write, here, &there));
+	status = copy(qp, write, here, &there);
 	if (status)
 		return status;
 	qp->sq.offset += length;
@@ -272,48 +274,65 @@ static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_pla
 	pieces_init(&there);
 	pieces_add(&here, value, sizeof(*value));
 	pieces_add_place(&there, qp->to->peer, place, 0, sizeof(*value));
-	return pieces_copy(qp->to->peer, to, &here, &there);
+	return copy(qp, to, &here, &there);
 }
 
-/* Atomic among all initiators, as the lock is one for the whole target process. */
-static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
-		  uint64_t *old)
+/* The program may have unmapped where it wants it. A store would not say so; the kernel does. */
+static int deliver(uint64_t *value, const struct mr_place *result)
 {
-	uint64_t new;
-	int err;
+	struct iovec here = { (void *)(uintptr_t)result->addr, sizeof(*value) };
+	struct iovec there = { value, sizeof(*value) };
 
-	if (!peer_atomic_lock(qp->to->peer))
-		return RESP_BUSY;
-	err = copy_u64(qp, false, old, place);
-	if (!err) {
-		new = atomic_result(wqe, *old);
-		if (new != *old)
-			err = copy_u64(qp, true, &new, place);
+	switch (copy_bytes(&nic.self, false, &here, 1, &there, 1)) {
+	case 0:
+		return IBV_WC_SUCCESS;
+	case -EFAULT:
+		return IBV_WC_LOC_PROT_ERR;
+	default:
+		return IBV_WC_LOC_QP_OP_ERR;
+	}
+}
+
+/*
+ * Atomic among all initiators, as the lock is one for the whole target process. What was there is
+ * delivered first, so that what cannot be delivered changes nothing.
+ */
+static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
+		  const struct mr_place *result)
+{
+	uint64_t old, new;
+	int status;
+
+	status = peer_atomic_lock(qp->to->peer);
+	if (status)
+		return status == -EAGAIN ? RESP_BUSY : IBV_WC_LOC_QP_OP_ERR;
+	status = copy_u64(qp, false, &old, place);
+	if (!status)
+		status = deliver(&old, result);
+	if (!status) {
+		new = atomic_result(wqe, old);
+		if (new != old)
+			status = copy_u64(qp, true, &new, place);
 	}
 	peer_atomic_unlock(qp->to->peer);
-	return copy_status(err);
+	return status;
 }
 
 static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges)
 {
 	const struct mr_view own = own_view(qp), view = target_view(qp);
-	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC;
+	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC, length = sizeof(uint64_t);
 	struct remote *r = qp->to;
 	struct mr_place result, place;
-	uint64_t old;
-	int status;
 
-	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, sizeof(old),
+	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, length,
 			  &result))
 		return IBV_WC_LOC_PROT_ERR;
-	if (!(r->shared->access & access) || wqe->remote_addr % sizeof(old))
+	if (!(r->shared->access & access) || wqe->remote_addr % length)
 		return IBV_WC_REM_INV_REQ_ERR;
-	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, sizeof(old), &place))
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, length, &place))
 		return IBV_WC_REM_ACCESS_ERR;
-	status = update(qp, wqe, &place, &old);
-	if (!status)
-		memcpy((void *)(uintptr_t)result.addr, &old, sizeof(old));
-	return status;
+	return update(qp, wqe, &place, &result);
 }
 
 /*

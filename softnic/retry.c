@@ -20,6 +20,11 @@ enum {
  * thousand queue pairs connect at once; hardware, too, may take four times its timeout.
  */
 #define GIVE_UP_NS_MIN 2000000000ull
+/*
+ * What is lost for want of an answer nobody sends again, and a NIC would have taken it though its
+ * host was busy.
+ */
+#define LOST_NS 10000000000ull
 /* And many who add to one counter a while to have their turn. */
 #define BUSY_NS_MIN 5000000000ull
 
@@ -64,7 +69,7 @@ static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
 	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
 
 	if (!qp_is_reliable(qp))
-		return ns_min;
+		return LOST_NS;
 	if (!qp->attr.timeout)
 		return UINT64_MAX / 2;
 	return ns < ns_min ? ns_min : ns;

@@ -164,7 +164,13 @@ void rq_result(const struct rq *rq, uint32_t index, struct rq_result *result)
 	result->byte_len = load_relaxed(&recv->byte_len);
 	result->imm = load_relaxed(&recv->imm);
 	result->src_qp = load_relaxed(&recv->src_qp);
+	result->dest_qp = load_relaxed(&recv->dest_qp);
 	result->done_ns = load_relaxed(&recv->done_ns);
+}
+
+uint32_t rq_dest(const struct rq *rq, uint32_t index)
+{
+	return load_relaxed(&recv_at(rq, index)->dest_qp);
 }
 
 /*
@@ -296,6 +302,7 @@ bool rq_finish(const struct rq *rq, const struct rq_receive *r, uint32_t taker,
 	store_relaxed(&recv->byte_len, result->byte_len);
 	store_relaxed(&recv->imm, result->imm);
 	store_relaxed(&recv->src_qp, result->src_qp);
+	store_relaxed(&recv->dest_qp, result->dest_qp);
 	store_relaxed(&recv->done_ns, result->done_ns);
 	if (!swap_u64(&recv->turn, entry(r->position, taker),
 		      entry(r->position, taker | RECV_DONE)))

@@ -46,7 +46,7 @@ struct rq_receive {
 
 /* How a receive ended; the fields are those of struct shared_recv. */
 struct rq_result {
-	uint32_t status, opcode, flags, byte_len, imm, src_qp;
+	uint32_t status, opcode, flags, byte_len, imm, src_qp, dest_qp;
 	uint64_t done_ns;
 };
 
@@ -101,6 +101,9 @@ uint32_t rq_taker(const struct rq *rq, uint32_t position, uint32_t index, bool *
 
 /** rq_result() - how a receive that is done ended; every field is a peer's word */
 void rq_result(const struct rq *rq, uint32_t index, struct rq_result *result);
+
+/** rq_dest() - the number of the queue pair that it was for, when it is done; as rq_result() */
+uint32_t rq_dest(const struct rq *rq, uint32_t index);
 
 /** rq_set_limit() - ask to be told when fewer than @limit are left; 0: do not */
 void rq_set_limit(const struct rq *rq, uint32_t limit);

@@ -34,6 +34,7 @@ struct guest {
 	int fd;
 	pid_t pid;
 	uint32_t slot;		/* 0: it has said no other, or a wrong one */
+	bool is_let_in;		/* it has a queue pair of ours, or had, and our memory */
 	struct bell *bell;	/* NULL: it has no slot */
 	struct ask *asks;
 	uint32_t num_asks;
@@ -73,6 +74,20 @@ static int add_cord(struct guest *g, const struct qp *qp, struct message *m, int
 	return 0;
 }
 
+/*
+ * The way to our memory is for those alone to whom the program has connected. Where the kernel lets
+ * processes of one user attach to each other it opens nothing; elsewhere it is all they have.
+ */
+static int add_memory(const struct guest *g, struct message *m, int *fd)
+{
+	nic_let_in();
+	if (g->is_let_in || g->slot == nic.slot || nic.mem_fd < 0)
+		return 0;
+	m->has |= HAS_MEMORY;
+	*fd = nic.mem_fd;
+	return 1;
+}
+
 static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int err)
 {
 	struct message m = {
@@ -81,7 +96,7 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 		.from = ask->from,
 		.addr = ask->question,
 	};
-	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1 }, num_fds = 0;
+	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1, -1 }, num_fds = 0;
 
 	if (!err && !g->bell)
 		err = EPERM;
@@ -92,10 +107,15 @@ static void answer(struct guest *g, const struct ask *ask, struct qp *qp, int er
 		err = -add_cord(g, qp, &m, &fds[num_fds]);
 		num_fds += !!(m.has & HAS_CORD);
 	}
+	if (!err)
+		num_fds += add_memory(g, &m, &fds[num_fds]);
 	m.value = err;
 	if (err)
 		num_fds = 0;
-	if (!message_send(g->fd, &m, fds, num_fds) && !err && !qp_is_datagram(qp))
+	if (message_send(g->fd, &m, fds, num_fds) || err)
+		return;
+	g->is_let_in = true;
+	if (!qp_is_datagram(qp))
 		qp->guest = g;
 }
 
@@ -183,12 +203,8 @@ static bool has_slot(const struct guest *g, uint32_t slot)
 /* Who only wants to look has none. */
 static void handle_hello(struct guest *g, uint32_t slot)
 {
-	struct message m = {
-		.type = MSG_WELCOME,
-		.value = nic.nonce,
-		.addr = (uintptr_t)&nic.nonce,
-	};
-	int fds[] = { nic.pub_fd, -1, nic.mem_fd };
+	const struct message m = { .type = MSG_WELCOME };
+	int fds[] = { nic.pub_fd, -1 };
 	bool is_guest = slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot);
 
 	if (is_guest)
@@ -198,7 +214,7 @@ static void handle_hello(struct guest *g, uint32_t slot)
 		return;
 	}
 	g->slot = slot;
-	message_send(g->fd, &m, fds, nic.mem_fd >= 0 ? 3 : 2);
+	message_send(g->fd, &m, fds, 2);
 	close(fds[1]);
 }
 
@@ -212,6 +228,22 @@ struct guest *serve_guest(const struct qp *qp, uint32_t user)
 		if (g->slot == user >> SOFTNIC_QP_INDEX_BITS)
 			return g;
 	return NULL;
+}
+
+/* Who does not hear it learns when it sends there again. */
+void serve_gone(const struct qp *qp)
+{
+	const struct guards *guards = &qp->segment.guards;
+	struct message m = { .type = MSG_GONE_QP, .from = qp->ibv.qp_num };
+	struct guest *g;
+	uint32_t i;
+
+	for (i = 0; qp_is_datagram(qp) && i < guards->num; i++) {
+		m.qpn = load_acquire(&guards->at[i].user);
+		g = m.qpn ? serve_guest(qp, m.qpn) : NULL;
+		if (g)
+			message_send(g->fd, &m, NULL, 0);
+	}
 }
 
 /* What we do to ourselves rings our own. */
@@ -294,7 +326,8 @@ static void handle(void *arg, uint32_t events)
 		handle_ask(g, &m);
 		break;
 	case MSG_ASK_FILE:
-		share_send(g->fd, m.value);
+		if (g->is_let_in)
+			share_send(g->fd, m.value);
 		break;
 	case MSG_BYE_QP:
 	case MSG_CQ_OVERRUN:

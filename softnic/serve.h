@@ -36,6 +36,13 @@ int serve_descriptors(const struct qp *qp, int *fds, uint32_t *has);
 struct guest *serve_guest(const struct qp *qp, uint32_t user);
 
 /**
+ * serve_gone() - tell who sent datagrams to a queue pair that it is no more
+ *
+ * Context: nic.lock held.
+ */
+void serve_gone(const struct qp *qp);
+
+/**
  * serve_bell() - where the peer of a queue pair says what it invalidated
  *
  * Context: nic.lock held, and kept for as long as it is used.

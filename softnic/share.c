@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * What an address is a mapping of, the kernel says (PROCMAP_QUERY, Linux 6.11 on). A descriptor
- * of that file is found among the program's own, as there is no other way without privilege.
+ * What an address is a mapping of, the kernel says (mapping.h). A descriptor of that file is found
+ * among the program's own, as there is no other way without privilege.
  * The program may close it afterwards. It may even put other memory there: a peer that has
  * mapped the file goes on to reach what was registered, as it would pages that were pinned.
  *
@@ -10,39 +10,20 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/ioctl.h>
-#include <linux/types.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "fork.h"
+#include "mapping.h"
 #include "nic.h"
 #include "passed.h"
 #include "serve.h"
 #include "share.h"
-
-/* As in <linux/fs.h>, which is older than this on many machines. */
-struct mapping_query {
-	__u64 size;
-	__u64 query_flags;
-	__u64 query_addr;
-	__u64 start, end;
-	__u64 flags;
-	__u64 page_size;
-	__u64 offset;
-	__u64 inode;
-	__u32 dev_major, dev_minor;
-	__u32 name_size, build_id_size;
-	__u64 name_addr, build_id_addr;
-};
-#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
-enum { MAPPING_IS_WRITABLE = 0x02, MAPPING_IS_SHARED = 0x08, MAPPING_MUST_BE_OF_A_FILE = 0x20 };
 
 struct share {
 	uint32_t number;	/* of the latest in this place */
@@ -56,34 +37,27 @@ static struct {
 	struct share at[SHARED_FILES];
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static bool is_of(const struct stat *file, const struct mapping_query *m)
+static bool is_of(const struct stat *file, const struct mapping *m)
 {
 	return file->st_ino == m->inode && major(file->st_dev) == m->dev_major &&
 	       minor(file->st_dev) == m->dev_minor;
 }
 
-static bool query(int maps, uint64_t addr, struct mapping_query *m)
+static bool find_shared(int maps, uint64_t addr, struct mapping *m)
 {
-	const uint64_t flags = MAPPING_IS_WRITABLE | MAPPING_IS_SHARED;
-
-	*m = (struct mapping_query){
-		.size = sizeof(*m),
-		.query_flags = MAPPING_MUST_BE_OF_A_FILE,
-		.query_addr = addr,
-	};
-	return !ioctl(maps, MAPPING_QUERY, m) && (m->flags & flags) == flags;
+	return !mapping_find(maps, addr, m) && m->inode && m->is_shared && m->is_writable;
 }
 
 /* Where @addr is in the file, if the range is one run of it, in however many mappings. */
-static bool find_file(uint64_t addr, uint64_t length, struct mapping_query *first, uint64_t *offset)
+static bool find_file(uint64_t addr, uint64_t length, struct mapping *first, uint64_t *offset)
 {
 	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	struct mapping_query m;
-	bool found = maps >= 0 && query(maps, addr, first);
+	struct mapping m;
+	bool found = maps >= 0 && find_shared(maps, addr, first);
 	uint64_t end = first->end;
 
 	while (found && end - addr < length) {
-		found = query(maps, end, &m) && m.inode == first->inode &&
+		found = find_shared(maps, end, &m) && m.inode == first->inode &&
 			m.dev_major == first->dev_major && m.dev_minor == first->dev_minor &&
 			m.offset == first->offset + (end - first->start);
 		end = m.end;
@@ -99,7 +73,7 @@ static bool find_file(uint64_t addr, uint64_t length, struct mapping_query *firs
  * By its path, and opened anew: the descriptor is the program's, which may close it any time. Of
  * its other files none is asked for more than its seals: a file system may never answer.
  */
-static int try_fd(int fd, const struct mapping_query *m, struct stat *file)
+static int try_fd(int fd, const struct mapping *m, struct stat *file)
 {
 	char path[32];
 	int own;
@@ -116,7 +90,7 @@ static int try_fd(int fd, const struct mapping_query *m, struct stat *file)
 	return -1;
 }
 
-static int find_fd(const struct mapping_query *m, struct stat *file)
+static int find_fd(const struct mapping *m, struct stat *file)
 {
 	DIR *all = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -131,7 +105,7 @@ static int find_fd(const struct mapping_query *m, struct stat *file)
 }
 
 /* Under table.lock. One that has grown since is another one, as peers map it once. */
-static struct share *find_share(const struct mapping_query *m, uint64_t end)
+static struct share *find_share(const struct mapping *m, uint64_t end)
 {
 	uint32_t i;
 
@@ -145,7 +119,7 @@ static struct share *find_share(const struct mapping_query *m, uint64_t end)
 }
 
 /* Under table.lock. A number never comes again, so that one that is late is of no file. */
-static struct share *new_share(const struct mapping_query *m, uint64_t end)
+static struct share *new_share(const struct mapping *m, uint64_t end)
 {
 	struct share *s = table.at;
 
@@ -167,7 +141,7 @@ static struct share *new_share(const struct mapping_query *m, uint64_t end)
 
 uint32_t share_take(const void *addr, size_t length, uint64_t *offset)
 {
-	struct mapping_query m;
+	struct mapping m;
 	uint32_t number = 0;
 	struct share *s;
 

@@ -177,6 +177,11 @@ int message_receive(int fd, struct message *m, int *fds)
 	return fds && (msg.msg_flags & MSG_CTRUNC) ? -EMFILE : -EPROTO;
 }
 
+int *message_fd(const struct message *m, int *fds, uint32_t which)
+{
+	return m->has & which ? &fds[1 + __builtin_popcount(m->has & (which - 1))] : NULL;
+}
+
 void message_close_fds(int *fds)
 {
 	int i;

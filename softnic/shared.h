@@ -26,13 +26,14 @@
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 5,
+	SHARED_VERSION = 7,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
 	SHARED_WRS_MAX = 1 << 15,
 	SHARED_GUARDS_MAX = 1 << 10,
 	SHARED_FILES = 64,
+	SHARED_SEATS = 256,	/* of a completion queue: see sources.h */
 };
 
 #define SHARED_MAGIC 0x52494557u	/* "WEIR" */
@@ -81,7 +82,8 @@ struct shared_pub {
 	uint32_t magic, version;
 	uint32_t pid, slot;
 	char comm[16];
-	uint32_t reserved[8];
+	uint64_t proof_addr, proof;		/* what is found where, in the owner's memory */
+	uint32_t reserved[4];
 	struct shared_life life;		/* a line of its own: every copy looks at it */
 	struct softnic_counters counters;
 	uint32_t files[SHARED_FILES];		/* numbers of those that peers may map, or 0 */
@@ -109,7 +111,7 @@ struct shared_cq {
 	uint32_t consumed;	/* of those */
 	uint32_t capacity;	/* arrivals not consumed are no more, or it may have overrun */
 	uint32_t is_stamped;	/* completions say when they came about */
-	uint32_t reserved[8];
+	uint64_t ready[SHARED_SEATS / 64];	/* where there may be some: the ringer's */
 };
 _Static_assert(sizeof(struct shared_cq) == 64, "one cache line");
 
@@ -135,7 +137,7 @@ struct shared_recv {
 	uint32_t byte_len;
 	uint32_t imm;
 	uint32_t src_qp;
-	uint32_t reserved;
+	uint32_t dest_qp;	/* of an SRQ's queue pairs, the one that it arrived at */
 	uint64_t done_ns;	/* when, if the completion queue is stamped */
 	struct ibv_sge sges[];
 };
@@ -199,15 +201,14 @@ _Static_assert(sizeof(struct shared_qp) == 64, "one cache line");
 /* The messages, over SOCK_SEQPACKET; whoever connects asks, whoever listens answers. */
 enum message_type {
 	MSG_HELLO = 1,	/* asks for WELCOME: value is the asker's slot */
-	MSG_WELCOME,	/* descriptors: pub, bell, and /proc/self/mem if it could be opened;
-			 * addr is where in the answerer's memory to find value; pub alone for who
-			 * has no slot, none if the answerer is short of them */
+	MSG_WELCOME,	/* descriptors: pub and bell; pub alone for who has no slot, none if the
+			 * answerer is short of them */
 	MSG_ASK_QP,	/* asks for QP: qpn is the answerer's, from the asker's; addr is any
 			 * number that tells this question from earlier ones */
-	MSG_QP,		/* descriptors: qp, the SRQ if it has one, and a cord to the receive CQ's
-			 * channel if that has one; channel is that one's number, so that two cords
-			 * to the same are known; value is 0, or an errno and no descriptors; addr
-			 * as asked */
+	MSG_QP,		/* descriptors: qp, the SRQ if it has one, a cord to the receive CQ's
+			 * channel if that has one, and /proc/self/mem the first time, if it could
+			 * be opened; channel is that one's number, so that two cords to the same
+			 * are known; value is 0, or an errno and no descriptors; addr as asked */
 	MSG_BYE_QP,	/* the asker's QP from uses the answerer's qpn no longer */
 	MSG_CQ_OVERRUN,	/* qpn's receive CQ seems to have more completions than it holds */
 	MSG_SRQ_LIMIT,	/* few receives are left in the SRQ of the answerer's qpn */
@@ -217,9 +218,10 @@ enum message_type {
 	MSG_ASK_FILE,	/* asks for FILE, if there still is one of that number: value */
 	MSG_FILE,	/* descriptor: the file of that number */
 	MSG_FILES,	/* a file is no longer shared: which, the answerer's pub says */
+	MSG_GONE_QP,	/* the answerer's QP from, which the asker's qpn sent datagrams to, is no more */
 };
 
-enum { HAS_SRQ = 1, HAS_CORD = 2 };
+enum { HAS_SRQ = 1, HAS_CORD = 2, HAS_MEMORY = 4 };
 
 struct message {
 	uint32_t magic, version;
@@ -232,7 +234,7 @@ struct message {
 };
 _Static_assert(sizeof(struct message) == 48, "shared between programs");
 
-enum { MESSAGE_FDS_MAX = 3 };
+enum { MESSAGE_FDS_MAX = 4 };
 
 /**
  * shared_create() - a new sealed memfd, mapped for writing
@@ -295,6 +297,14 @@ int message_send(int fd, const struct message *m, const int *fds, int num_fds);
  * -EMFILE if there was no room for its descriptors.
  */
 int message_receive(int fd, struct message *m, int *fds);
+
+/**
+ * message_fd() - one of the descriptors that may come after the first
+ * @which: one of HAS_*
+ *
+ * Return: its place in @fds, or NULL if the message has none.
+ */
+int *message_fd(const struct message *m, int *fds, uint32_t which);
 
 /** message_close_fds() - close what came with a message, whatever it is */
 void message_close_fds(int *fds);

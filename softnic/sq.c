@@ -100,13 +100,13 @@ static void fill_wc(const struct qp *qp, const struct send_wqe *wqe, struct ibv_
 	to_cq(qp->ibv.send_cq)->done_ns = wqe->done_ns;
 }
 
-int sq_poll(struct qp *qp, struct ibv_wc *wc, int room)
+int sq_poll_until(struct qp *qp, uint32_t until, struct ibv_wc *wc, int room)
 {
 	struct send_queue *sq = &qp->sq;
 	uint32_t done = load_acquire(&sq->done), at = load_relaxed(&sq->polled);
 	int n = 0;
 
-	for (; at != done && n < room; at++) {
+	for (; at != done && (int32_t)(until - at) > 0 && n < room; at++) {
 		const struct send_wqe *wqe = &sq->wqes[at & (sq->size - 1)];
 
 		if (sq_is_noticed(wqe))
@@ -114,6 +114,11 @@ int sq_poll(struct qp *qp, struct ibv_wc *wc, int room)
 	}
 	store_release(&sq->polled, at);
 	return n;
+}
+
+int sq_poll(struct qp *qp, struct ibv_wc *wc, int room)
+{
+	return sq_poll_until(qp, load_acquire(&qp->sq.done), wc, room);
 }
 
 uint32_t sq_waiting(struct qp *qp)

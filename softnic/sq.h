@@ -38,6 +38,9 @@ static inline bool sq_is_noticed(const struct send_wqe *wqe)
 	return wqe->status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED);
 }
 
+/** sq_poll_until() - take completions out of it, of what is before a position */
+int sq_poll_until(struct qp *qp, uint32_t until, struct ibv_wc *wc, int room);
+
 /* Takes completions out of it, as struct cq_source asks. */
 int sq_poll(struct qp *qp, struct ibv_wc *wc, int room);
 uint32_t sq_waiting(struct qp *qp);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "pd.h"
 #include "qp.h"
 #include "srq.h"
@@ -33,8 +34,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 {
 	const struct ibv_srq_attr *attr = &init->attr;
 	struct srq *srq;
-	int err = EINVAL;
+	int err = EIO;
 
+	if (fault_is_gone())
+		goto fail;
+	err = EINVAL;
 	if (!attr->max_wr || attr->max_wr > SHARED_WRS_MAX || attr->max_sge > SHARED_SGES_MAX)
 		goto fail;
 	err = ENOMEM;
@@ -108,6 +112,8 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct srq *srq = to_srq(ibv);
 
+	if (fault_is_gone())
+		return EIO;
 	if (mask & IBV_SRQ_MAX_WR)
 		return EOPNOTSUPP;
 	if (mask & ~IBV_SRQ_LIMIT || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->rq.max_wr))
@@ -126,6 +132,8 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct srq *srq = to_srq(ibv);
 
+	if (fault_is_gone())
+		return EIO;
 	pthread_mutex_lock(&srq->rq.lock);
 	*attr = (struct ibv_srq_attr){
 		.max_wr = srq->rq.max_wr,

@@ -6,7 +6,7 @@
 #define SOFTNIC_SRQ_H
 
 #include "async.h"
-#include "recv.h"
+#include "recv_queue.h"
 
 struct qp;
 

@@ -16,4 +16,13 @@ static inline uint64_t clock_ns(void)
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+/* What the calling thread has taken of a processor. */
+static inline uint64_t clock_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
 #endif

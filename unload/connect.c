@@ -6,7 +6,6 @@
 #include "unload/connect.h"
 #include "unload/next.h"
 
-#define PSN_BITS 0xffffffu
 #define TIMEOUT 14 /* 67 ms a try, where the program's own QP says nothing */
 #define RETRIES 7
 
@@ -26,6 +25,15 @@ int path_of(struct ibv_qp *qp, struct path *path)
 	return NEXT(ibv_query_gid)(qp->context, ah->port_num, ah->grh.sgid_index, &path->own) ?
 		       -ENOTCONN :
 		       0;
+}
+
+bool connect_has_ended(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return !NEXT(ibv_query_qp)(qp, &attr, IBV_QP_STATE, &init) &&
+	       (attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE);
 }
 
 struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
@@ -103,16 +111,7 @@ int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_
 	return err ? err : to_rts(qp, path, own_psn);
 }
 
-uint64_t connect_nonce(void)
+int connect_random(void *bytes, size_t size)
 {
-	uint64_t nonce = 0;
-
-	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
-		nonce = (uintptr_t)&nonce;
-	return nonce;
-}
-
-uint32_t connect_psn(void)
-{
-	return (uint32_t)connect_nonce() & PSN_BITS;
+	return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -EIO;
 }

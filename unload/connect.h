@@ -4,7 +4,13 @@
 #define UNLOAD_CONNECT_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "unload/clock.h"
+
+#define PSN_BITS 0xffffffu
+#define CONNECT_ASK_NS (10 * NS_PER_MS) /* a device is asked so often at most */
 
 /* Where a QP of the program's leads to. */
 struct path {
@@ -15,6 +21,9 @@ struct path {
 /* Return: 0; -ENOTCONN it leads nowhere, or not by a GID. */
 int path_of(struct ibv_qp *qp, struct path *path);
 
+/* Whether a QP of the program's is in an error state, as its device says. */
+bool connect_has_ended(struct ibv_qp *qp);
+
 /* @cap: what is wanted; max_inline_data: written, what it takes. Return: NULL: errno says why. */
 struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
 			    struct ibv_qp_cap *cap);
@@ -23,8 +32,7 @@ struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_c
 int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
 	       uint32_t psn);
 
-/* Both random. */
-uint32_t connect_psn(void);
-uint64_t connect_nonce(void);
+/* Nobody can guess them. At most 256. Return: 0 or -EIO. */
+int connect_random(void *bytes, size_t size);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "unload/device.h"
 #include "unload/next.h"
+#include "unload/ring.h"
+#include "unload/say.h"
 
 static struct device *devices;
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER; /* who adds one */
@@ -54,6 +56,7 @@ struct device *device_open(struct ibv_context *context)
 	if (device) {
 		tables_clear(device);
 		device->ops = context->ops;
+		device->is_full = false;
 		__atomic_store_n(&device->context, context, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&devices_lock);
@@ -71,6 +74,21 @@ bool device_open_channel(struct device *device)
 	return device->channel;
 }
 
+struct ibv_pd *device_pd(struct device *device)
+{
+	if (!device->pd)
+		device->pd = NEXT(ibv_alloc_pd)(device->context);
+	return device->pd;
+}
+
+void device_close_rings(struct device *device, uint64_t until_ns)
+{
+	pthread_mutex_lock(&device->lock);
+	while (device->rings)
+		ring_close(device->rings, until_ns);
+	pthread_mutex_unlock(&device->lock);
+}
+
 void device_close(struct device *device)
 {
 	pthread_mutex_lock(&device->lock);
@@ -78,7 +96,10 @@ void device_close(struct device *device)
 		NEXT(ibv_destroy_comp_channel)(device->channel);
 		__atomic_sub_fetch(&channels, 1, __ATOMIC_RELAXED);
 	}
+	if (device->pd)
+		NEXT(ibv_dealloc_pd)(device->pd);
 	device->channel = NULL;
+	device->pd = NULL;
 	pthread_mutex_unlock(&device->lock);
 	__atomic_store_n(&device->context, NULL, __ATOMIC_RELEASE);
 }
@@ -92,21 +113,24 @@ void device_registered(const struct ibv_mr *mr, uint64_t iova, unsigned int acce
 		.is_writable = true,
 	};
 	struct device *device = device_of(mr->context);
+	int err;
 
 	if (!device || iova != (uintptr_t)mr->addr ||
 	    access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND))
 		return;
-	/* A full table means that what goes there is not unloaded. */
 	entry.tag = mr->lkey;
 	pthread_mutex_lock(&device->local_lock);
-	weir_umtt_add(&device->local, &entry);
+	err = weir_umtt_add(&device->local, &entry);
 	pthread_mutex_unlock(&device->local_lock);
-	if (!(access & IBV_ACCESS_REMOTE_WRITE))
-		return;
-	entry.tag = mr->rkey;
-	pthread_mutex_lock(&device->lock);
-	weir_umtt_add(&device->remote, &entry);
-	pthread_mutex_unlock(&device->lock);
+	if (!err && access & IBV_ACCESS_REMOTE_WRITE) {
+		entry.tag = mr->rkey;
+		pthread_mutex_lock(&device->lock);
+		err = weir_umtt_add(&device->remote, &entry);
+		pthread_mutex_unlock(&device->lock);
+	}
+	if (err == -ENOSPC && !__atomic_exchange_n(&device->is_full, true, __ATOMIC_RELAXED))
+		say("more memory is registered than there is room to know (%u times): nothing is "
+		    "unloaded from or to the rest", DEVICE_MRS_MAX / 4 * 3);
 }
 
 void device_deregister(const struct ibv_mr *mr)

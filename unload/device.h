@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "core/umtt.h"
 
@@ -27,6 +28,8 @@ struct ring;
  * @remote: what peers may write, by rkey; the owner is the PD's handle
  * @rings: that peers unload to
  * @channel: raises the events of their CQs; NULL until there is one
+ * @pd: of all that is ours: no QP of the program's reaches it; NULL until there is one
+ * @is_full: so much is registered that not all of it is known; atomic
  * @local_lock: guards @local
  * @local: where writes may come from, by lkey
  */
@@ -40,6 +43,8 @@ struct device {
 	struct weir_umtt remote;
 	struct ring *rings;
 	struct ibv_comp_channel *channel;
+	struct ibv_pd *pd;
+	bool is_full;
 	pthread_mutex_t local_lock;
 	struct weir_umtt local;
 	struct weir_umtt_entry tables[2][DEVICE_MRS_MAX];
@@ -56,7 +61,13 @@ struct device *device_open(struct ibv_context *context);
 /* Has a channel from now on, for the service thread to sleep on. Context: with lock. Return: so. */
 bool device_open_channel(struct device *device);
 
-/* It is about to close it: its QPs are gone. */
+/* What is ours is made in it. Context: with lock. Return: it, or NULL. */
+struct ibv_pd *device_pd(struct device *device);
+
+/* All that are left; waits until @until_ns at most for peers to know. */
+void device_close_rings(struct device *device, uint64_t until_ns);
+
+/* It is about to close it: its QPs and rings are gone. */
 void device_close(struct device *device);
 
 /* The one of a context, or NULL. */

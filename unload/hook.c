@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "unload/clock.h"
+#include "unload/connect.h"
 #include "unload/device.h"
 #include "unload/meet.h"
 #include "unload/next.h"
@@ -33,12 +34,12 @@ void *next_function(const char *name)
 	return function;
 }
 
-static void created(struct ibv_qp *qp, int sq_sig_all, uint32_t send_wrs)
+static void created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *cap)
 {
 	if (!device_of(qp->context) || !service_is_here())
 		return;
 	pthread_mutex_lock(&watch_life);
-	watch_created(qp, sq_sig_all, send_wrs);
+	watch_created(qp, sq_sig_all, cap);
 	pthread_mutex_unlock(&watch_life);
 }
 
@@ -50,7 +51,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 	if (qp && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		say("QP %#x: nothing is unloaded: it is posted to by ibv_wr_start()", qp->qp_num);
 	else if (qp)
-		created(qp, init->sq_sig_all, init->cap.max_send_wr);
+		created(qp, init->sq_sig_all, &init->cap);
 	return qp;
 }
 
@@ -100,12 +101,48 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
 	return opened(NEXT(ibv_import_device)(fd));
 }
 
+/*
+ * What is under way on the QP ends in order, and nothing more is unloaded. That waits for another
+ * process, so without watch_life.
+ */
+static void end(struct watched *w)
+{
+	pthread_mutex_lock(&watch_life);
+	meet_stop(w);
+	pthread_mutex_unlock(&watch_life);
+	post_end(w);
+}
+
+/* And nothing more is copied for its peer. Context: with watch_life. */
+static void end_copying(struct watched *w)
+{
+	watch_retire_ring(w);
+	service_wake();
+}
+
+/* A program may close a device, and leave its QPs. */
+static void forget(struct device *device)
+{
+	struct watched *w;
+
+	pthread_mutex_lock(&watch_life);
+	while ((w = watch_on(device))) {
+		meet_stop(w);
+		post_end(w);
+		end_copying(w);
+		watch_destroyed(w->qp);
+	}
+	device_close_rings(device, clock_ns() + RING_LAST_NS);
+	device_close(device);
+	pthread_mutex_unlock(&watch_life);
+}
+
 EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct device *device = device_of(context);
 
 	if (device && service_is_here())
-		device_close(device);
+		forget(device);
 	return NEXT(ibv_close_device)(context);
 }
 
@@ -114,21 +151,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, init);
 
 	if (qp)
-		created(qp, init->sq_sig_all, init->cap.max_send_wr);
+		created(qp, init->sq_sig_all, &init->cap);
 	return qp;
-}
-
-/* What is under way ends in order, and both ends go. Context: with watch_life. */
-static void end(struct watched *w)
-{
-	post_end(w);
-	side_free(w->side_sought);
-	w->side_sought = NULL;
-	w->seek = SEEK_NONE;
-	pthread_mutex_lock(&w->device->lock);
-	ring_close(w->ring, clock_ns() + RING_LAST_NS);
-	w->ring = NULL;
-	pthread_mutex_unlock(&w->device->lock);
 }
 
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
@@ -138,8 +162,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 	if (!w)
 		return NEXT(ibv_destroy_qp)(qp);
-	pthread_mutex_lock(&watch_life);
 	end(w);
+	pthread_mutex_lock(&watch_life);
+	end_copying(w);
 	watch_destroyed(qp);
 	err = NEXT(ibv_destroy_qp)(qp);
 	pthread_mutex_unlock(&watch_life);
@@ -158,6 +183,10 @@ static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		watch_reset(w);
+	if (mask & IBV_QP_RQ_PSN)
+		w->peer_psn = attr->rq_psn & PSN_BITS;
+	if (mask & IBV_QP_SQ_PSN)
+		w->own_psn = attr->sq_psn & PSN_BITS;
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && meet_want(w))
 		service_wake();
 }
@@ -165,13 +194,18 @@ static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	bool ends = w && ends_unloading(attr, mask);
 	int err;
 
 	if (!w)
 		return NEXT(ibv_modify_qp)(qp, attr, mask);
-	pthread_mutex_lock(&watch_life);
-	if (ends_unloading(attr, mask))
+	if (ends)
 		end(w);
+	pthread_mutex_lock(&watch_life);
+	if (ends) {
+		end_copying(w);
+		w->seek = SEEK_NONE;
+	}
 	err = NEXT(ibv_modify_qp)(qp, attr, mask);
 	if (!err)
 		modified(w, attr, mask);
@@ -199,12 +233,12 @@ static bool enter(void)
 	return !was;
 }
 
-struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length)
+struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct ibv_mr *mr;
 
 	is_inside = true;
-	mr = NEXT(ibv_reg_mr)(pd, addr, length, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	mr = NEXT(ibv_reg_mr)(pd, addr, length, access);
 	is_inside = false;
 	return mr;
 }

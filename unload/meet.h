@@ -7,26 +7,37 @@
 #ifndef UNLOAD_MEET_H
 #define UNLOAD_MEET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct watched;
 
-/*
- * A UDP port, so that others find us. Return: its descriptor; -1: no port is free, nothing can be
- * unloaded.
+/**
+ * struct meet_sockets - where others find us, and we them
+ * @here: those of this user on this host
+ * @hosts: those on others, where there is a key; -1: none are looked for
  */
-int meet_open(void);
+struct meet_sockets {
+	int here;
+	int hosts;
+};
 
-/* One datagram is waiting. */
-void meet_receive(int fd);
+/* Return: 0; -EADDRNOTAVAIL no place is free, nothing can be unloaded. */
+int meet_open(struct meet_sockets *sockets);
+
+/* A datagram is waiting at one of them. Return: whether there is something to look for now. */
+bool meet_receive(int fd);
 
 /*
  * The peer of a QP is to be looked for, if it has not been. Context: any. Return: whether it is
  * new.
  */
-int meet_want(struct watched *w);
+bool meet_want(struct watched *w);
+
+/* It is not looked for any more, until it is wanted anew. Context: any. */
+void meet_stop(struct watched *w);
 
 /* Sends what is due. Return: when to come again, ns; UINT64_MAX: no need. */
-uint64_t meet_seek(int fd, uint64_t now_ns);
+uint64_t meet_seek(const struct meet_sockets *sockets, uint64_t now_ns);
 
 #endif

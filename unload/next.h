@@ -26,6 +26,6 @@ void *next_function(const char *name);
 	})
 
 /* Registers what is ours: it is nothing that the program shows to its peers. */
-struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length);
+struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
 #endif

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The order of one QP. An unloaded write goes past the QP: so it goes only when nothing else of the
- * QP is under way, and nothing else goes until it has been copied. Unloaded writes among themselves
- * need not wait, for they are copied in order.
+ * QP is under way, and nothing else goes until it has been copied. Unloaded writes of one list need
+ * not wait for each other, for they are copied in order; the call returns when all are.
  *
  * What an unloaded write completes with is made by the device: once it has been copied, a write of
- * no bytes takes its place in the QP. So its completion comes in its turn and once, raises its
- * event, and is an error if the QP has failed. A write that the target refuses is given to the
- * device in its own place, which then says itself what is wrong with it.
+ * no bytes takes its place in the QP. So its completion comes in its turn and once, and raises its
+ * event; that it is done nothing can change any more, and what has befallen the QP since is for the
+ * next request to say. A write that the target refuses is given to the device in its own place,
+ * which then says itself what is wrong with it.
  */
 #include <errno.h>
 
 #include "unload/clock.h"
+#include "unload/connect.h"
 #include "unload/device.h"
 #include "unload/next.h"
 #include "unload/post.h"
 #include "unload/say.h"
 #include "unload/side.h"
 #include "unload/watch.h"
+
+#define ENDED "its peer refused a write, or has closed its QP"
+#define SEND_FLAGS                                                                                 \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
 
 static struct side *side_of(struct watched *w)
 {
@@ -30,23 +36,20 @@ static bool is_signalled(const struct watched *w, unsigned int send_flags)
 }
 
 /* One work request that is ours goes through the program's QP. */
-static int post_one(struct watched *w, struct ibv_send_wr *wr, bool counts, unsigned int path,
-		    uint64_t at_ns)
+static int post_one(struct watched *w, struct ibv_send_wr *wr, const struct posting *of)
 {
-	bool signalled = is_signalled(w, wr->send_flags);
 	struct ibv_send_wr *bad;
 	int err;
 
-	watch_posting(w, counts, signalled, path, at_ns);
+	watch_posting(w, of);
 	err = w->device->ops.post_send(w->qp, wr, &bad);
 	if (err)
-		watch_not_posted(w, counts, signalled);
+		watch_not_posted(w, of->is_signalled);
 	return err;
 }
 
 /* The place of an unloaded write that has been copied. */
-static int post_copied(struct watched *w, const struct ibv_send_wr *like, unsigned int path,
-		       uint64_t at_ns)
+static int post_copied(struct watched *w, const struct ibv_send_wr *like, const struct posting *of)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = like->wr_id,
@@ -55,14 +58,19 @@ static int post_copied(struct watched *w, const struct ibv_send_wr *like, unsign
 		.wr.rdma = like->wr.rdma,
 	};
 
-	return post_one(w, &wr, false, path, at_ns);
+	return post_one(w, &wr, of);
 }
 
 static int post_staged(struct watched *w, struct side *side, uint16_t number)
 {
 	const struct staged *staged = &side->staged[number % WIRE_SLOTS];
 	struct wire_slot *slot = &side->memory->slots[number % WIRE_SLOTS];
-	struct ibv_sge sge = { (uintptr_t)slot->data, staged->length, side->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)slot->data, staged->length, side->repeat_mr->lkey };
+	const struct posting of = {
+		.wr_id = staged->wr_id,
+		.is_signalled = is_signalled(w, staged->send_flags),
+		.path = WEIR_PATH_OFFLOAD,
+	};
 	struct ibv_send_wr wr = {
 		.wr_id = staged->wr_id,
 		.sg_list = &sge,
@@ -73,20 +81,20 @@ static int post_staged(struct watched *w, struct side *side, uint16_t number)
 	};
 
 	COUNT(repeated);
-	return post_one(w, &wr, true, WEIR_PATH_OFFLOAD, 0);
+	return post_one(w, &wr, &of);
 }
 
 /*
  * All that has not been copied is given to the device. Where it is not known what was, the QP ends
  * first, as it would with a peer that is gone: nothing is written twice. The send queue has room:
- * the program counts them among what is under way.
+ * they are among what was counted as under way.
  */
 static void repeat(struct watched *w, struct side *side)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 
 	if (side->is_refused) {
-		watch_make_plain(w, "its peer refused a write, or has closed its QP");
+		watch_make_plain(w, ENDED);
 	} else {
 		watch_make_plain(w, "its peer has gone");
 		NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
@@ -146,28 +154,60 @@ static unsigned int decide(struct watched *w, const struct ibv_send_wr *wr, uint
 	unsigned int path;
 
 	pthread_mutex_lock(&w->lock);
-	path = weir_route_decide(&w->route, wr->wr.rdma.remote_addr, WEIR_ROUTE_HINT_NONE, now_ns);
-	/* Only what completes can be compared. */
-	if (path & WEIR_PATH_PROBE && !is_signalled(w, wr->send_flags)) {
-		weir_route_forgo(&w->route);
-		path &= ~(unsigned int)WEIR_PATH_PROBE;
-	}
+	path = weir_route_decide(&w->route, wr->wr.rdma.remote_addr, WEIR_ROUTE_HINT_NONE,
+				 is_signalled(w, wr->send_flags), now_ns);
 	pthread_mutex_unlock(&w->lock);
 	return path;
 }
 
+/* What a device would not take is for it to refuse. */
+static bool may_be_posted(const struct watched *w, const struct ibv_send_wr *wr, uint32_t length)
+{
+	if (wr->send_flags & ~SEND_FLAGS || wr->num_sge > (int)w->cap.max_send_sge)
+		return false;
+	return !(wr->send_flags & IBV_SEND_INLINE) || length <= w->cap.max_inline_data;
+}
+
+/* A QP may end by itself, of which nobody is told before it is asked, or its completions are. */
+static bool has_ended(struct watched *w, uint64_t now_ns)
+{
+	if (now_ns - w->asked_ns < CONNECT_ASK_NS)
+		return false;
+	w->asked_ns = now_ns;
+	return connect_has_ended(w->qp);
+}
+
+/* Why nothing more is unloaded; or NULL. */
+static const char *end_of(struct watched *w, const struct side *side, uint64_t now_ns)
+{
+	if (side->is_refused)
+		return ENDED;
+	if (side->has_failed)
+		return "the connection beside it has failed";
+	return has_ended(w, now_ns) ? "it has fallen into an error" : NULL;
+}
+
 /* How the first of a list goes. */
-static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *wr, uint64_t now_ns)
+static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *wr, uint32_t length,
+				  uint64_t now_ns)
 {
 	struct side *side = side_of(w);
+	unsigned int path;
+	const char *why;
 
-	if (!side || watch_is_plain(w) || !watch_is_idle(w) || !may_be_copied(w, wr))
+	if (!side || watch_is_plain(w) || !watch_is_idle(w) || !may_be_posted(w, wr, length) ||
+	    !may_be_copied(w, wr))
 		return WEIR_PATH_OFFLOAD;
-	if (side->has_failed) {
-		watch_make_plain(w, "the connection beside it has failed");
+	/* Once it is copied it is too late to hear that the queue is full. */
+	if (!watch_has_room(w))
 		return WEIR_PATH_OFFLOAD;
-	}
-	return decide(w, wr, now_ns);
+	path = decide(w, wr, now_ns);
+	why = path & WEIR_PATH_UNLOAD ? end_of(w, side, now_ns) : NULL;
+	if (!why)
+		return path;
+	watch_make_plain(w, why);
+	watch_forgo(w, path);
+	return WEIR_PATH_OFFLOAD;
 }
 
 /* Return: 0; -EAGAIN it has not been unloaded after all; or what the device says. */
@@ -180,22 +220,41 @@ static int unload(struct watched *w, const struct ibv_send_wr *wr, uint32_t leng
 		.length = length,
 		.send_flags = wr->send_flags,
 	};
+	const struct posting of = {
+		.wr_id = wr->wr_id,
+		.at_ns = now_ns,
+		.is_copied = true,
+		.is_signalled = is_signalled(w, wr->send_flags),
+		.path = (uint8_t)path,
+	};
 	struct side *side = side_of(w);
 
 	if (!settle(w, side, WIRE_SLOTS - 1) ||
-	    side_put(side, wr->wr.rdma.remote_addr, wr->sg_list, wr->num_sge, &staged))
+	    side_put(side, wr->wr.rdma.remote_addr, wr->sg_list, wr->num_sge, &staged)) {
+		watch_forgo(w, path);
 		return -EAGAIN;
+	}
 	COUNT(unloaded);
-	if (!is_signalled(w, wr->send_flags) || !settle(w, side, 0))
+	if (!of.is_signalled) {
+		watch_posting(w, &of);
 		return 0;
-	return post_copied(w, wr, path, now_ns);
+	}
+	if (settle(w, side, 0))
+		return post_copied(w, wr, &of);
+	watch_forgo(w, path);
+	return 0;
 }
 
 static void note_list(struct watched *w, const struct ibv_send_wr *wr, unsigned int path,
 		      uint64_t now_ns)
 {
-	for (; wr; wr = wr->next, path = WEIR_PATH_OFFLOAD)
-		watch_posting(w, true, is_signalled(w, wr->send_flags), path, now_ns);
+	struct posting of = { .at_ns = now_ns, .path = (uint8_t)path };
+
+	for (; wr; wr = wr->next, of.path = WEIR_PATH_OFFLOAD) {
+		of.wr_id = wr->wr_id;
+		of.is_signalled = is_signalled(w, wr->send_flags);
+		watch_posting(w, &of);
+	}
 }
 
 /* @path: of the first. */
@@ -210,7 +269,7 @@ static int offload(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr
 	note_list(w, wr, path, now_ns);
 	err = w->device->ops.post_send(w->qp, wr, bad);
 	for (wr = err ? *bad : NULL; wr; wr = wr->next)
-		watch_not_posted(w, true, is_signalled(w, wr->send_flags));
+		watch_not_posted(w, is_signalled(w, wr->send_flags));
 	return err;
 }
 
@@ -230,7 +289,7 @@ static int post_in_order(struct watched *w, struct ibv_send_wr *wr, struct ibv_s
 		if (length) {
 			COUNT(small);
 			now_ns = clock_ns();
-			path = path_of_first(w, wr, now_ns);
+			path = path_of_first(w, wr, length, now_ns);
 		}
 		if (!length || !(path & WEIR_PATH_UNLOAD))
 			return offload(w, wr, bad, length ? path : WEIR_PATH_OFFLOAD, now_ns);
@@ -249,6 +308,9 @@ int post_list(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 
 	pthread_mutex_lock(&w->post);
 	err = post_in_order(w, wr, bad);
+	/* Who asks for no completion may never post again: what is refused is given to the device now. */
+	if (side_of(w))
+		settle(w, side_of(w), 0);
 	pthread_mutex_unlock(&w->post);
 	return err;
 }
@@ -259,8 +321,6 @@ void post_end(struct watched *w)
 
 	pthread_mutex_lock(&w->post);
 	side = side_of(w);
-	if (side)
-		settle(w, side, 0);
 	__atomic_store_n(&w->side, NULL, __ATOMIC_RELEASE);
 	side_free(side);
 	pthread_mutex_unlock(&w->post);
@@ -273,17 +333,60 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return w ? post_list(w, wr, bad) : device_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
+/* Threads that poll one CQ take its completions in order, and note them in that order. */
+static pthread_mutex_t *polling_of(const struct ibv_cq *cq)
+{
+	static pthread_mutex_t polling[64] = { [0 ... 63] = PTHREAD_MUTEX_INITIALIZER };
+
+	return &polling[(uintptr_t)cq / 64 % 64];
+}
+
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 {
-	int i, n = device_of(cq->context)->ops.poll_cq(cq, room, wc);
+	pthread_mutex_t *polling = polling_of(cq);
+	int i, n;
 
+	pthread_mutex_lock(polling);
+	n = device_of(cq->context)->ops.poll_cq(cq, room, wc);
 	for (i = 0; i < n; i++)
-		watch_polled(cq->context, &wc[i]);
+		watch_polled(cq, &wc[i]);
+	pthread_mutex_unlock(polling);
 	return n;
+}
+
+/* A window's binding goes through the QP as a work request does, though not by ibv_post_send(). */
+static int bind_in_order(struct watched *w, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	const struct posting of = {
+		.wr_id = bind->wr_id,
+		.is_signalled = is_signalled(w, bind->send_flags),
+		.path = WEIR_PATH_OFFLOAD,
+	};
+	int err;
+
+	watch_posting(w, &of);
+	err = w->device->ops.bind_mw(w->qp, mw, bind);
+	if (err)
+		watch_not_posted(w, of.is_signalled);
+	return err;
+}
+
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct watched *w = watch_find(qp->context, qp->qp_num);
+	int err;
+
+	if (!w)
+		return device_of(qp->context)->ops.bind_mw(qp, mw, bind);
+	pthread_mutex_lock(&w->post);
+	err = bind_in_order(w, mw, bind);
+	pthread_mutex_unlock(&w->post);
+	return err;
 }
 
 void post_take_over(struct device *device)
 {
+	device->context->ops.bind_mw = bind_mw;
 	device->context->ops.post_send = post_send;
 	device->context->ops.poll_cq = poll_cq;
 }

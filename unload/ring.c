@@ -2,7 +2,7 @@
 /*
  * The device's lock is held from a check to the end of its copy, and where a registration goes:
  * nothing is written after it has gone. The peer can write to the buffer at any time, also while it
- * is read here: the address is looked at once, and the length comes from the device.
+ * is read here: the length comes from the device.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include "unload/slots.h"
 #include "unload/watch.h"
 
-#define HEAD offsetof(struct wire_slot, data)
 #define TELL_MAX (WIRE_SLOTS / 4) /* writes done that the peer is not told of, while more come */
 #define RETURNS_MAX WIRE_SLOTS
 #define SIGNAL_EVERY (RETURNS_MAX / 4)
@@ -32,17 +31,19 @@ static int recv_post(struct ring *ring)
 	return ibv_post_recv(ring->qp, &wr, &bad);
 }
 
-static int parts_make(struct ring *ring, struct ibv_pd *pd)
+static int parts_make(struct ring *ring)
 {
+	struct ibv_pd *pd = device_pd(ring->device);
 	struct ibv_qp_cap cap = {
 		.max_send_wr = RETURNS_MAX + 1, .max_recv_wr = WIRE_SLOTS, .max_send_sge = 1,
 		.max_recv_sge = 1, .max_inline_data = sizeof(uint64_t),
 	};
 
 	ring->slots = slots_take();
-	if (!ring->slots)
+	if (!ring->slots || !pd)
 		return -ENOMEM;
-	ring->mr = next_reg_mr(pd, ring->slots, SLOTS_BYTES);
+	ring->mr = next_reg_mr(pd, ring->slots, SLOTS_BYTES,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	ring->cq = NEXT(ibv_create_cq)(pd->context, WIRE_SLOTS + RETURNS_MAX + 1, NULL,
 				       ring->device->channel, 0);
 	if (!ring->mr || !ring->cq)
@@ -87,16 +88,22 @@ static void answer(struct ring *ring, uint32_t psn)
 struct ring *ring_open(const struct watched *w, const struct path *path,
 		       const struct wire_offer *offer)
 {
-	struct ring *ring = calloc(1, sizeof(*ring));
-	uint32_t psn = connect_psn();
+	struct ring *ring;
+	uint32_t psn;
 	int err;
 
+	if (connect_random(&psn, sizeof(psn)))
+		return NULL;
+	psn &= PSN_BITS;
+	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return NULL;
 	ring->device = w->device;
 	ring->offer = *offer;
+	ring->program = w->qp;
 	ring->pd = w->qp->pd->handle;
-	err = parts_make(ring, w->qp->pd);
+	weir_copier_init(&ring->copier, TELL_MAX);
+	err = parts_make(ring);
 	if (!err)
 		err = parts_connect(ring, path, psn);
 	if (err) {
@@ -109,59 +116,34 @@ struct ring *ring_open(const struct watched *w, const struct path *path,
 	return ring;
 }
 
-/*
- * The end of a message comes last, in a word where it is one: programs poll it, and expect all
- * before it to be there, as behind a NIC. memcpy() promises no order. At least one byte.
- */
-static void copy_in_order(uint8_t *to, const uint8_t *from, uint32_t n)
-{
-	uint64_t word;
-
-	if (n < sizeof(word) || ((uintptr_t)to + n) % sizeof(word)) {
-		memcpy(to, from, --n);
-		__atomic_store_n(to + n, from[n], __ATOMIC_RELEASE);
-		return;
-	}
-	n -= sizeof(word);
-	memcpy(to, from, n);
-	memcpy(&word, from + n, sizeof(word));
-	__atomic_store_n((uint64_t *)(to + n), word, __ATOMIC_RELEASE);
-}
-
-/* Copies what @slot says to where it says, if that is allowed. @length: head and data, bytes. */
-static int copy(struct ring *ring, const struct wire_slot *slot, uint32_t length, uint32_t tag)
-{
-	uint64_t addr;
-
-	if (length <= HEAD || length > sizeof(*slot))
-		return -EACCES;
-	addr = __atomic_load_n(&slot->addr, __ATOMIC_RELAXED);
-	length -= HEAD;
-	if (weir_umtt_check(&ring->device->remote, ring->pd, tag, addr, length))
-		return -EACCES;
-	copy_in_order((uint8_t *)(uintptr_t)addr, slot->data, length);
-	return 0;
-}
-
 static void received(struct ring *ring, const struct ibv_wc *wc)
 {
+	const struct wire_slot *slot = &ring->slots[ring->copier.seen % WIRE_SLOTS];
+	uint32_t length;
+	uint64_t addr;
+	int err;
+
 	ring->has_failed |= wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || recv_post(ring);
-	if (ring->is_refused || ring->has_failed)
+	if (ring->has_failed)
 		return;
-	if (!ring->began_ns)
-		ring->began_ns = clock_ns();
-	if (copy(ring, &ring->slots[ring->seen % WIRE_SLOTS], wc->byte_len, ntohl(wc->imm_data))) {
-		ring->is_refused = true;
-		COUNT(refused);
+	/* The first one is empty, and only asks. */
+	if (!ring->copier.seen && !wc->byte_len) {
+		ring->copier.owes = true;
 		return;
 	}
-	ring->seen++;
-	COUNT(copied);
+	length = wire_slot_decode(slot, wc->byte_len, &addr);
+	err = weir_copier_copy(&ring->copier, &ring->device->remote, ring->pd, ntohl(wc->imm_data),
+			       addr, slot->data, length);
+	if (!err)
+		COUNT(copied);
+	else if (err == -EACCES)
+		COUNT(refused);
 }
 
 static void tell(struct ring *ring, uint8_t pause_ms, bool is_last)
 {
-	const struct wire_return told = { .done = ring->seen, .is_refused = ring->is_refused,
+	const struct wire_return told = { .done = ring->copier.seen,
+					  .is_refused = ring->copier.is_refused,
 					  .pause_ms = pause_ms };
 	uint64_t word = wire_return_word(&told);
 	struct ibv_sge sge = { .addr = (uintptr_t)&word, .length = sizeof(word) };
@@ -179,33 +161,26 @@ static void tell(struct ring *ring, uint8_t pause_ms, bool is_last)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	}
 	ring->returns++;
-	ring->returned = ring->seen;
-	ring->is_told = ring->is_refused;
+	weir_copier_told(&ring->copier);
 	RETURN_SENT();
 	ring->has_failed |= ring->device->ops.post_send(ring->qp, &wr, &bad) != 0;
 }
 
 /* For how long the peer is to unload nothing. */
-static uint8_t pause_ms(struct ring *ring, struct weir_ceiling *ceiling)
+static uint8_t pause_ms(struct weir_ceiling *ceiling)
 {
-	uint64_t ns = weir_ceiling_spent(ceiling, ring->began_ns, clock_ns());
+	uint8_t ms = weir_ceiling_pause_ms(ceiling, clock_cpu_ns(), clock_ns());
 
-	ring->began_ns = 0;
-	if (ns)
+	if (ms)
 		COUNT(pauses);
-	return (uint8_t)((ns + NS_PER_MS - 1) / NS_PER_MS);
+	return ms;
 }
 
-/* @more: further slots are there already: it can wait until there is enough to tell. */
+/* @more: further slots are there already. */
 static void tell_news(struct ring *ring, struct weir_ceiling *ceiling, bool more)
 {
-	uint16_t done = (uint16_t)(ring->seen - ring->returned);
-	bool is_news = done || ring->is_refused != ring->is_told;
-
-	if (!is_news || ring->has_failed || ring->returns >= RETURNS_MAX)
-		return;
-	if (!more || done >= TELL_MAX || ring->is_refused)
-		tell(ring, pause_ms(ring, ceiling), false);
+	if (!ring->has_failed && ring->returns < RETURNS_MAX && weir_copier_tells(&ring->copier, more))
+		tell(ring, pause_ms(ceiling), false);
 }
 
 static void completed(struct ring *ring, const struct ibv_wc *wc)
@@ -220,12 +195,25 @@ static void completed(struct ring *ring, const struct ibv_wc *wc)
 		ring->has_ended = true;
 }
 
+/* A QP that has fallen into an error by itself takes nothing any more. */
+static void refuse_if_ended(struct ring *ring)
+{
+	uint64_t now_ns = clock_ns();
+
+	if (ring->copier.is_refused || now_ns - ring->asked_ns < CONNECT_ASK_NS)
+		return;
+	ring->asked_ns = now_ns;
+	ring->copier.is_refused = connect_has_ended(ring->program);
+}
+
 uint32_t ring_serve(struct ring *ring, struct weir_ceiling *ceiling)
 {
 	struct ibv_wc wcs[WCS];
 	int i, n;
 
 	n = ring->has_failed ? 0 : ring->device->ops.poll_cq(ring->cq, WCS, wcs);
+	if (n > 0)
+		refuse_if_ended(ring);
 	for (i = 0; i < n; i++)
 		completed(ring, &wcs[i]);
 	/* Of as many as were asked for some may have been returns: the last news may be old by now. */
@@ -239,14 +227,19 @@ void ring_arm(struct ring *ring)
 		ring->device->ops.req_notify_cq(ring->cq, 0);
 }
 
-void ring_end(struct ring *ring)
+void ring_retire(struct ring *ring)
 {
 	if (!ring || ring->is_ending)
 		return;
 	ring->is_ending = true;
-	ring->is_refused = true;
+	ring->copier.is_refused = true;
 	if (!ring->has_failed)
 		tell(ring, 0, true);
+}
+
+bool ring_is_over(const struct ring *ring)
+{
+	return ring->is_ending && (ring->has_ended || ring->has_failed);
 }
 
 /* Who ends must not take along what a peer waits for. */
@@ -255,10 +248,8 @@ void ring_close(struct ring *ring, uint64_t until_ns)
 	struct ring **at;
 	struct ibv_wc wc;
 
-	if (!ring)
-		return;
-	ring_end(ring);
-	while (!ring->has_ended && !ring->has_failed && clock_ns() < until_ns)
+	ring_retire(ring);
+	while (!ring_is_over(ring) && clock_ns() < until_ns)
 		if (ring->device->ops.poll_cq(ring->cq, 1, &wc) > 0)
 			completed(ring, &wc);
 	at = &ring->device->rings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The target's end of one direction: the buffer that a peer writes to, the check and the copy, and
- * the returns. See wire/unload.h.
+ * The target's end of one direction: the buffer that a peer writes to, and the returns. See
+ * core/copier.h and wire/unload.h.
  *
  * Context of all: with device.lock.
  */
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/ceiling.h"
+#include "core/copier.h"
 #include "unload/clock.h"
 #include "wire/offer.h"
 #include "wire/unload.h"
@@ -30,12 +31,10 @@ struct watched;
  * @offer: what it was made for
  * @answer: what the peer was told
  * @qp, @cq, @mr, @slots: its own
- * @pd: the handle of the program's QP's
- * @seen: writes that came, modulo 2^16; @returned: as far as the peer was told
- * @is_refused: nothing more is copied; @is_told: the peer knows
+ * @program: the program's QP; @pd: the handle of its PD; @asked_ns: when its state was asked for
+ * @copier: what is copied, and told
  * @has_failed: it has no peer any more
  * @is_ending: the last return is out; @has_ended: it has arrived
- * @began_ns: when the first came that the peer was not told of; 0: none
  * @returns: under way, or not known to have arrived; @unsignalled: of them, the last
  */
 struct ring {
@@ -47,15 +46,13 @@ struct ring {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct wire_slot *slots;
+	struct ibv_qp *program;
 	uint32_t pd;
-	uint16_t seen;
-	uint16_t returned;
-	bool is_refused;
-	bool is_told;
+	uint64_t asked_ns;
+	struct weir_copier copier;
 	bool has_failed;
 	bool is_ending;
 	bool has_ended;
-	uint64_t began_ns;
 	uint32_t returns;
 	uint32_t unsignalled;
 };
@@ -71,10 +68,16 @@ struct ring {
 struct ring *ring_open(const struct watched *w, const struct path *path,
 		       const struct wire_offer *offer);
 
-/* The peer is told what has been copied, and that nothing more will be. NULL does nothing. */
-void ring_end(struct ring *ring);
+/*
+ * Nothing more is copied, and the peer is told so: once it knows, or cannot, the service thread
+ * frees it. Who calls rings that thread's bell. NULL does nothing.
+ */
+void ring_retire(struct ring *ring);
 
-/* Ends it, waits until @until_ns at most for the peer to know, and frees it. NULL does nothing. */
+/* It is retired, and nobody waits for it any more. */
+bool ring_is_over(const struct ring *ring);
+
+/* Retires it, waits until @until_ns at most for the peer to know, and frees it. */
 void ring_close(struct ring *ring, uint64_t until_ns);
 
 /* Copies what has come, and tells the peer. Return: how many. */

@@ -11,6 +11,7 @@
  * @unloaded: of them; @repeated: of these, those that a peer refused, and the NIC was given
  * @copied: for peers; @refused: not copied
  * @pauses: times that a peer was told to leave the CPU alone for a while
+ * @plain: queue pairs for which nothing more is unloaded
  */
 struct said {
 	uint64_t small;
@@ -19,6 +20,7 @@ struct said {
 	uint64_t copied;
 	uint64_t refused;
 	uint64_t pauses;
+	uint64_t plain;
 };
 
 extern struct said said;
@@ -46,6 +48,12 @@ void weir_unload_read(struct said *out);
 
 /* One line. Nothing is said where WEIR_UNLOAD_QUIET is set. */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+
+/*
+ * Nothing more is unloaded on a queue pair. Each reason is said once: a program may have thousands
+ * of them. @why: kept.
+ */
+void say_plain(uint32_t qpn, const char *why);
 
 /* What it came to, in one line, if it came to anything. */
 void say_all(void);

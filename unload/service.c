@@ -24,32 +24,39 @@
 #define LOOK_NS 200000 /* awake, it looks at its sockets so often */
 #define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
 
+/* What it sleeps on: the sockets, of which there may be fewer, the bell, the devices. */
+enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
+
 /**
  * struct service - the thread's
- * @socket: for offers; @bell: rung by service_wake()
+ * @sockets: for offers; @bell: rung by service_wake()
  * @seek_ns: when to look for peers
  */
 static struct service {
 	pid_t pid;
-	int socket;
+	struct meet_sockets sockets;
 	int bell;
 	struct weir_ceiling ceiling;
 	struct weir_gaps gaps;
 	struct weir_poll poll;
 	uint64_t seek_ns;
 	uint64_t looked_ns;
-} service = { .socket = -1, .bell = -1 };
+} service = { .bell = -1 };
 
 static uint32_t serve_rings(void)
 {
+	struct ring *ring, *next;
 	struct device *device;
-	struct ring *ring;
 	uint32_t n = 0;
 
 	for (device = device_first(); device; device = device->next) {
 		pthread_mutex_lock(&device->lock);
-		for (ring = device->rings; ring; ring = ring->next)
+		for (ring = device->rings; ring; ring = next) {
+			next = ring->next;
 			n += ring_serve(ring, &service.ceiling);
+			if (ring_is_over(ring))
+				ring_close(ring, 0);
+		}
 		pthread_mutex_unlock(&device->lock);
 	}
 	return n;
@@ -96,28 +103,31 @@ static int timeout_ms(uint64_t now_ns)
  * Who destroys a QP waits until its peer has copied, and that may be waiting for us to copy: what
  * there is to meet stays where it is until then, and is found again.
  */
-static void meet(const struct pollfd *socket, const struct pollfd *bell)
+static void meet(const struct pollfd *fds)
 {
 	uint64_t rung;
+	int i;
 
 	if (pthread_mutex_trylock(&watch_life)) {
 		sched_yield();
 		return;
 	}
-	if (socket->revents)
-		meet_receive(service.socket);
-	if (bell->revents && read(service.bell, &rung, sizeof(rung)) > 0)
+	for (i = 0; i < SOCKETS; i++)
+		if (fds[i].revents && meet_receive(fds[i].fd))
+			service.seek_ns = 0;
+	if (fds[BELL].revents && read(service.bell, &rung, sizeof(rung)) > 0)
 		service.seek_ns = 0;
 	if (service.seek_ns <= clock_ns())
-		service.seek_ns = meet_seek(service.socket, clock_ns());
+		service.seek_ns = meet_seek(&service.sockets, clock_ns());
 	pthread_mutex_unlock(&watch_life);
 }
 
 /* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
 static void look(bool may_sleep)
 {
-	struct pollfd fds[2 + DEVICE_CHANNELS_MAX] = {
-		{ .fd = service.socket, .events = POLLIN },
+	struct pollfd fds[DEVICES + DEVICE_CHANNELS_MAX] = {
+		{ .fd = service.sockets.here, .events = POLLIN },
+		{ .fd = service.sockets.hosts, .events = POLLIN },
 		{ .fd = service.bell, .events = POLLIN },
 	};
 	struct device *device, *at[DEVICE_CHANNELS_MAX];
@@ -127,19 +137,19 @@ static void look(bool may_sleep)
 	for (device = device_first(); device && n < DEVICE_CHANNELS_MAX; device = device->next) {
 		pthread_mutex_lock(&device->lock);
 		if (device->channel) {
-			fds[2 + n].fd = device->channel->fd;
-			fds[2 + n].events = POLLIN;
+			fds[DEVICES + n].fd = device->channel->fd;
+			fds[DEVICES + n].events = POLLIN;
 			at[n++] = device;
 		}
 		pthread_mutex_unlock(&device->lock);
 	}
 	service.looked_ns = now_ns;
-	if (poll(fds, 2 + n, may_sleep ? timeout_ms(now_ns) : 0) > 0)
+	if (poll(fds, DEVICES + n, may_sleep ? timeout_ms(now_ns) : 0) > 0)
 		for (i = 0; i < n; i++)
-			if (fds[2 + i].revents)
+			if (fds[DEVICES + i].revents)
 				take_events(at[i]);
-	if (fds[0].revents || fds[1].revents || service.seek_ns <= clock_ns())
-		meet(&fds[0], &fds[1]);
+	if (fds[0].revents || fds[1].revents || fds[BELL].revents || service.seek_ns <= clock_ns())
+		meet(fds);
 }
 
 static void *run(void *arg)
@@ -150,7 +160,7 @@ static void *run(void *arg)
 	enum weir_poll_verdict verdict;
 
 	weir_ceiling_init(&service.ceiling, settings_cpu_percent());
-	weir_gaps_init(&service.gaps, WAKE_NS);
+	weir_gaps_init(&service.gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
 	verdict = weir_poll_woken(&service.poll, clock_ns());
 	for (;;) {
@@ -167,23 +177,10 @@ static void *run(void *arg)
 	return arg;
 }
 
-static void end_ring(struct watched *w, void *arg)
+static void retire_ring(struct watched *w, void *arg)
 {
 	(void)arg;
-	pthread_mutex_lock(&w->device->lock);
-	ring_end(w->ring);
-	pthread_mutex_unlock(&w->device->lock);
-}
-
-/* Who is told so late gets its answer from the device. */
-static void close_ring(struct watched *w, void *arg)
-{
-	const uint64_t *until_ns = arg;
-
-	pthread_mutex_lock(&w->device->lock);
-	ring_close(w->ring, *until_ns);
-	w->ring = NULL;
-	pthread_mutex_unlock(&w->device->lock);
+	watch_retire_ring(w);
 }
 
 /*
@@ -192,6 +189,7 @@ static void close_ring(struct watched *w, void *arg)
  */
 static void at_exit(void)
 {
+	struct device *device;
 	struct timespec until;
 	uint64_t until_ns;
 
@@ -200,9 +198,10 @@ static void at_exit(void)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	if (!pthread_mutex_timedlock(&watch_life, &until)) {
-		watch_each(end_ring, NULL);
+		watch_each(retire_ring, NULL);
 		until_ns = clock_ns() + RING_LAST_NS;
-		watch_each(close_ring, &until_ns);
+		for (device = device_first(); device; device = device->next)
+			device_close_rings(device, until_ns);
 		pthread_mutex_unlock(&watch_life);
 	}
 	say_all();
@@ -225,10 +224,11 @@ static int thread_start(void)
 
 static void start(void)
 {
-	service.socket = meet_open();
+	int err = meet_open(&service.sockets);
+
 	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (service.socket < 0 || service.bell < 0 || atexit(at_exit) || thread_start()) {
-		say("no UDP port or no thread is left for it: nothing is unloaded");
+	if (err || service.bell < 0 || atexit(at_exit) || thread_start()) {
+		say("no socket or no thread is left for it: nothing is unloaded");
 		return;
 	}
 	service.pid = getpid();

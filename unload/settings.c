@@ -18,6 +18,11 @@ enum weir_route_policy settings_policy(void)
 	return WEIR_ROUTE_MEASURED;
 }
 
+const char *settings_key(void)
+{
+	return getenv("WEIR_UNLOAD_KEY");
+}
+
 static uint32_t number(const char *name, unsigned long max, uint32_t otherwise)
 {
 	const char *text = getenv(name);

@@ -13,6 +13,9 @@ enum weir_route_policy settings_policy(void);
 /* WEIR_UNLOAD_HOT_PAGES: pages of 4 KiB that a peer's NIC has room for. */
 uint32_t settings_hot_pages(void);
 
+/* WEIR_UNLOAD_KEY: the file of the key that peers on other hosts have, too; NULL: there is none. */
+const char *settings_key(void);
+
 /* WEIR_UNLOAD_CPU: percent of a processor that may go into copying for peers, 1 to 100. */
 uint32_t settings_cpu_percent(void);
 

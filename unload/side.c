@@ -25,10 +25,11 @@
 #define SPINS 1000 /* before others are given a turn */
 #define PROBE_NS (100 * NS_PER_MS)
 #define PATIENCE_NS (30 * NS_PER_S)
+#define TAKE_BACK_NS NS_PER_S
 
 enum { WR_WRITES = 1, WR_PROBE };
 
-static int memory_make(struct side *side, struct ibv_pd *pd)
+static int memory_make(struct side *side, struct ibv_pd *pd, struct ibv_pd *program)
 {
 	void *memory = mmap(NULL, sizeof(*side->memory), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -36,8 +37,10 @@ static int memory_make(struct side *side, struct ibv_pd *pd)
 	if (memory == MAP_FAILED)
 		return -ENOMEM;
 	side->memory = memory;
-	side->mr = next_reg_mr(pd, memory, sizeof(*side->memory));
-	return side->mr ? 0 : -errno;
+	side->mr = next_reg_mr(pd, memory, sizeof(*side->memory),
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	side->repeat_mr = next_reg_mr(program, side->memory->slots, sizeof(side->memory->slots), 0);
+	return side->mr && side->repeat_mr ? 0 : -ENOMEM;
 }
 
 static int qp_make(struct side *side, struct ibv_pd *pd)
@@ -52,7 +55,22 @@ static int qp_make(struct side *side, struct ibv_pd *pd)
 		return -errno;
 	side->qp = connect_make(pd, side->cq, side->cq, &cap);
 	side->inline_max = cap.max_inline_data;
-	return side->qp ? 0 : -errno;
+	/* What is taken back is taken from nowhere but the work request. */
+	return side->qp && cap.max_inline_data >= sizeof(uint64_t) ? 0 : -ENOMEM;
+}
+
+static int parts_make(struct side *side, const struct watched *w)
+{
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&w->device->lock);
+	pd = device_pd(w->device);
+	pthread_mutex_unlock(&w->device->lock);
+	if (!pd || connect_random(&side->nonce, sizeof(side->nonce)) ||
+	    connect_random(&side->psn, sizeof(side->psn)))
+		return -ENOMEM;
+	side->psn &= PSN_BITS;
+	return memory_make(side, pd, w->qp->pd) || qp_make(side, pd) ? -ENOMEM : 0;
 }
 
 struct side *side_make(const struct watched *w)
@@ -62,23 +80,12 @@ struct side *side_make(const struct watched *w)
 	if (!side)
 		return NULL;
 	side->device = w->device;
-	side->nonce = connect_nonce();
-	side->psn = connect_psn();
-	if (!memory_make(side, w->qp->pd) && !qp_make(side, w->qp->pd))
+	if (!parts_make(side, w))
 		return side;
 	side_free(side);
 	return NULL;
 }
 
-int side_connect(struct side *side, const struct watched *w, const struct wire_offer *answer)
-{
-	struct path path;
-	int err = path_of(w->qp, &path);
-
-	side->buffer = answer->addr;
-	side->rkey = answer->rkey;
-	return err ? err : connect_to(side->qp, &path, answer->qpn, side->psn, answer->psn);
-}
 
 void side_free(struct side *side)
 {
@@ -90,6 +97,8 @@ void side_free(struct side *side)
 		NEXT(ibv_destroy_cq)(side->cq);
 	if (side->mr)
 		NEXT(ibv_dereg_mr)(side->mr);
+	if (side->repeat_mr)
+		NEXT(ibv_dereg_mr)(side->repeat_mr);
 	if (side->memory)
 		munmap(side->memory, sizeof(*side->memory));
 	free(side);
@@ -163,12 +172,12 @@ int side_put(struct side *side, uint64_t remote, const struct ibv_sge *data, int
 	return 0;
 }
 
-/* Nothing may be written, so no region is asked for. */
-static void probe(struct side *side)
+/* Of no bytes, so that no region is asked for. @opcode: a write, with the immediate 0 or without. */
+static void post_empty(struct side *side, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = WR_PROBE,
-		.opcode = IBV_WR_RDMA_WRITE,
+		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { side->buffer, side->rkey },
 	};
@@ -204,6 +213,57 @@ static bool is_over(const struct side *side, uint16_t open_max)
 	return side_open(side) <= open_max || side->is_refused || side->has_failed;
 }
 
+int side_connect(struct side *side, const struct watched *w, const struct wire_offer *answer)
+{
+	struct path path;
+	int err = path_of(w->qp, &path);
+
+	side->buffer = answer->addr;
+	side->rkey = answer->rkey;
+	if (!err)
+		err = connect_to(side->qp, &path, answer->qpn, side->psn, answer->psn);
+	if (!err)
+		post_empty(side, IBV_WR_RDMA_WRITE_WITH_IMM);
+	return err;
+}
+
+int side_heard(struct side *side)
+{
+	uint8_t pause_ms;
+
+	reap(side);
+	if (look(side, &pause_ms))
+		return side->is_refused || side->has_failed ? -EIO : 0;
+	return side->has_failed ? -EIO : -EAGAIN;
+}
+
+/*
+ * A peer that was only stopped must not copy later what has failed by then. Its buffer is written to
+ * without it: no slot leads anywhere any more once that is done.
+ */
+static void take_back(struct side *side)
+{
+	uint64_t nowhere = 0, until_ns = clock_ns() + TAKE_BACK_NS;
+	struct ibv_sge sge = { (uintptr_t)&nowhere, sizeof(nowhere), 0 };
+	struct ibv_send_wr wr = {
+		.wr_id = WR_PROBE,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+		.wr.rdma = { .rkey = side->rkey },
+	};
+	uint16_t number;
+
+	for (number = side->done; number != side->next && side->queued < SENDS; number++) {
+		wr.wr.rdma.remote_addr = side->buffer +
+					 number % WIRE_SLOTS * sizeof(struct wire_slot);
+		post(side, &wr);
+	}
+	while (side->queued > side->unsignalled && !side->has_failed && clock_ns() < until_ns)
+		reap(side);
+}
+
 static void wait_long(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 {
 	uint64_t now_ns = clock_ns(), moved_ns = now_ns, probed_ns = now_ns;
@@ -215,10 +275,13 @@ static void wait_long(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 		if (look(side, pause_ms))
 			moved_ns = now_ns;
 		if (now_ns - probed_ns >= PROBE_NS) {
-			probe(side);
+			post_empty(side, IBV_WR_RDMA_WRITE);
 			probed_ns = now_ns;
 		}
-		side->has_failed |= now_ns - moved_ns >= PATIENCE_NS;
+		if (now_ns - moved_ns >= PATIENCE_NS) {
+			take_back(side);
+			side->has_failed = true;
+		}
 	}
 	/* What was copied before the end counts. */
 	look(side, pause_ms);
@@ -232,7 +295,8 @@ int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 		look(side, pause_ms);
 	if (!is_over(side, open_max))
 		wait_long(side, open_max, pause_ms);
-	if (side_open(side) <= open_max && !side->is_refused)
+	/* A peer that has ended may have copied all before. */
+	if (!side_open(side) || (side_open(side) <= open_max && !side->is_refused))
 		return 0;
 	return side->is_refused ? -EREMOTE : -EIO;
 }

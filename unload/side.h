@@ -46,6 +46,7 @@ struct side_memory {
  * struct side - one
  * @device: where it is
  * @qp, @cq, @mr, @memory: its own
+ * @repeat_mr: over @memory's slots, for the program's QP, which may read there and no more
  * @inline_max: bytes that @qp takes inline
  * @nonce, @psn: of our offer
  * @buffer, @rkey: the target's
@@ -60,6 +61,7 @@ struct side {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
+	struct ibv_mr *repeat_mr;
 	struct side_memory *memory;
 	struct staged staged[WIRE_SLOTS];
 	uint32_t inline_max;
@@ -79,8 +81,17 @@ struct side {
 /* Makes what an offer describes. Context: the service thread. Return: it, or NULL. */
 struct side *side_make(const struct watched *w);
 
-/* Connects it as its answer says. Context: the service thread. Return: 0 or an errno. */
+/*
+ * Connects it as its answer says, and asks for a first return. Context: the service thread. Return:
+ * 0 or an errno.
+ */
 int side_connect(struct side *side, const struct watched *w, const struct wire_offer *answer);
+
+/*
+ * Whether the first return has come. Nothing is put before. Context: the service thread. Return: 0;
+ * -EAGAIN not yet; -EIO it will not.
+ */
+int side_heard(struct side *side);
 
 /* The QP and all else goes. NULL does nothing. */
 void side_free(struct side *side);

@@ -24,35 +24,61 @@ struct ring;
 struct side;
 
 /**
- * struct expected - a completion that the program will see
- * @posted: what it says to be over
- * @path: an enum weir_path, with WEIR_PATH_PROBE: how long it took is of interest
- * @at_ns: when that was posted
+ * struct posting - what is about to be posted for the program
+ * @wr_id: the program's
+ * @at_ns: when the program posted it
+ * @is_copied: it was unloaded, and has been copied
+ * @is_signalled: it gets a completion
+ * @path: an enum weir_path, with WEIR_PATH_PROBE: how long it takes is of interest
  */
-struct expected {
-	uint64_t posted;
+struct posting {
+	uint64_t wr_id;
 	uint64_t at_ns;
+	bool is_copied;
+	bool is_signalled;
 	uint8_t path;
 };
 
+/**
+ * struct expected - a completion that the program will see
+ * @of: what it is of
+ * @sent: what it says to be over
+ */
+struct expected {
+	struct posting of;
+	uint64_t sent;
+};
+
 /* How far the search for the other end is. */
-enum seek_state { SEEK_NONE, SEEK_WANTED, SEEK_OUT, SEEK_OVER };
+enum seek_state {
+	SEEK_NONE,
+	SEEK_WANTED,
+	SEEK_OUT, /* an offer is */
+	SEEK_GREETED, /* it is answered, and so is to be the first message */
+	SEEK_OVER,
+};
 
 /**
  * struct watched - one of the program's QPs
  * @chain: the next one in the table
  * @qp, @device: it, and where it is
  * @sig_all: everything gets a completion
+ * @cap: what it takes
  * @is_plain: from now on nothing is unloaded; atomic
+ * @own_psn, @peer_psn: that each end sends with first, as from RTS and RTR on; with watch_life
  * @post: held while something is posted, so that all is in one order
+ * @asked_ns: when the device was last asked for its state; with @post
  * @side: where its writes go; NULL: nowhere; atomic, set by the service thread, taken back with
  * @post
  * @ring: what its peer unloads, or NULL; with watch_life
- * @side_sought: offered, and not answered; with watch_life
+ * @side_sought: not heard of yet; with watch_life
  * @seek, @seek_at_ns, @seek_until_ns, @seek_wait_ns: with watch_life
  * @lock: guards what follows
- * @posted: of what went through the QP; @done: of it, certainly over
- * @expected: those that come, @expected_max, from @head to @tail, modulo its size
+ * @sent: how much the program has posted, by either path; @over: of it, certainly over
+ * @through: the last of it that went through the QP itself
+ * @is_polled: its completions are seen here
+ * @expected: those that come, @expected_max, from @head to @tail, modulo its size: first those of
+ * what was copied, then those of what went through the QP
  * @route: who decides; @counters: its, or NULL
  */
 struct watched {
@@ -61,7 +87,11 @@ struct watched {
 	struct device *device;
 	bool sig_all;
 	bool is_plain;
+	struct ibv_qp_cap cap;
+	uint32_t own_psn;
+	uint32_t peer_psn;
 	pthread_mutex_t post;
+	uint64_t asked_ns;
 	struct side *side;
 	struct ring *ring;
 	struct side *side_sought;
@@ -70,8 +100,10 @@ struct watched {
 	uint64_t seek_until_ns;
 	uint64_t seek_wait_ns;
 	pthread_mutex_t lock;
-	uint64_t posted;
-	uint64_t done;
+	uint64_t sent;
+	uint64_t over;
+	uint64_t through;
+	bool is_polled;
 	struct expected *expected;
 	uint32_t expected_max;
 	uint32_t head;
@@ -84,7 +116,7 @@ struct watched {
 extern pthread_mutex_t watch_life;
 
 /* A QP was made. One that cannot be unloaded for is not watched. Context: with watch_life. */
-void watch_created(struct ibv_qp *qp, bool sig_all, uint32_t send_wrs);
+void watch_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap);
 
 /* It is about to be destroyed. Context: with watch_life. */
 void watch_destroyed(struct ibv_qp *qp);
@@ -98,6 +130,12 @@ void watch_reset(struct watched *w);
  */
 struct watched *watch_find(const struct ibv_context *context, uint32_t qpn);
 
+/* What its peer unloads is not copied any more; see ring_retire(). Context: with watch_life. */
+void watch_retire_ring(struct watched *w);
+
+/* One of @device's, or NULL: it has none. Context: with watch_life. */
+struct watched *watch_on(const struct device *device);
+
 /* Calls @visit for each. Context: with watch_life. */
 void watch_each(void (*visit)(struct watched *w, void *arg), void *arg);
 
@@ -109,19 +147,25 @@ static inline bool watch_is_plain(const struct watched *w)
 	return __atomic_load_n(&w->is_plain, __ATOMIC_RELAXED);
 }
 
-/* Everything that went through the QP is over. */
+/* Everything that went through the QP is over, and was seen here to be. */
 bool watch_is_idle(struct watched *w);
 
-/*
- * One goes through it, or, with @is_signalled alone, stands for what did not. Before it is posted.
- */
-void watch_posting(struct watched *w, bool counts, bool is_signalled, unsigned int path,
-		   uint64_t at_ns);
+/* The program may post one more, by what it was told of what it has posted. Context: with w->post. */
+bool watch_has_room(struct watched *w);
+
+/* Before it is posted; or it has been unloaded and nothing is. */
+void watch_posting(struct watched *w, const struct posting *of);
 
 /* The last of those has not been posted after all. */
-void watch_not_posted(struct watched *w, bool counts, bool is_signalled);
+void watch_not_posted(struct watched *w, bool is_signalled);
 
-/* The program has polled a completion. */
-void watch_polled(const struct ibv_context *context, const struct ibv_wc *wc);
+/* A write that was decided to go by @path will not go, or not be timed. */
+void watch_forgo(struct watched *w, unsigned int path);
+
+/*
+ * The program has polled a completion. If it stands for a write that was copied, that is done, also
+ * where the QP has ended since: @wc is a success then.
+ */
+void watch_polled(const struct ibv_cq *cq, struct ibv_wc *wc);
 
 #endif

@@ -10,7 +10,7 @@ struct kept {
 
 static const struct kept *kept_of(struct ibv_context *context)
 {
-	return wrapped_find(context);
+	return wrapped_find(WRAPPED_CONTEXT, context);
 }
 
 enum kind kind_of(enum ibv_wr_opcode opcode)
@@ -146,7 +146,7 @@ void wrap_context(struct ibv_context *context)
 
 	if (context->ops.post_send == post_send)
 		return;
-	kept = wrapped_get(context, sizeof(*kept));
+	kept = wrapped_get(WRAPPED_CONTEXT, context, sizeof(*kept));
 	if (!kept)
 		return;
 	kept->ops = context->ops;

@@ -22,14 +22,14 @@ static int took(struct ibv_cq_ex *cq, int err)
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	const struct kept *kept = wrapped_find(cq);
+	const struct kept *kept = wrapped_find(WRAPPED_CQ, cq);
 
 	return took(cq, kept->start_poll(cq, attr));
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	const struct kept *kept = wrapped_find(cq);
+	const struct kept *kept = wrapped_find(WRAPPED_CQ, cq);
 
 	return took(cq, kept->next_poll(cq));
 }
@@ -40,7 +40,7 @@ void wrap_cq(struct ibv_cq_ex *cq)
 
 	if (cq->start_poll == start_poll)
 		return;
-	kept = wrapped_get(cq, sizeof(*kept));
+	kept = wrapped_get(WRAPPED_CQ, cq, sizeof(*kept));
 	if (!kept)
 		return;
 	*kept = (struct kept){ cq->start_poll, cq->next_poll };

@@ -13,7 +13,7 @@ struct kept {
 
 static struct kept *kept_of(struct ibv_qp_ex *qp)
 {
-	return wrapped_find(qp);
+	return wrapped_find(WRAPPED_QP, qp);
 }
 
 static struct kept *note(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
@@ -152,7 +152,7 @@ void wrap_qp(struct ibv_qp_ex *qp)
 
 	if (qp->wr_start == wr_start)
 		return;
-	kept = wrapped_get(qp, sizeof(*kept));
+	kept = wrapped_get(WRAPPED_QP, qp, sizeof(*kept));
 	if (!kept)
 		return;
 	kept->was = *qp;

@@ -34,18 +34,22 @@ void wrap_context(struct ibv_context *context);
 void wrap_qp(struct ibv_qp_ex *qp);
 void wrap_cq(struct ibv_cq_ex *cq);
 
+/* An address may come again, for an object of another kind. */
+enum wrapped_kind { WRAPPED_CONTEXT, WRAPPED_CQ, WRAPPED_QP };
+
 /**
  * wrapped_get() - what is kept of an object
+ * @kind: what it is
  * @object: the object
  * @size: of what is kept; the same for all objects of a kind
  *
  * It is found again without a lock, and never freed: an object that comes to the place of one
- * that went takes it over.
+ * of its kind that went takes it over.
  *
  * Return: memory of @size, zero if it is new; NULL if there is none left.
  */
-void *wrapped_get(const void *object, size_t size);
+void *wrapped_get(enum wrapped_kind kind, const void *object, size_t size);
 /* The same for an object that was wrapped; never NULL for one. */
-void *wrapped_find(const void *object);
+void *wrapped_find(enum wrapped_kind kind, const void *object);
 
 #endif

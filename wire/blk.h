@@ -107,7 +107,8 @@ enum weir_blk_state {
 	X(lost, "of them, those that have none")                                \
 	X(bytes_copied, "bytes copied to new replicas")                         \
 	X(mismatches, "reads that found something else than what was written")  \
-	X(given_back, "pieces of which all was discarded, whose memory was given back")
+	X(given_back, "pieces of which all was discarded, whose memory was given back") \
+	X(leaving, "pieces that a donor has asked for, and has still")
 
 enum weir_blk_counter {
 #define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,

@@ -8,7 +8,7 @@ int wire_control_decode(const void *data, size_t length, struct wire_head *head,
 	if (length < sizeof(h))
 		return -EPROTO;
 	memcpy(&h, data, sizeof(h));
-	if (h.kind < WIRE_ONEWAY || h.kind > WIRE_CREDIT)
+	if (h.kind < WIRE_ONEWAY || h.kind > WIRE_RECALL)
 		return -EPROTO;
 	if (h.status > 0 || h.length > WIRE_BODY_MAX || h.length != length - sizeof(h))
 		return -EPROTO;
@@ -97,6 +97,14 @@ int wire_entry_decode(const void *body, size_t length, uint32_t index, struct wi
 }
 
 int wire_info_decode(const void *body, size_t length, struct wire_info *out)
+{
+	if (length != sizeof(*out))
+		return -EPROTO;
+	memcpy(out, body, sizeof(*out));
+	return 0;
+}
+
+int wire_recall_decode(const void *body, size_t length, struct wire_recall *out)
 {
 	if (length != sizeof(*out))
 		return -EPROTO;

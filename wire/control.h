@@ -26,6 +26,7 @@ enum wire_kind {
 	WIRE_CONTROL_CALL, /* client to donor: body is a wire_request */
 	WIRE_CONTROL_REPLY, /* donor to client */
 	WIRE_CREDIT, /* no body: here only to carry credits */
+	WIRE_RECALL, /* donor to client: body is a wire_recall */
 };
 
 struct wire_head {
@@ -51,6 +52,7 @@ enum wire_op {
 /* Flags of a region: those of <weir/region.h>. */
 #define WIRE_EXCLUSIVE 1u
 #define WIRE_READ_ONLY 2u
+#define WIRE_MOVABLE 4u /* CREATE, without a name: the client gives it back when it is asked to */
 
 /* The body of a CONTROL_CALL. A name follows it. */
 struct wire_request {
@@ -99,6 +101,18 @@ struct wire_info {
 };
 static_assert(sizeof(struct wire_info) == 48, "wire_info");
 
+#define WIRE_KEEP_ALL (~(uint64_t)0)
+
+/*
+ * The donor wants memory back. What the client has of it that is WIRE_MOVABLE is to become @keep_bytes or
+ * less: it closes what it can do without, once it has what that holds elsewhere. Each RECALL takes the
+ * place of those before; WIRE_KEEP_ALL: the donor wants nothing any more.
+ */
+struct wire_recall {
+	uint64_t keep_bytes;
+};
+static_assert(sizeof(struct wire_recall) == 8, "wire_recall");
+
 /**
  * wire_control_decode() - take the head off a message
  * @data, @length: as received; @data at any alignment
@@ -128,12 +142,13 @@ int wire_request_decode(const void *body, size_t length, struct wire_request *re
  */
 int wire_request_encode(struct wire_request *request, const char *name, void *body);
 
-/* The replies. Return: 0; -EPROTO. */
+/* The replies, and RECALL. Return: 0; -EPROTO. */
 int wire_region_decode(const void *body, size_t length, struct wire_region *out);
 int wire_list_decode(const void *body, size_t length, struct wire_list *out);
 /* @index: below the count of the list at @body, which wire_list_decode() has accepted. */
 int wire_entry_decode(const void *body, size_t length, uint32_t index, struct wire_entry *out);
 int wire_info_decode(const void *body, size_t length, struct wire_info *out);
+int wire_recall_decode(const void *body, size_t length, struct wire_recall *out);
 
 /* The sentence of a failed reply, printable and with a NUL. @size: of @text, at least 1. */
 void wire_text_decode(const void *body, size_t length, char *text, size_t size);

@@ -45,6 +45,7 @@ int wire_offer_decode(const void *data, size_t length, struct wire_offer *out)
 		return -EPROTO;
 	if (!offer.slots || offer.slots > WIRE_SLOTS_MAX || !offer.slot_bytes ||
 	    offer.slot_bytes > WIRE_SLOT_BYTES_MAX || offer.is_imm > 1 ||
+	    offer.is_unordered > 1 ||
 	    memcmp(offer.zero, zero, sizeof(zero)))
 		return -EPROTO;
 	*out = offer;

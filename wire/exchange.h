@@ -20,7 +20,7 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
-#define WIRE_EXCHANGE_VERSION 2 /* of the request and the offers; the proof between has its own */
+#define WIRE_EXCHANGE_VERSION 3 /* of the request and the offers; the proof between has its own */
 #define WIRE_OFFER 16 /* type of a wire_offer, beyond those of the proof */
 #define WIRE_SLOTS_MAX 65536
 #define WIRE_SLOT_BYTES_MAX (1u << 30)
@@ -49,7 +49,8 @@ struct wire_offer {
 	uint32_t slots; /* to send from, 1 to WIRE_SLOTS_MAX */
 	uint32_t slot_bytes; /* that one carries, 1 to WIRE_SLOT_BYTES_MAX */
 	uint8_t is_imm; /* immediates confirm, not bitmaps; 0 or 1 */
-	uint8_t zero[3];
+	uint8_t is_unordered; /* takes slots as it finds them: a message has one; 0 or 1 */
+	uint8_t zero[2];
 	uint32_t head_stride; /* from one header to the next */
 	struct wire_place heads; /* the mirror's: a wire_slot of each slot; to write to */
 	struct wire_place mirror; /* of the receiver's pool, in strides of wire_stride(); to write to */
@@ -72,9 +73,34 @@ static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
 #define WIRE_SLOT_LAST 1u /* the message ends here */
 #define WIRE_SLOT_END 2u /* no message: nothing more will come */
 
-/* Where bitmaps confirm, the immediate of a WRITE of nothing: */
-#define WIRE_WAKE 0u /* what you sleep for has come */
-#define WIRE_HEARD 1u /* all was taken, also the slot with WIRE_SLOT_END */
+/*
+ * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so may
+ * those to who waits for news, until there have been as many in all as its ring says, which then has
+ * been answered; and a WRITE of nothing has one of these:
+ */
+#define WIRE_WAKE 0x80000000u /* what you have rung for has come: look; ends the ring */
+#define WIRE_HEARD 0x80000001u /* all was taken, also the slot with WIRE_SLOT_END */
+
+/*
+ * What is written to the bell: who rings waits for that. From the lowest bit: what for, to how many
+ * slots it may be told of in all, which ring it is.
+ */
+#define WIRE_NEWS 1u
+#define WIRE_ROOM 2u
+#define WIRE_TELLS_MAX 64u /* more than have been heard */
+
+static inline uint64_t wire_ring(uint64_t number, uint32_t tells, unsigned int want)
+{
+	return number << 34 | (uint64_t)tells << 2 | want;
+}
+
+/* How many may be told of now, if @told were so far. A ring that allows more than is right allows none. */
+static inline uint32_t wire_ring_tells(uint64_t ring, uint32_t told)
+{
+	uint32_t tells = (uint32_t)(ring >> 2) - told;
+
+	return ring & WIRE_NEWS && tells <= WIRE_TELLS_MAX ? tells : 0;
+}
 
 /* Slots that their sender may use again. */
 struct wire_gives {

@@ -219,7 +219,7 @@ static int parse_window(struct perf_options *o)
 static int parse_session(struct perf_options *o, int opt)
 {
 	unsigned int choice = 0;
-	uint64_t fragment;
+	uint64_t fragment = 0;
 	int status;
 
 	switch (opt) {

@@ -2,6 +2,8 @@
 /* weir serve: lends this machine's memory, to clients of libweir and as a file system. */
 #include "apps/cmd.h"
 #include "apps/device.h"
+#include "apps/lend.h"
+#include "apps/serve/amount.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
 #include "apps/size.h"
@@ -31,19 +33,23 @@ static const char help[] =
 	"  -k, --key FILE         whom to let in: who has the same key ('weir key new FILE').\n"
 	"                         Several: each key has its own file system and regions.\n"
 	"                         Needed to listen on more than loopback\n"
+	"      --spare SIZE       of this machine's memory that is to stay available: when it is less,\n"
+	"                         less is lent, and asked back as by 'weir lend'; default 0\n"
+	"      --cpu PERCENT      of a processor, at most, to copy what clients unload; default 50\n"
 	"      --no-huge-pages    don't use the huge pages that the system has reserved\n"
 	"      --log-level LEVEL  error, warning, info (the default) or debug\n"
 	"  -j, --json             the line that says where it listens is JSON\n" DEVICE_HELP
 	"  -h, --help\n\n"
 	"Once it listens it prints \"ready ADDR:PORT\" on standard output; all else goes to\n"
-	"standard error. SIGINT or SIGTERM: tells the clients and ends; a second one: at once.\n";
+	"standard error. SIGINT or SIGTERM: tells the clients and ends; a second one: at once.\n"
+	"'weir lend' changes how much it lends.\n";
 
 struct serve {
 	const char *cmd, *listen, *wanted, *device;
-	uint64_t memory, quota;
+	uint64_t memory, quota, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
-	unsigned int nr_keys;
+	unsigned int nr_keys, cpu_percent;
 	bool no_huge_pages, json;
 	struct tenants tenants;
 	struct weir_donor *donor;
@@ -59,6 +65,17 @@ static int parse_size(const struct serve *serve, const char *option, uint64_t *s
 	return 0;
 }
 
+static int parse_percent(const struct serve *serve, unsigned int *percent)
+{
+	char *end;
+	unsigned long n = strtoul(optarg, &end, 10);
+
+	if (*optarg < '0' || *optarg > '9' || *end || n < 1 || n > 100)
+		return usage_error(serve->cmd, "--cpu %s: it is a percentage, 1 to 100", optarg);
+	*percent = (unsigned int)n;
+	return 0;
+}
+
 static int parse_option(struct serve *serve, int opt)
 {
 	enum weir_log_level level;
@@ -71,11 +88,15 @@ static int parse_option(struct serve *serve, int opt)
 		return parse_size(serve, "memory", &serve->memory);
 	case 'q':
 		return parse_size(serve, "quota", &serve->quota);
+	case 'S':
+		return parse_size(serve, "spare", &serve->spare);
 	case 'k':
 		if (serve->nr_keys == KEYS_MAX)
 			return usage_error(serve->cmd, "--key: at most %d keys", KEYS_MAX);
 		serve->key_path[serve->nr_keys++] = optarg;
 		return 0;
+	case 'C':
+		return parse_percent(serve, &serve->cpu_percent);
 	case 'H':
 		serve->no_huge_pages = true;
 		return 0;
@@ -134,6 +155,7 @@ static int open_donor(struct serve *serve)
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
 		.no_huge_pages = serve->no_huge_pages,
+		.unload_percent_max = serve->cpu_percent,
 	};
 	struct weir_error error;
 	uint64_t fs_bytes =
@@ -168,13 +190,34 @@ static void say_ready(const struct serve *serve)
 	fflush(stdout);
 }
 
-/* The signals that end it; blocked in all threads, so that they can be waited for. */
+/* The signals that tell it something; blocked in all threads, so that they can be waited for. */
 static void hold_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
+	sigaddset(set, LEND_SIGNAL);
 	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+/* Return: the signal that ends it. */
+static int wait_end(const struct serve *serve, const sigset_t *set)
+{
+	static const struct timespec second = { .tv_sec = 1 };
+	struct amount amount;
+	siginfo_t said;
+	int sig;
+
+	amount_init(&amount, serve->donor, serve->memory, serve->spare);
+	for (;;) {
+		sig = sigtimedwait(set, &said, serve->spare ? &second : NULL);
+		if (sig == SIGINT || sig == SIGTERM)
+			return sig;
+		if (sig == LEND_SIGNAL && said.si_code == SI_QUEUE)
+			amount_tell(&amount, (uintptr_t)said.si_value.sival_ptr);
+		else if (serve->spare)
+			amount_look(&amount);
+	}
 }
 
 static int run(struct serve *serve)
@@ -187,8 +230,7 @@ static int run(struct serve *serve)
 	if (status)
 		return status;
 	say_ready(serve);
-	while (sigwait(&set, &sig))
-		;
+	sig = wait_end(serve, &set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
 	tenants_stop(&serve->tenants);
@@ -204,6 +246,8 @@ int cmd_serve(int argc, char **argv)
 		{ "memory", required_argument, NULL, 'm' },
 		{ "quota", required_argument, NULL, 'q' },
 		{ "key", required_argument, NULL, 'k' },
+		{ "spare", required_argument, NULL, 'S' },
+		{ "cpu", required_argument, NULL, 'C' },
 		{ "no-huge-pages", no_argument, NULL, 'H' },
 		{ "log-level", required_argument, NULL, 'L' },
 		{ "json", no_argument, NULL, 'j' },

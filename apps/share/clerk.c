@@ -8,7 +8,6 @@
 
 #include "lib/error.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -200,18 +199,14 @@ static int region_for(struct turn *turn)
 {
 	struct weir_owner *owner = &turn->tenant->owner;
 	struct weir_plot *plot;
-	int rc;
+	int rc = weir_plot_new(owner, turn->ask->length, &plot);
 
-	pthread_mutex_lock(&owner->hub->lock);
-	rc = weir_plot_new(owner, turn->ask->length, &plot);
-	if (!rc) {
-		turn->answer->nr = plot->number;
-		rc = give_fd(turn, plot->fd);
-		if (rc)
-			weir_plot_free(plot);
-	}
-	pthread_mutex_unlock(&owner->hub->lock);
-	return rc;
+	if (rc)
+		return rc;
+	turn->answer->nr = plot->number;
+	turn->fds[turn->nr_fds++] = plot->fd;
+	plot->fd = -1;
+	return 0;
 }
 
 static int grant_for(struct turn *turn)
@@ -229,117 +224,6 @@ static int withdraw_for(struct turn *turn)
 	struct weir_circuit *conn = conn_of(turn);
 
 	return conn ? weir_circuit_withdraw(conn, turn->ask->value) : -EINVAL;
-}
-
-/* Who is not root sees those of his own user. */
-static bool may_see(const struct tenant *who, const struct tenant *whom)
-{
-	return !who->uid || who->uid == whom->uid;
-}
-
-/* What fits of a text's end; whoever has chosen it, it is printable then. */
-static void tail_copy(char *out, size_t size, const char *text)
-{
-	size_t i, length = strlen(text);
-
-	if (length >= size)
-		text += length - size + 1;
-	strcpy(out, text);
-	for (i = 0; out[i]; i++)
-		if (!isprint((unsigned char)out[i]))
-			out[i] = '?';
-}
-
-static void show(struct tenant *tenant, struct weir_share_tenant *out)
-{
-	struct weir_owner *owner = &tenant->owner;
-
-	*out = (struct weir_share_tenant){
-		.nr = tenant->nr,
-		.pid = (uint32_t)tenant->pid,
-		.uid = tenant->uid,
-		.weight = tenant->terms.weight,
-		.connections_max = tenant->terms.connections,
-		.rate_bytes_s = tenant->terms.rate_bytes_s,
-		.bytes_sent = owner->counts.bytes_sent,
-		.bytes_received = owner->counts.bytes_received,
-		.party = tenant->terms.party,
-		.turns = owner->counts.work_requests,
-		.waited_ns = owner->counts.waited_ns,
-	};
-	strcpy(out->name, tenant->name);
-	if (tenant->terms.is_cgroup)
-		tail_copy(out->cgroup, sizeof(out->cgroup), tenant->cgroup);
-	pthread_mutex_lock(&owner->hub->lock);
-	out->connections = owner->nr_conns;
-	out->memory_bytes = owner->bytes;
-	pthread_mutex_unlock(&owner->hub->lock);
-}
-
-static int tenant_for(struct turn *turn)
-{
-	struct share *share = turn->tenant->share;
-	struct weir_list *at;
-	int rc = -ENOENT;
-
-	pthread_mutex_lock(&share->lock);
-	for (at = share->tenants.next; rc && at != &share->tenants; at = at->next) {
-		struct tenant *tenant = weir_list_entry(at, struct tenant, link);
-
-		if (tenant->nr <= turn->ask->nr || !tenant->is_in || !may_see(turn->tenant, tenant))
-			continue;
-		show(tenant, &turn->answer->tenant);
-		rc = 0;
-	}
-	pthread_mutex_unlock(&share->lock);
-	return rc;
-}
-
-static struct tenant *tenant_find(const struct share *share, uint32_t nr)
-{
-	const struct weir_list *at;
-
-	for (at = share->tenants.next; at != &share->tenants; at = at->next)
-		if (weir_list_entry(at, struct tenant, link)->nr == nr)
-			return weir_list_entry(at, struct tenant, link);
-	return NULL;
-}
-
-static void show_flow(const struct weir_circuit *conn, struct weir_share_flow *out)
-{
-	uint64_t sent = __atomic_load_n(&conn->sent, __ATOMIC_RELAXED);
-
-	*out = (struct weir_share_flow){
-		.nr = conn->nr,
-		.class_nr = conn->class,
-		.weight = conn->flow.turn.weight,
-		.bytes_sent = sent,
-		.bytes_received = __atomic_load_n(&conn->received, __ATOMIC_RELAXED),
-		.queued_bytes = __atomic_load_n(&conn->door->out.tail, __ATOMIC_RELAXED) - sent,
-	};
-	if (out->queued_bytes > conn->size)
-		out->queued_bytes = conn->size;
-	tail_copy(out->peer, sizeof(out->peer), conn->node->name);
-}
-
-static int flow_for(struct turn *turn)
-{
-	struct share *share = turn->tenant->share;
-	const struct tenant *tenant;
-	uint32_t i = turn->ask->value;
-	int rc = -ENOENT;
-
-	pthread_mutex_lock(&share->lock);
-	tenant = tenant_find(share, turn->ask->nr);
-	while (tenant && may_see(turn->tenant, tenant) && i < WEIR_SHARE_CONNS_MAX &&
-	       !tenant->conns[i])
-		i++;
-	if (tenant && may_see(turn->tenant, tenant) && i < WEIR_SHARE_CONNS_MAX) {
-		show_flow(tenant->conns[i], &turn->answer->flow);
-		rc = 0;
-	}
-	pthread_mutex_unlock(&share->lock);
-	return rc;
 }
 
 static bool makes_something(uint32_t what)
@@ -360,6 +244,7 @@ static int serve(struct turn *turn)
 	case WEIR_SHARE_HELLO:
 		return hello(turn);
 	case WEIR_SHARE_CONNECT:
+	case WEIR_SHARE_DRAIN:
 		rc = dialer_start(turn->tenant, turn->ask);
 		turn->is_answered = !rc;
 		return rc;
@@ -375,9 +260,6 @@ static int serve(struct turn *turn)
 		return fd_for(turn);
 	case WEIR_SHARE_CHUNK:
 		return chunk_for(turn);
-	case WEIR_SHARE_DRAIN:
-		weir_hub_linger(hub, &turn->tenant->owner);
-		return 0;
 	case WEIR_SHARE_INFO:
 		weir_hub_info(hub, &turn->answer->info);
 		return 0;
@@ -390,9 +272,9 @@ static int serve(struct turn *turn)
 	case WEIR_SHARE_WITHDRAW:
 		return withdraw_for(turn);
 	case WEIR_SHARE_TENANT:
-		return tenant_for(turn);
+		return show_tenant(turn->tenant, turn->ask, &turn->answer->tenant);
 	case WEIR_SHARE_FLOW:
-		return flow_for(turn);
+		return show_flow(turn->tenant, turn->ask, &turn->answer->flow);
 	default:
 		return -EPROTO;
 	}
@@ -461,6 +343,10 @@ static void end_all(struct tenant *tenant)
 	for (i = 0; i < WEIR_SHARE_CONNS_MAX; i++)
 		if (tenant->conns[i])
 			abort_conn(hub, tenant->conns[i]);
+	/* Of what it had closed itself something may wait for a peer that does not read. */
+	pthread_mutex_lock(&hub->lock);
+	weir_owner_cut(&tenant->owner);
+	pthread_mutex_unlock(&hub->lock);
 }
 
 /* The other ends have heard, and what was posted is done. A dialer ends what it has just made. */

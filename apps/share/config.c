@@ -12,10 +12,11 @@
 #include <string.h>
 
 #define FILE_MAX (1 << 20)
-#define CONNECTIONS_DEFAULT 256
-#define CONNECTIONS_MAX 4096
+#define CONNECTIONS_DEFAULT 1024
+#define CONNECTIONS_MAX 65535
 #define WEIGHT_MAX 1024
-#define CLASS_MAX 7
+#define CLASS_MAX (CONFIG_CLASSES_MAX - 1)
+#define TOS_MAX 255
 
 /* Where the parser is: a line, cut into words as it goes. */
 struct parser {
@@ -162,6 +163,24 @@ static int parse_rule(struct config *config, struct parser *p, bool is_user)
 	return rc ? rc : parse_terms(p, &rule->terms);
 }
 
+/* class NUMBER tos NUMBER */
+static int parse_class(struct config *config, struct parser *p)
+{
+	const char *name = next_word(p), *term = next_word(p), *word = next_word(p);
+	unsigned int nr, tos;
+	int rc;
+
+	if (!word || strcmp(term, "tos") || next_word(p))
+		return weir_fail(p->error, -EINVAL, "line %u: class: give its number and its tos: "
+				 "class 0 tos 104", p->line);
+	rc = parse_number(p, "class", name, 0, CLASS_MAX, &nr);
+	if (!rc)
+		rc = parse_number(p, "tos", word, 0, TOS_MAX, &tos);
+	if (!rc)
+		config->tos[nr] = (uint8_t)tos;
+	return rc;
+}
+
 static int parse_line(struct config *config, struct parser *p)
 {
 	const char *word = next_word(p);
@@ -174,8 +193,10 @@ static int parse_line(struct config *config, struct parser *p)
 		return parse_rule(config, p, true);
 	if (!strcmp(word, "cgroup"))
 		return parse_rule(config, p, false);
-	return weir_fail(p->error, -EINVAL,
-			 "line %u: %s: a line begins with default, user or cgroup", p->line, word);
+	if (!strcmp(word, "class"))
+		return parse_class(config, p);
+	return weir_fail(p->error, -EINVAL, "line %u: %s: a line begins with default, user, cgroup "
+			 "or class", p->line, word);
 }
 
 int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error)

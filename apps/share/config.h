@@ -5,6 +5,7 @@
  *	default                          weight 1 connections 64
  *	user postgres                    weight 4 class 0
  *	cgroup /system.slice/db.service  rate 100M memory 1G
+ *	class 0                          tos 104
  *
  * Who is of several is treated by the first that fits of: the longest cgroup that holds him, his
  * user, default. What a line does not say the default line does, and what that does not, weir.
@@ -20,6 +21,7 @@
 
 #define CONFIG_RULES_MAX 1024
 #define CONFIG_NAME_MAX 256
+#define CONFIG_CLASSES_MAX 8
 
 /* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
 struct terms {
@@ -28,8 +30,8 @@ struct terms {
 	uint64_t party; /* who has the weight: all of a cgroup's line, or else of a user */
 	unsigned int weight; /* 1 to 1024, of all connections together; default 1 */
 	unsigned int class_nr; /* the most urgent that he may use; default the first */
-	unsigned int connections; /* at once; default 256 */
-	uint64_t memory_bytes; /* of rings, in steps of 16 connections; default: any amount */
+	unsigned int connections; /* at once; default 1024 */
+	uint64_t memory_bytes; /* of rings and regions; default: any amount */
 	uint64_t rate_bytes_s; /* that he sends; default: any amount */
 };
 
@@ -42,7 +44,9 @@ struct rule {
 	struct terms terms;
 };
 
+/* @tos: of the packets of each class, as its line says; read when the daemon begins. */
 struct config {
+	uint8_t tos[CONFIG_CLASSES_MAX];
 	struct terms terms; /* of all for whom there is no rule */
 	struct rule *rules;
 	size_t nr_rules;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A connect of a tenant's, which may take as long as the timeout: in a thread of its own. */
+/*
+ * What may take as long as the timeout, in a thread of its own, so that the clerk hears when the
+ * tenant is gone: a connect, or until what it has closed is sent.
+ */
 #include "apps/share/share.h"
 
 #include "lib/error.h"
@@ -78,13 +81,24 @@ static void dial(struct tenant *tenant, const struct weir_share_ask *ask)
 	tenant_answer(tenant, &answer, NULL, 0);
 }
 
+static void drain(struct tenant *tenant, const struct weir_share_ask *ask)
+{
+	struct weir_share_answer answer = { .number = ask->number };
+
+	weir_hub_linger(tenant->share->hub, &tenant->owner);
+	tenant_answer(tenant, &answer, NULL, 0);
+}
+
 static void *dialer_run(void *arg)
 {
 	struct dialer *dialer = arg;
 	struct tenant *tenant = dialer->tenant;
 	struct share *share = tenant->share;
 
-	dial(tenant, &dialer->ask);
+	if (dialer->ask.what == WEIR_SHARE_DRAIN)
+		drain(tenant, &dialer->ask);
+	else
+		dial(tenant, &dialer->ask);
 	free(dialer);
 	pthread_mutex_lock(&share->lock);
 	tenant->dialing--;

@@ -4,7 +4,7 @@
  *
  * tenant	a process that has connected to the socket: its board, its connections and offers
  * clerk	its thread: does what it asks, one after another, and ends what is its when it is gone
- * dialer	a thread for each of its connects, which may take long
+ * dialer	a thread for each of its connects, and for its last wait, which may take long
  * usher	one thread: hands what stands on the boards to the hub's workers
  *
  * share->lock guards the list of tenants and what each calls its own. The hub's is taken inside it,
@@ -94,6 +94,15 @@ int tenant_put(struct tenant *tenant, struct weir_circuit *conn);
 void *clerk_run(void *tenant);
 void *usher_run(void *share);
 int dialer_start(struct tenant *tenant, const struct weir_share_ask *ask);
+
+/*
+ * show.c: of tenants that @who may see, as WEIR_SHARE_TENANT and WEIR_SHARE_FLOW ask for; without
+ * locks. Return: 0; -ENOENT.
+ */
+int show_tenant(const struct tenant *who, const struct weir_share_ask *ask,
+		struct weir_share_tenant *out);
+int show_flow(const struct tenant *who, const struct weir_share_ask *ask,
+	      struct weir_share_flow *out);
 
 /* Without locks: a connection is the tenant's; @answer says where it lies, or why it has been ended. */
 void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,

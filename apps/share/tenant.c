@@ -50,16 +50,22 @@ static void look_up(struct tenant *tenant)
 
 void tenant_terms(struct tenant *tenant)
 {
-	struct weir_owner *owner = &tenant->owner;
+	struct weir_hub *hub = tenant->share->hub;
+	struct terms *terms = &tenant->terms;
+	struct weir_party *party;
 
-	tenant->terms = config_terms(&tenant->share->config, tenant->uid, tenant->cgroup);
-	pthread_mutex_lock(&owner->hub->lock);
-	owner->party = tenant->terms.party;
-	owner->nr_conns_max = tenant->terms.connections;
-	owner->bytes_max = tenant->terms.memory_bytes > owner->bytes ? tenant->terms.memory_bytes :
-								       owner->bytes;
-	weir_owner_limit(owner, tenant->terms.weight, tenant->terms.rate_bytes_s);
-	pthread_mutex_unlock(&owner->hub->lock);
+	*terms = config_terms(&tenant->share->config, tenant->uid, tenant->cgroup);
+	pthread_mutex_lock(&hub->lock);
+	party = weir_party_get(hub, terms->party);
+	if (party) {
+		party->nr_conns_max = terms->connections;
+		party->bytes_max = terms->memory_bytes;
+		weir_party_limit(hub, party, terms->weight, terms->rate_bytes_s);
+		weir_owner_join(&tenant->owner, party);
+	} else {
+		terms->is_denied = true; /* no memory */
+	}
+	pthread_mutex_unlock(&hub->lock);
 }
 
 /* What it writes to say that there is news: both ends of the bell, and the board. */
@@ -95,10 +101,8 @@ int tenant_new(struct share *share, int socket, struct tenant **out)
 	tenant->socket = socket;
 	tenant->bell = tenant->tenants_bell = tenant->board_fd = -1;
 	weir_list_init(&tenant->link);
-	pthread_mutex_lock(&share->hub->lock);
 	weir_owner_init(&tenant->owner, share->hub);
 	tenant->owner.is_shared = true;
-	pthread_mutex_unlock(&share->hub->lock);
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = -errno;
 	} else {
@@ -122,11 +126,7 @@ static void fd_close(int fd)
 
 void tenant_free(struct tenant *tenant)
 {
-	struct weir_hub *hub = tenant->share->hub;
-
-	pthread_mutex_lock(&hub->lock);
 	weir_owner_fini(&tenant->owner);
-	pthread_mutex_unlock(&hub->lock);
 	if (tenant->board)
 		munmap(tenant->board, sizeof(*tenant->board));
 	fd_close(tenant->bell);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what another does
+ * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what each way does
  *
- * Prints requests a second, and the microseconds of CPU time that one took. Sequential: thread t of n has every n-th block, so that neighbours are
- * in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
+ * Prints requests a second, and the microseconds of CPU time that one took. Sequential: thread t of n
+ * has every n-th block, so that neighbours are in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
 
@@ -25,6 +25,9 @@
 #define LOOK 16 /* requests between two looks at the clock */
 
 static const struct rival *const rivals[] = {
+	&rival_hybrid,
+	&rival_single,
+	&rival_doorbell,
 	&rival_verbs,
 #ifdef WITH_UCX
 	&rival_ucx,
@@ -208,8 +211,8 @@ int main(int argc, char **argv)
 	pid_t lender;
 
 	if (argc != 8) {
-		fprintf(stderr, "Usage: rival verbs|ucx|libfabric read|write sequential|random "
-				"THREADS DEPTH BYTES SECONDS\n");
+		fprintf(stderr, "Usage: rival hybrid|single|doorbell|verbs|ucx|libfabric read|write "
+				"sequential|random THREADS DEPTH BYTES SECONDS\n");
 		return 2;
 	}
 	parse(argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What others do with the same device: a loop over plain verbs, over UCX, over libfabric, each as
+ * One loop, and what it does with the same device by weir, plain verbs, UCX and libfabric, each as
  * its own manual would have it. A lender and a borrower, in two processes, with a socket between them
  * over which they tell each other what they need. A lane is for one thread, with a queue pair (an
  * endpoint) of its own.
@@ -31,7 +31,7 @@ struct job {
  * @lend: in a process of its own: lend job->lent_bytes at @memory; returns once the socket ended
  * @borrow: connect; @buffers has job->size for each of depth requests of each lane
  * @post: begin a request between a lane's buffer and @offset of what is lent; there is room
- * @reap: how many requests of a lane have ended since; waits for none
+ * @reap: how many requests of a lane have ended since; may wait for one, there is one in flight
  * @settle: returns when all that @lane posted is where it belongs
  */
 struct rival {
@@ -43,6 +43,7 @@ struct rival {
 	void (*settle)(int lane);
 };
 
+extern const struct rival rival_hybrid, rival_single, rival_doorbell;
 extern const struct rival rival_verbs;
 extern const struct rival rival_ucx;
 extern const struct rival rival_libfabric;

@@ -39,8 +39,9 @@ struct weir_donor_options {
 				  * before what it holds is given back; default 30,000. One that
 				  * closes or dies is not waited for */
 	bool no_huge_pages;
-	unsigned int unload_percent_max; /* of its time the donor's thread may copy what clients unload, 1
-					  * to 100; beyond, they are told to write by RDMA; default 50 */
+	unsigned int unload_percent_max; /* of a processor that the donor's thread may take while clients
+					  * unload, 1 to 100; beyond, they are told to write by RDMA;
+					  * default 50 */
 
 	/* The application's. All run in the donor's thread. Any may be NULL. */
 	weir_message_fn *on_message;
@@ -66,6 +67,17 @@ int weir_donor_open(const struct weir_donor_options *options, struct weir_donor 
  * callback.
  */
 void weir_donor_close(struct weir_donor *donor);
+
+/**
+ * weir_donor_limit() - lend so much in all from now on, or as much as is lent already
+ * @bytes: at most the memory_bytes that it was opened with
+ *
+ * Clients that can move what they keep here are asked to give back what is beyond: block devices of
+ * several donors. What is given back goes to the system at once.
+ *
+ * Context: any thread. Return: 0; -EINVAL; -ENOMEM.
+ */
+int weir_donor_limit(struct weir_donor *donor, uint64_t bytes);
 
 struct weir_donor_info {
 	char device[64];

@@ -79,6 +79,9 @@ struct weir_exchange_options {
 	unsigned int exchanges; /* that share it: who receives from many has a mirror of each one's
 				 * pool, so each one's is to be smaller; default 1, of a group all
 				 * but this member */
+	bool unordered; /* this end takes what has come as it finds it: a message that is there does
+			 * not wait for an earlier one that is not found yet. The peer's messages have
+			 * one slot each then */
 };
 
 /**
@@ -150,7 +153,8 @@ int weir_exchange_connect(const char *peer, const struct weir_exchange_options *
  * nothing else before. A part that was taken is never lost while the connection lives.
  *
  * Return: 0 all of it is on its way; -EAGAIN no free slot (timeout 0); -ETIMEDOUT; -ECONNRESET the
- * connection is gone; -EINVAL after weir_exchange_finish().
+ * connection is gone; -EINVAL after weir_exchange_finish(); -EMSGSIZE longer than a slot, and the peer
+ * takes messages unordered.
  */
 int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
 		      uint64_t timeout_ns, size_t *done);
@@ -171,8 +175,9 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
  * weir_exchange_commit() - send slots that were filled, in this order
  * @slots: acquired, with length and last set
  *
- * They must not be written to any more. Return: 0; -EMSGSIZE longer than the slot, -EINVAL a slot
- * that was not acquired: nothing was sent; -ECONNRESET.
+ * They must not be written to any more. Return: 0; -EMSGSIZE longer than the slot, or not the last of
+ * its message though the peer takes messages unordered, -EINVAL a slot that was not acquired: nothing
+ * was sent; -ECONNRESET.
  */
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count);
@@ -203,7 +208,7 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
 
 /**
- * weir_exchange_take() - what has come, where it lies, in order
+ * weir_exchange_take() - what has come, where it lies, in order, unless that is not wanted
  * @slots: receives them; valid, and theirs to write to as well, until released
  * @max: at most so many, at least 1
  *
@@ -272,7 +277,8 @@ struct weir_exchange_info {
 	uint64_t bytes_put, bytes_taken;
 	uint64_t writes; /* work requests that carried slots */
 	uint64_t looks; /* reads of the peer's bitmaps */
-	uint64_t wakes; /* immediates that woke the peer, and requests for them */
+	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits */
+	uint64_t wakes; /* immediates of nothing that woke the peer, and requests for them */
 	uint64_t gives; /* immediate mode: messages that gave slots back */
 	uint64_t recvs; /* receive work requests posted */
 	uint64_t doorbells, completions, events, sleeps;
@@ -284,7 +290,7 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
  * weir_exchange_close() - end the exchange
  *
  * What the peer has not found yet is lost to it, unless weir_exchange_finish() has said that it has
- * taken all. Waits for nothing but, a second at most, for a peer that has finished to hear that all of
+ * taken all. Waits for nothing but, five seconds at most, for a peer that has finished to hear that all of
  * it was taken. Slots that are taken or acquired go with it. NULL is nothing.
  */
 void weir_exchange_close(struct weir_exchange *x);

@@ -3,10 +3,10 @@
  * Muxes: many connections over few queue pairs, shared fairly.
  *
  * A mux is a process's end of all that. To each other mux it has one queue pair a class,
- * however many connections there are; one shared receive queue; a thread that takes in what
- * arrives; and for each other mux one that posts, in the order that core/sched decides: classes
- * by level and weight, the connections of a class by theirs, one segment at a turn. The
- * threads sleep when nothing is to be done.
+ * however many connections there are; a shared receive queue for the first level of its classes,
+ * and one for all below; a thread that takes in what arrives; and for each other mux one that
+ * posts, in the order that core/sched decides: classes by level and weight, the connections of a
+ * class by theirs, one segment at a turn. The threads sleep when nothing is to be done.
  *
  *	weir_mux_open(&options, &mux, &error);
  *	weir_mux_connect(mux, "host:7475", 5, NULL, &conn, &error);
@@ -72,13 +72,14 @@ struct weir_mux_options {
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
 	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
-	uint64_t low_bytes_max; /* all below the first level have in flight, or one segment a
-				 * connection: the wire's bandwidth by its delay; default 128 KiB */
+	uint64_t low_bytes_max; /* all below the first level have in flight, and beyond it one segment
+				 * a connection: the wire's bandwidth by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
 			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times
 			      * that, up to 16 times, to always have something to send */
-	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64 */
+	unsigned int buffers; /* receives of 64 KiB that all share, 8 to 4096; default 64; and a
+			       * quarter as many, 8 at least, that the first level has for itself */
 	uint64_t timeout_ns; /* of connecting, and of what is still to be sent at the end; default
 			      * 10 s */
 	const char *share; /* the socket of the 'weir share' whose tenant to be: all options above
@@ -86,7 +87,7 @@ struct weir_mux_options {
 			    * $WEIR_SHARE says; "": a mux of this process's own, also where no such
 			    * variable is set */
 	uint64_t quiet_ns; /* a thread with nothing to do looks for so long before it sleeps;
-			    * default 20 us */
+			    * default 50 us */
 };
 
 /**
@@ -176,7 +177,8 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 /**
  * weir_conn_send() - send a message
  * @data, @length: the message, at most WEIR_MUX_MESSAGE_MAX; the caller's again when this returns
- *	0. It is copied into the connection's ring, which the device reads
+ *	0. It is copied into the connection's ring, which the device reads. What is large need
+ *	not be: weir_conn_send_region()
  * @flags: 0, or WEIR_CONN_DONTWAIT
  *
  * Blocks while the ring is full, unless told not to. After -EAGAIN the ring may have taken a part:
@@ -184,8 +186,9 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
  * is readable.
  *
  * Context: any thread; one at a time for a connection.
- * Return: 0: it will arrive unless the connection breaks; -EAGAIN; -EMSGSIZE; -ENOTCONN the
- * other end has closed; -ECONNRESET the connection is lost.
+ * Return: 0: it will arrive unless the connection breaks; -EAGAIN; -EMSGSIZE; -EINVAL the ring has
+ * taken more of the last message than this one has; -ENOTCONN the other end has closed; -ECONNRESET the
+ * connection is lost.
  */
 int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags);
 
@@ -206,10 +209,8 @@ int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int 
 int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags);
 
 /*
- * One-sided reads and writes: from one end's memory into the other's, without a copy and without the
- * other's CPU. Memory for it is a region of the mux. Who has one grants the other end of a
- * connection a part of it, and tells it the handle by a message; nobody else can do anything
- * with that.
+ * A region: memory that the mux has registered, which in a tenant's case the daemon maps, too. The
+ * device reads and writes it where it lies: it is for what is too large to be copied.
  */
 struct weir_mux_region;
 
@@ -219,7 +220,8 @@ struct weir_mux_region;
  * @region: receives it; close it with weir_mux_region_close()
  *
  * Context: any thread.
- * Return: 0; -EINVAL; -EDQUOT the daemon grants no more memory; -ENOMEM; -ECONNRESET.
+ * Return: 0; -EINVAL; -EDQUOT there are 1024 already, of all processes of a user if it is a
+ * daemon's mux, or the daemon grants no more memory; -ENOMEM; -ECONNRESET.
  */
 int weir_mux_region_open(struct weir_mux *mux, size_t length, struct weir_mux_region **region);
 
@@ -229,13 +231,42 @@ void *weir_mux_region_data(const struct weir_mux_region *region);
 /**
  * weir_mux_region_close() - give the memory back
  *
- * Waits for the other ends of connections that have been closed.
- * Context: any thread; none reads or writes from or to it by weir_conn_read() or weir_conn_write().
+ * Waits for the other ends of connections that have been closed, and for what is being sent from it.
+ * Context: any thread; none sends from it, nor reads or writes with it by weir_conn_read() or
+ * weir_conn_write().
  * Return: 0 and it is gone; -EBUSY it is granted on a connection that is open: withdraw it;
  * -ETIMEDOUT; -ECONNRESET the daemon is gone, and so is the region.
  */
 int weir_mux_region_close(struct weir_mux_region *region);
 
+/**
+ * weir_conn_send_region() - send a message that lies in a region, without copying it
+ * @region, @at, @length: the message: a part of a region of the same mux, at least a byte and at
+ *	most WEIR_MUX_MESSAGE_MAX
+ * @flags: 0, or WEIR_CONN_DONTWAIT
+ *
+ * The device reads it where it lies, segment by segment, in the connection's turns and behind what
+ * was sent before. The memory is the mux's, and must not change, until the call returns anything
+ * but -EAGAIN; 0 says that all has been sent. The other end receives it as any other message:
+ * there it is copied, into the ring and out of it.
+ *
+ * Waits until all has been sent, unless told not to. After -EAGAIN the caller owes the same call, once
+ * weir_conn_room_fd() is readable; nothing else is sent on the connection before that.
+ *
+ * Context: any thread; one at a time for a connection, of this and weir_conn_send().
+ * Return: 0; -EAGAIN; -EMSGSIZE; -EINVAL beyond the region's end, or another message is owed a
+ * call; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: the device may
+ * still read the memory until the region is closed; -EPROTO the region is another mux's, and the
+ * connection is lost.
+ */
+int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+			  uint64_t length, int flags);
+
+/*
+ * One-sided reads and writes: from one end's memory into the other's, without a copy and without the
+ * other's CPU. Who has a region grants the other end of a connection a part of it, and tells it the
+ * handle by a message; nobody else can do anything with that.
+ */
 #define WEIR_MAY_READ 1u
 #define WEIR_MAY_WRITE 2u
 

@@ -122,7 +122,7 @@ struct weir_session_options {
 	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default: as
 					* many as pay, learned from the load */
 	unsigned int poll_percent_max; /* adaptive: of its time the session's thread may poll for
-					* nothing, 1 to 100; default 50. Blocking calls may always */
+					* nothing, 1 to 100; default 90. Blocking calls may always */
 	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process(). Only a
 			 * channel that broke has one start, to connect it anew */
 
@@ -188,6 +188,7 @@ struct weir_session_info {
 	uint64_t quota_bytes; /* what this client may hold */
 	uint64_t requests, work_requests, doorbells, completions, events; /* so far */
 	uint64_t merged; /* requests that shared a work request with others */
+	uint64_t split; /* requests that were cut into several work requests */
 	uint64_t chains; /* doorbells for more than one work request */
 	uint64_t window_waits; /* times the window was full */
 	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a request of the block layer is to us. Each tag has its ios, their scatterlists and its
- * checksums in it from the beginning, one io for each replica: what is written out needs no memory.
- * No read or write crosses an extent: the block layer splits them there.
+ * checksums in it from the beginning, one io for each slot of a replica: what is written out needs no
+ * memory. No read or write crosses an extent: the block layer splits them there.
  */
 #ifndef WEIR_KERNEL_BLK_COMMAND_H
 #define WEIR_KERNEL_BLK_COMMAND_H

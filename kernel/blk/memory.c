@@ -18,6 +18,7 @@ static u32 extents_of(const struct weir_blk_volume *volume, u64 bytes)
 int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_setup *setup)
 {
 	u32 nr_extents = 1, pages = 1;
+	int rc;
 
 	volume->shift = NO_SHIFT;
 	if (!setup->name[0]) {
@@ -29,12 +30,15 @@ int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_se
 		pages = bytes >> PAGE_SHIFT;
 	}
 	volume->extents = kvcalloc(nr_extents, sizeof(*volume->extents), GFP_KERNEL);
-	volume->regions = kvcalloc(nr_extents * setup->replicas, sizeof(*volume->regions),
-				   GFP_KERNEL);
-	if (!volume->extents || !volume->regions)
+	if (!volume->extents)
 		return -ENOMEM;
-	return weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
-				setup->replicas);
+	rc = weir_volume_init(&volume->core, volume->extents, nr_extents, pages, setup->nr_donors,
+			      setup->replicas);
+	if (rc)
+		return rc;
+	volume->regions = kvcalloc(nr_extents * volume->core.slots, sizeof(*volume->regions),
+				   GFP_KERNEL);
+	return volume->regions ? 0 : -ENOMEM;
 }
 
 static void free_sums(struct weir_extent *extents, u32 first, u32 end)
@@ -199,7 +203,7 @@ int weir_memory_provide(struct weir_blk_volume *volume, u32 extent)
 
 	if (rc == -EAGAIN || (!rc && from != extent))
 		weir_blk_volume_kick(volume); /* the reserve is to be filled up */
-	for (slot = 0; !rc && from != extent && slot < volume->core.replicas; slot++)
+	for (slot = 0; !rc && from != extent && slot < volume->core.slots; slot++)
 		swap(*weir_blk_volume_region(volume, extent, slot),
 		     *weir_blk_volume_region(volume, from, slot));
 	return rc;
@@ -227,7 +231,7 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 {
 	u32 old = volume->core.nr_extents;
 	struct weir_extent *extents = kvcalloc(nr_extents, sizeof(*extents), GFP_KERNEL);
-	struct weir_region *regions = kvcalloc(nr_extents * volume->core.replicas,
+	struct weir_region *regions = kvcalloc(nr_extents * volume->core.slots,
 					       sizeof(*regions), GFP_KERNEL);
 
 	if (!extents || !regions || make_sums(extents, old, nr_extents, volume->core.pages)) {
@@ -238,7 +242,7 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 	}
 	spin_lock_bh(&volume->lock);
 	memcpy(extents, volume->extents, old * sizeof(*extents));
-	memcpy(regions, volume->regions, old * volume->core.replicas * sizeof(*regions));
+	memcpy(regions, volume->regions, old * volume->core.slots * sizeof(*regions));
 	swap(extents, volume->extents);
 	swap(regions, volume->regions);
 	weir_volume_grow(&volume->core, volume->extents, nr_extents);

@@ -116,7 +116,7 @@ int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
 	tags->queue_depth = DEPTH;
 	tags->numa_node = NUMA_NO_NODE;
 	tags->cmd_size = sizeof(struct weir_command) +
-			 blk->volume.core.replicas * sizeof(struct weir_leg);
+			 blk->volume.core.slots * sizeof(struct weir_leg);
 	tags->flags = BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_NO_SCHED_BY_DEFAULT;
 	/* Ours end by their deadline; the block layer's clock only looks after them. */
 	tags->timeout = msecs_to_jiffies(2 * blk->volume.options.timeout_ms);

@@ -95,7 +95,7 @@ int weir_read_end(struct request *rq)
 		return 0;
 	command->tried |= 1 << leg->slot;
 	weir_blk_volume_kick(volume);
-	if (volume->core.replicas == 1)
+	if (volume->core.slots == 1)
 		return rc;
 	atomic64_inc(&volume->failovers);
 	return -EAGAIN;

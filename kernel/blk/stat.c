@@ -32,6 +32,7 @@ void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters)
 		[WEIR_BLK_COUNTER_bytes_copied] = facts->bytes_copied,
 		[WEIR_BLK_COUNTER_mismatches] = facts->mismatches,
 		[WEIR_BLK_COUNTER_given_back] = census->thin,
+		[WEIR_BLK_COUNTER_leaving] = census->leaving,
 	};
 
 	memcpy(counters, all, sizeof(all));

@@ -109,6 +109,12 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	spin_unlock_bh(&volume->lock);
 }
 
+static u64 extents_kept(const struct weir_blk_volume *volume, const struct weir_stat *stat)
+{
+	return stat->keep_bytes == U64_MAX ? WEIR_VOLUME_KEEPS_ALL :
+					     stat->keep_bytes >> volume->shift;
+}
+
 /* What the member's session says of it, for the core. */
 static void look_at(struct weir_blk_volume *volume, u8 number)
 {
@@ -119,6 +125,7 @@ static void look_at(struct weir_blk_volume *volume, u8 number)
 		return;
 	weir_session_stat(member->session, &stat);
 	spin_lock_bh(&volume->lock);
+	weir_volume_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
 	if (stat.state == WEIR_SESSION_UP)
 		weir_volume_donor_up(&volume->core, number);
 	else if (stat.state == WEIR_SESSION_MENDING)
@@ -155,6 +162,17 @@ static void look_for_rooms(struct weir_blk_volume *volume)
 	}
 }
 
+/* Something is to leave a donor still: who has room for it? */
+static bool is_leaving(struct weir_blk_volume *volume)
+{
+	bool leaving;
+
+	spin_lock_bh(&volume->lock);
+	leaving = weir_volume_census(&volume->core).leaving;
+	spin_unlock_bh(&volume->lock);
+	return leaving;
+}
+
 static void tend(struct work_struct *work)
 {
 	struct weir_blk_volume *volume =
@@ -166,7 +184,7 @@ static void tend(struct work_struct *work)
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_at(volume, i);
 	weir_memory_return(volume);
-	if (weir_memory_fetch(volume, NULL))
+	if (weir_memory_fetch(volume, NULL) || is_leaving(volume))
 		look_for_rooms(volume); /* for the next time */
 	weir_fill(volume);
 	for (i = 0; i < volume->core.nr_donors; i++)
@@ -237,6 +255,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 	volume->bytes = setup->bytes;
 	volume->options = setup->options;
 	volume->options.timeout_ms = setup->options.timeout_ms ?: WEIR_TIMEOUT_MS;
+	volume->options.movable = setup->nr_donors > setup->replicas;
 	volume->key = setup->key ? key_get(setup->key) : NULL;
 	rc = weir_memory_init(volume, setup);
 	if (!rc)

@@ -57,7 +57,7 @@ struct weir_blk_member {
 /**
  * struct weir_blk_volume - the memory of a device
  * @core: who has what; guarded by @lock, with which ios are pushed, too
- * @regions: of each extent core.replicas; each belongs to who uses its replica
+ * @regions: of each extent core.slots; each belongs to who uses its replica
  * @shift: an offset shifted by it is an extent
  * @key: kept, to prove it again
  * @sessions: held by who changes or looks at the members' sessions
@@ -139,7 +139,7 @@ static inline u64 weir_blk_volume_within(const struct weir_blk_volume *volume, u
 static inline struct weir_region *weir_blk_volume_region(struct weir_blk_volume *volume, u32 extent,
 							 u8 slot)
 {
-	return &volume->regions[extent * volume->core.replicas + slot];
+	return &volume->regions[extent * volume->core.slots + slot];
 }
 
 int weir_blk_volumes_init(void);

@@ -22,7 +22,7 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 	struct weir_command *command = blk_mq_rq_to_pdu(rq);
 	u8 slot, ready = 0;
 
-	for (slot = 0; slot < volume->core.replicas; slot++) {
+	for (slot = 0; slot < volume->core.slots; slot++) {
 		int rc;
 
 		if (!(slots & 1 << slot))
@@ -33,9 +33,9 @@ static int prepare_legs(struct weir_blk_volume *volume, struct request *rq, u8 s
 		if (!rc)
 			ready |= 1 << slot;
 	}
-	if (slot == volume->core.replicas)
+	if (slot == volume->core.slots)
 		return ready;
-	for (slot = 0; slot < volume->core.replicas; slot++) {
+	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
 			weir_io_forget(&command->leg[slot].io);
 	}
@@ -60,7 +60,7 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 	trace_weir_blk_submit(rq, ready);
 	/* One more, so that it does not end before all are pushed. */
 	atomic_set(&command->legs, 1 + hweight8(ready));
-	for (slot = 0; slot < volume->core.replicas; slot++) {
+	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
 			weir_io_push(&command->leg[slot].io);
 	}
@@ -74,7 +74,7 @@ blk_status_t weir_write_queue(struct request *rq, unsigned int nents)
 	int ready;
 	u8 slot;
 
-	copy_lists(command, volume->core.replicas, nents);
+	copy_lists(command, volume->core.slots, nents);
 	weir_sums_make(command->leg[0].sgl, command->pages, command->sums);
 	spin_lock_bh(&volume->lock);
 	ready = weir_memory_provide(volume, command->extent);
@@ -85,7 +85,7 @@ blk_status_t weir_write_queue(struct request *rq, unsigned int nents)
 		ready = -ENOSPC;
 	if (ready < 0)
 		return weir_command_status(ready);
-	for (slot = 0; slot < volume->core.replicas; slot++) {
+	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
 			weir_session_serve(command->leg[slot].io.session);
 	}

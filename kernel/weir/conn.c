@@ -125,7 +125,7 @@ static int make_cq(struct weir_conn *conn)
 	};
 	struct ib_cq *cq;
 
-	weir_gaps_init(&conn->gaps, WAKE_NS);
+	weir_gaps_init(&conn->gaps, WAKE_NS, WAKE_NS);
 	weir_poll_init(&conn->poll, &config, &conn->gaps, ktime_get_ns());
 	INIT_WORK(&conn->work, poll_work);
 	cq = ib_create_cq(device, cq_event, cq_failed, conn, &attr);

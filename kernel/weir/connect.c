@@ -79,6 +79,18 @@ static int explain_reject(const struct attempt *a)
 			 a->session->peer, reason);
 }
 
+/*
+ * The route leads to no RDMA device. A session that had one waits for its route to come back, which a
+ * link that is down has taken along; that its device is gone it is told otherwise.
+ */
+static int explain_route(const struct attempt *a, int status)
+{
+	bool is_final = status == -ENODEV && !a->session->nic;
+
+	return weir_fail(a->error, is_final ? -ENODEV : -EHOSTUNREACH,
+			 "no RDMA device reaches %s (%d)", a->session->peer, status);
+}
+
 static int explain_event(const struct attempt *a)
 {
 	const char *peer = a->session->peer;
@@ -88,8 +100,7 @@ static int explain_event(const struct attempt *a)
 	case RDMA_CM_EVENT_REJECTED:
 		return explain_reject(a);
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		return weir_fail(a->error, status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "no RDMA device reaches %s (%d)", peer, status);
+		return explain_route(a, status);
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return weir_fail(a->error, -EPROTO,
 				 "%s ended the connection during the proof of the key", peer);
@@ -146,8 +157,7 @@ static int resolve(struct attempt *a)
 	conn->heard = NOTHING_NEW;
 	rc = rdma_resolve_addr(id, NULL, (struct sockaddr *)&a->session->donor, left_ms(a));
 	if (rc)
-		return weir_fail(a->error, rc == -ENODEV ? -ENODEV : -EHOSTUNREACH,
-				 "no RDMA device reaches %s (%d)", a->session->peer, rc);
+		return explain_route(a, rc);
 	rc = wait_event_of(a, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (rc)
 		return rc;

@@ -81,7 +81,18 @@ static void answered(struct weir_mail *mail, int status)
 	complete(&mail->answered);
 }
 
-/* Anything but the answer that is waited for was an answer to somebody who gave up. */
+/* Whoever looks at the session's stat will see it. */
+static int read_recall(struct weir_mail *mail, const void *body, u32 length)
+{
+	struct wire_recall recall;
+
+	if (wire_recall_decode(body, length, &recall))
+		return -EPROTO;
+	mail->session->stat.keep_bytes = recall.keep_bytes;
+	return 0;
+}
+
+/* Any other answer than the one that is waited for was for somebody who gave up. */
 static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
 {
 	struct wire_head head;
@@ -90,6 +101,8 @@ static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
 	if (wire_control_decode(data, bytes, &head, &body) ||
 	    wire_credit_received(&mail->credit, head.credits))
 		return -EPROTO;
+	if (head.kind == WIRE_RECALL)
+		return read_recall(mail, body, head.length);
 	if (head.kind != WIRE_CONTROL_REPLY || !mail->waiting || head.tag != mail->tag)
 		return 0;
 	mail->length = min_t(u32, head.length, sizeof(mail->answer));

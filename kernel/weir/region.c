@@ -31,6 +31,9 @@ int weir_region_create(struct weir_session *session, const char *name, u64 lengt
 		.value = length,
 	};
 
+	if (!name && session->options.movable)
+		request.flags |= WIRE_MOVABLE;
+
 	return ask(session, &request, name, region, error);
 }
 EXPORT_SYMBOL_GPL(weir_region_create);

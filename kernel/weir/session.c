@@ -160,7 +160,8 @@ int weir_session_attach(struct weir_session *session, struct ib_device *device,
 	if (session->nic && session->nic->device == device)
 		return 0;
 	if (session->nic)
-		return weir_fail(error, -ENODEV, "the route to %s changed devices", session->peer);
+		return weir_fail(error, -EHOSTUNREACH,
+				 "the way to %s is by another device now", session->peer);
 	if (device->attrs.max_send_sge < WEIR_SGE_MAX)
 		return weir_fail(error, -ENODEV, "%s takes only %u pieces of memory at a time",
 				 device->name, device->attrs.max_send_sge);
@@ -224,6 +225,7 @@ static struct weir_session *session_alloc(const struct weir_options *options,
 	mutex_init(&session->end_mutex);
 	INIT_DELAYED_WORK(&session->tick, tick);
 	session->tick_ns = WEIR_NEVER;
+	session->stat.keep_bytes = WIRE_KEEP_ALL;
 	init_completion(&session->quiet);
 	if (!percpu_ref_init(&session->ios, became_quiet, 0, GFP_KERNEL))
 		return session;

@@ -68,6 +68,7 @@ enum weir_mr {
  * @polling: an enum weir_poll_mode, but BUSY; ADAPTIVE
  * @batching: an enum weir_batching; HYBRID
  * @mr: an enum weir_mr; DYN
+ * @movable: the donor may ask for regions without a name: see struct weir_stat; false
  */
 struct weir_options {
 	u32 channels;
@@ -77,6 +78,7 @@ struct weir_options {
 	u32 polling;
 	u32 batching;
 	u32 mr;
+	bool movable;
 };
 
 enum weir_session_state {
@@ -88,11 +90,14 @@ enum weir_session_state {
 /**
  * struct weir_stat - what a session has done so far
  * @state: an enum weir_session_state
+ * @keep_bytes: that regions without a name are to have at most, if they are movable: the donor wants back
+ *	what is beyond, once what it holds is elsewhere; U64_MAX: it wants nothing
  * @errors: of them, WRs that failed
  * @merged: requests that shared a WR with others
  */
 struct weir_stat {
 	u32 state;
+	u64 keep_bytes;
 	u64 ios, requests, work_requests, doorbells, merged, completions, events, empty_polls;
 	u64 window_waits, retries, reconnects, errors, bytes_read, bytes_written;
 };

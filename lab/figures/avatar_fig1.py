@@ -9,7 +9,7 @@ VARIED = "threads that share one QP, synchronous writes of 64 bytes, the lock he
 PROFILE = "connectx-5-edr"
 
 THREADS = [1, 3, 6, 9, 12, 16]
-# The bars. The paper's text says 66 % at 3 threads and 56 % at 9; its bars say 73 and 60.
+# The bars.
 PAPER = [0.911, 0.668, 0.614, 0.545, 0.504, 0.515]
 
 
@@ -21,4 +21,6 @@ def run(sim):
                       abs(mine - paper) <= 0.06 * paper, calibrated=True)
                for n, paper, mine in zip(THREADS, PAPER, model)]
     return Result("threads", [Series("model", "Mops", THREADS, model),
-                              Series("paper", "Mops", THREADS, PAPER)], targets)
+                              Series("paper", "Mops", THREADS, PAPER)], targets,
+                  ["The paper's text and its bars differ: 66 % is left at 3 threads and 56 % at 9 by the text, 73 and 60 by the "
+                   "bars, which stand here."])

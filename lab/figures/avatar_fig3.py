@@ -34,7 +34,6 @@ def _settings():
 def run(sim):
     runs = [one["load"]["latency_us"] for one in sim.all(list(_settings()), NAME)]
     first, second = runs[:len(BURSTS)], runs[len(BURSTS):]
-    # A burst is done when its last request is; the latest of a run stands for all of them.
     lasts = [one["max"] for one in first]
     median = [one["p50"] for one in second]
     series = [Series("model", "us until a burst is done", BURSTS, lasts),
@@ -43,22 +42,30 @@ def run(sim):
               Series("model", "us, median", [size // KIB for size in LOW], median),
               Series("paper", "us, median", [size // KIB for size in LOW], PAPER_B)]
     targets = [
+        *(holds(f"3a: {what}", ", ".join(map(str, paper)) + " us", ", ".join(f"{value:.0f}" for value in lasts) + " us",
+                all(abs(have - value) <= 0.15 * value for have, value in zip(lasts, paper)), FAIR)
+          for what, paper in (("the medians", PAPER_A), ("the latest", PAPER_A_LATEST))),
         holds("3a: completion with 50 requests beside it, in parts of that with 10 (medians)",
               f"{PAPER_A[1] / PAPER_A[0]:.2f}", f"{lasts[1] / lasts[0]:.2f}",
               abs(lasts[1] / lasts[0] - PAPER_A[1] / PAPER_A[0]) < 0.15 * PAPER_A[1] / PAPER_A[0],
               FAIR),
         holds("3a: with 100, in parts of that with 50 (medians)", f"{PAPER_A[2] / PAPER_A[1]:.2f}",
               f"{lasts[2] / lasts[1]:.2f}",
-              abs(lasts[2] / lasts[1] - PAPER_A[2] / PAPER_A[1]) < 0.15 * PAPER_A[2] / PAPER_A[1]),
-        holds("3b: low-priority requests delay the high priority, longer ones more",
-              ", ".join(f"{value}" for value in PAPER_B) + " us",
+              abs(lasts[2] / lasts[1] - PAPER_A[2] / PAPER_A[1]) < 0.15 * PAPER_A[2] / PAPER_A[1], FAIR,
+              note="met, but hardly for the paper's reason: what is beyond a turn costs nothing in the model"),
+        holds("3b: low-priority requests delay the high priority, longer ones more", "yes",
               ", ".join(f"{value:.1f}" for value in median) + " us",
               median[0] < median[1] < median[2]),
+        holds("3b: the medians", ", ".join(f"{value}" for value in PAPER_B) + " us",
+              ", ".join(f"{value:.1f}" for value in median) + " us",
+              all(abs(have - paper) <= 0.15 * paper for have, paper in zip(median, PAPER_B)), ONE_WAITS),
         holds("3b: how much later beside 64 KB than beside 4 KB", f"{PAPER_B[2] - PAPER_B[0]} us",
               f"{median[2] - median[0]:.1f} us",
               abs(median[2] - median[0] - (PAPER_B[2] - PAPER_B[0])) < 0.15 * (PAPER_B[2] - PAPER_B[0]),
               ONE_WAITS),
     ]
-    notes = ["Sizes and numbers of requests that the paper does not give are guesses, and were not "
+    notes = ["3a: the model says when a request is done, not a burst, which is done when its last is: the latest of a run stands "
+             "for all bursts, and is set beside the paper's medians and its latest.",
+             "Sizes and numbers of requests that the paper does not give are guesses, and were not "
              "chosen to meet it."]
     return Result("requests (3a), KB (3b)", series, targets, notes)

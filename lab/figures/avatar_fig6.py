@@ -12,6 +12,16 @@ PROFILE = "connectx-5-edr"
 
 PANELS = {"6a: WFQ, w/ PRI": ("fair", True), "6b: WFQ, w/o PRI": ("fair", False),
           "6c: RR, w/ PRI": ("turns", True), "6d: RR, w/o PRI": ("turns", False)}
+# Medians beside 16 to 128 KB, read off the plots by eye; of 6b there is no more than "hardly more".
+PAPER_US = {"6a: WFQ, w/ PRI": (21, 27), "6c: RR, w/ PRI": (22, 22), "6d: RR, w/o PRI": (22, 22)}
+AFFECTED = "6a: WFQ, w/ PRI"  # by the background, in the paper; in the other panels it is not
+SEGMENTS = [16, 32, 64, 128]  # KB; what the paper's are it does not say
+
+
+def _why(by_segment):
+    said = ", ".join(f"{late:.0f} us with {kb} KB" for kb, late in zip(by_segment.x, by_segment.y))
+    return (f"what is waited for is a segment of the background, and the paper does not say how long those are: here 16 KB, a guess "
+            f"that decides these rows. 6a beside 128 KB by the segment's length: {said}")
 
 
 def run(sim):
@@ -26,19 +36,28 @@ def run(sim):
     tail = [Series(panel, "us, 99th percentile", sizes, [mux.latency(one, "p99") for one in row])
             for panel, row in outs.items()]
     native = Series("plain verbs, w/o PRI", "us, median", sizes, [mux.latency(one) for one in natives])
+    runs = sim.all([{**mux.mux(16 * mux.KIB, 128 * mux.KIB, True), "segment": kb * mux.KIB} for kb in SEGMENTS], NAME)
+    by_segment = Series("6a: WFQ, w/ PRI, beside 128 KB", "us, median, by KB of a segment", SEGMENTS, list(map(mux.latency, runs)))
+    why = _why(by_segment)
     targets = []
-    for panel, (policy, _) in PANELS.items():
+    for panel in PANELS:
         values = median[panel].y
-        spread = max(values) / min(values) - 1
-        paper = "about 22 us regardless" if policy == "turns" else "21 to 27 us" if "w/ PRI" in panel \
-            else "hardly more"
-        targets.append(holds(f"{panel}: beside 128 KB, no more than a third later than beside 16 KB", paper,
-                             ", ".join(f"{value:.1f}" for value in values) + " us", spread <= 0.33))
+        later = values[-1] / values[0] - 1
+        if panel == AFFECTED:
+            least, most = PAPER_US[panel]
+            paper = most / least - 1
+            targets.append(holds(f"{panel}: beside 128 KB later than beside 16 KB, by", f"{100 * paper:.0f} %", f"{100 * later:+.0f} %",
+                                 abs(later - paper) <= 0.15 * paper, why))
+        else:
+            targets.append(holds(f"{panel}: beside 128 KB, no more than a third later than beside 16 KB", "yes",
+                                 f"{100 * later:+.0f} %", abs(later) <= 0.33, by_input=True))
+        if panel in PAPER_US:
+            least, most = PAPER_US[panel]
+            targets.append(holds(f"{panel}: the medians", f"{least} to {most} us" if least < most else f"about {most} us",
+                                 ", ".join(f"{value:.1f}" for value in values) + " us",
+                                 0.85 * least <= min(values) and max(values) <= 1.15 * most, why))
     rr = [tail[list(PANELS).index(panel)].at(128) for panel in ("6c: RR, w/ PRI", "6d: RR, w/o PRI")]
     targets += [
         holds("6c, 6d: priority makes the tail shorter", "yes", f"{rr[0]:.1f} and {rr[1]:.1f} us", rr[0] < rr[1]),
-        holds("6c, 6d: the median", "22 us", f"{median['6d: RR, w/o PRI'].at(64):.1f} us",
-              abs(median["6d: RR, w/o PRI"].at(64) - 22) <= 0.15 * 22,
-              "it depends on how many segments are posted at a time, which the paper does not say; here 4"),
     ]
-    return Result("KB in the background", [*median.values(), native, *tail], targets, [mux.GUESSED])
+    return Result("KB in the background", [*median.values(), native, *tail, by_segment], targets, [mux.GUESSED])

@@ -27,8 +27,10 @@ def run(sim):
             here = later[fig6.X.index(fig6.HANDLER)]
             targets.append(holds(f"hybrid's 99th percentile beside single's, {memory}, {workload.upper()}, "
                                  f"{fig6.HANDLER} as in rdmabox-fig6", "no negative impact",
-                                 f"{100 * here:+.0f} % ({100 * max(later):+.0f} % at worst, with other inputs)",
-                                 here <= 0.05, WHY, note=WHY))
+                                 f"{100 * here:+.0f} %",
+                                 here <= 0.05, WHY, note=f"the handler's price is fitted to rdmabox-fig6; {WHY}", by_input=True))
+            targets.append(holds(f"the same, with any of the inputs, {memory}, {workload.upper()}", "no negative impact",
+                                 ", ".join(f"{100 * part:+.0f} %" for part in later), max(later) <= 0.05, WHY))
     return Result("CPU beside", series, targets,
                   ["Of a request of the trace; the paper's is of VoltDB's transactions."])
 

@@ -7,27 +7,57 @@ NAME = "rdmabox-fig8"
 TITLE = "a window of 7 MB keeps what the threads gain"
 VARIED = ("I/O threads on four QPs, each with 256 writes of 4 KB under way, in random places of 1 GB in pages of 2 MB, "
           "so that translations are not what is missed; weir's engine, with a window of 7 MB and with one that lets all "
-          "through; no merging. And the same with writes of 1 KB")
+          "through; no merging. And, without a window, writes of 1 KB, and 4 us of a thread's CPU for each page, one after the "
+          "other; and other NICs than the one that was fitted")
 PROFILE = "connectx-3"
 
 THREADS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16]
 WINDOWS = {"without": 1 << 30, "with": 7_000_000}
 PAGE, SHORT = 4096, 1024
-WHY = ("in the model half of the WQEs that are looked up again have dropped out of their cache, and that fills no "
-       "more than a tenth of the pipeline's time: ATC'16's NIC sends 23 M/s while it misses (Fig. 13c), and pages "
-       "of 4 KB fill the link with 1.6. Writes of 1 KB do rise and fall, since the more threads there are the more "
-       "they wait for the engine's lock and for being woken, of which a window takes nothing away. The paper says "
-       "nothing of the size of its requests")
+MOST = THREADS[-1]
+# What a miss of a WQE costs the pipeline, and how many are kept: the fitted, one changed, the other, both.
+STALL, ENTRIES = {"wqe_stall_ns": 400}, {"wqe_entries": 4000}
+NICS = {"as fitted": {}, "a miss stalls 400 ns": STALL, "4,000 entries": ENTRIES, "both": {**STALL, **ENTRIES}}
 
 
-def _setting(size, window, threads):
+def _setting(size, window, threads, nic=None):
     return {"driver": "weir", "threads": threads, "depth": 256, "size": size, "qps": 4, "merge": 0,
             "sq_depth": 4096, "pattern": "random", "region_bytes": 1 << 30, "page_bytes": 2 << 20,
-            "window": window, "poll": "adaptive", "warmup_us": 3000, "run_us": 2000}
+            "window": window, "poll": "adaptive", "warmup_us": 10000, "run_us": 5000, **(nic or {})}
+
+
+def _gains(sim):
+    """Of each NIC, what the window gains with the most threads, in per cent."""
+    runs = iter(sim.all([_setting(PAGE, window, MOST, nic) for nic in NICS.values() for window in WINDOWS.values()], NAME))
+    rates = [[next(runs)["load"]["mops"] for _ in WINDOWS] for _ in NICS]
+    return Series("4 KB", f"% that the window gains, {MOST} threads", list(NICS),
+                  [100 * (after / before - 1) for before, after in rates])
+
+
+def _why(sim, gains):
+    number = sim.profile_numbers()
+    return (f"a window of 7 MB is 1,700 pages, and the fitted cache has {number['wqe_entries']:.0f} entries for WQEs, two each "
+            f"(ATC'16 Figs. 13b, 13c), so that half of them miss with the window, too; and a miss stalls the pipeline for "
+            f"{number['wqe_stall_ns']:.0f} ns, where a page takes 620 of PCIe. No one of these numbers explains the paper: "
+            f"a stall of 400 ns alone gives {gains.y[1]:+.0f} %, 4,000 entries alone {gains.y[2]:+.0f} %, both {gains.y[3]:+.0f} %. "
+            "Both are far from what ATC'16's NIC does")
+
+
+SOME, BUSY_NS = [1, 4, 6, 7, 8, 16], 4000
+PEAK = ("pages of 4 KB fill what the NIC reads over PCIe with one thread's 256 under way; with 4 us of CPU for each page throughput "
+        "rises longer (in brackets), and falls no more than without. Writes of 1 KB do fall, since the "
+        "more threads there are the more they wait for the engine's lock and for being woken. The paper says nothing of the size "
+        "of its requests, nor what its threads do")
+WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates, 2.3 and 3 M/s with 7 threads, however long the "
+           "run, as threads fall into step and out of it: what is shown is the median of the seeds, and no target is met by it.")
 
 
 def run(sim):
-    keys = [(size, name) for size in (PAGE, SHORT) for name in WINDOWS]
+    # In order, so that nothing is random and it is run once.
+    thinks = Series("without, 4 KB, 4 us of CPU", "Mops", SOME, [one["load"]["mops"] for one in sim.all(
+        [{**_setting(PAGE, WINDOWS["without"], n), "pattern": "seq", "think_ns": BUSY_NS, "warmup_us": 20000, "run_us": 20000}
+         for n in SOME], NAME)])
+    keys = [(PAGE, "without"), (PAGE, "with"), (SHORT, "without")]
     runs = iter(sim.all([_setting(size, WINDOWS[name], n) for size, name in keys for n in THREADS], NAME))
     outs = {key: [next(runs) for _ in THREADS] for key in keys}
     rate = {(size, name): Series(f"{name}, {size // 1024} KB", "Mops", THREADS,
@@ -36,22 +66,30 @@ def run(sim):
                            [one["load"]["peak_bytes"] / 1e6 for one in outs[PAGE, name]]) for name in WINDOWS}
     busy = Series("without, 4 KB", "of the pipeline's time", THREADS,
                   [one["clients"]["busy"]["pipeline"] for one in outs[PAGE, "without"]])
-    before, after = rate[PAGE, "without"], rate[PAGE, "with"]
-    short = rate[SHORT, "without"]
+    gains = _gains(sim)
+    notes = ["Held out: nothing of the model was fitted to this figure. What the window gains with other NICs than the "
+             "fitted one is shown to explain a target that is missed; it meets none.",
+             "The paper calls it the same benchmark as its Fig. 1. Here that one is plain verbs behind a lock, 16 deep, and this one "
+             "weir's engine, 256 deep: 7 MB at 7 threads, which the paper publishes, take 256 pages each."]
+    return Result("threads", [*rate.values(), thinks, *flying.values(), busy, gains],
+                  _targets(rate, thinks, flying, _why(sim, gains)), [*notes, WANDERS])
+
+
+def _targets(rate, thinks, flying, why):
+    before, after, short = rate.values()
     gain = max(b / a - 1 for a, b in zip(before.y, after.y))
-    targets = [
+    tops = before.highest()
+    return [
         holds("8a: without a window throughput is highest at", "7 threads",
-              f"{before.peak()} threads ({short.peak()} with 1 KB)", before.peak() == 7, WHY,
-              held_out=True),
-        within("8a: what the window gains at best", 29.9, 100 * gain, 0.15, " %", WHY, held_out=True),
+              f"{tops} threads alike ({short.highest()} with 1 KB, {thinks.highest()} with 4 us of CPU)", tops == "7", PEAK, held_out=True),
+        within("8a: what the window gains at best", 29.9, 100 * gain, 0.15, " %", why, held_out=True),
         holds("8a: without a window throughput falls again, by a tenth at least", "yes",
-              f"{before.at(16) / max(before.y):.2f} of it with 16 ({short.at(16) / max(short.y):.2f} with 1 KB)",
-              before.at(16) <= 0.9 * max(before.y), WHY),
+              f"{before.at(MOST) / max(before.y):.2f} of it with 16 ({short.at(MOST) / max(short.y):.2f} with 1 KB)",
+              before.at(MOST) <= 0.9 * max(before.y), why),
         holds("8b: what is in flight at 7 threads, without a window", "about 7 MB",
               f"{flying['without'].at(7):.1f} MB", abs(flying["without"].at(7) - 7) < 1,
-              note="256 under way a thread is a guess, and was made before"),
+              note="7 times the 256 pages that a thread has under way, an input, chosen so", calibrated=True),
         holds("8b: with it, what is in flight stays near 7 MB", "yes",
-              f"at most {max(flying['with'].y):.1f} MB", 6.3 < max(flying["with"].y) < 7.4),
+              f"at most {max(flying['with'].y):.1f} MB", 6.3 < max(flying["with"].y) < 7.4,
+              note="that is what the window was set to", by_input=True),
     ]
-    notes = ["Held out: nothing of the model was fitted to this figure."]
-    return Result("threads", [*rate.values(), *flying.values(), busy], targets, notes)

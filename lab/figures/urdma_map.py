@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Where unloading pays: by how unevenly pages are written, by length, and by queue pairs."""
 
-from lab.experiment import Result, Series, Target, holds
+from lab.experiment import Result, Series, Target, own
 from lab.figures import urdma_fig3 as fig3
 
 NAME = "urdma-map"
@@ -55,18 +55,18 @@ def run(sim):
     even = [gains[size, qps][0] for size in SHORT for qps in QPS]
     uneven = [gains[line][-1] for line in lines]
     targets = [
-        holds("short writes, up to 248 bytes, all pages alike: unloading all of them is faster", "not published",
-              f"by {min(even):.0f} to {max(even):.0f} %", min(even) > 0),
-        holds("it gains less the longer they are, as the CPU copies more", "not published",
-              ", ".join(f"{gains[size, 1][0]:.0f}" for size in SIZES) + " % (1 QP)",
-              all(gains[a, 1][0] >= gains[b, 1][0] for a, b in zip(SIZES, SIZES[1:]))),
+        own("short writes, up to 248 bytes, all pages alike: unloading all of them is faster",
+            f"by {min(even):.0f} to {max(even):.0f} %", min(even) > 0),
+        own("it gains less the longer they are, as the CPU copies more",
+            ", ".join(f"{gains[size, 1][0]:.0f}" for size in SIZES) + " % (1 QP)",
+            all(gains[a, 1][0] >= gains[b, 1][0] for a, b in zip(SIZES, SIZES[1:]))),
         Target("exponent 1.2, which the NIC's cache suits: unloading all of them", "not published",
                f"{min(uneven):+.0f} to {max(uneven):+.0f} %", None),
-        holds("counting writes does as well as knowing them, within 5 %, everywhere", "not published",
-              f"at most {100 * apart:.1f} % apart", apart <= 0.05),
-        holds("counting writes is never slower than offloading all, by more than 2 %", "not published",
-              f"at best {max(map(max, adaptive.values())):.0f} %, at worst {min(map(min, adaptive.values())):.0f} % "
-              "faster", min(map(min, adaptive.values())) >= -2),
+        own("counting writes does as well as knowing them, within 5 %, everywhere",
+            f"at most {100 * apart:.1f} % apart", apart <= 0.05),
+        own("counting writes is never slower than offloading all, by more than 2 %",
+            f"at best {max(map(max, adaptive.values())):.0f} %, at worst {min(map(min, adaptive.values())):.0f} % "
+            "faster", min(map(min, adaptive.values())) >= -2),
     ]
     notes = ["Not a figure of the paper: it has one exponent, 0.5, one length and one queue pair.",
              "weir unloads up to 248 bytes, a slot; longer ones are shown as if slots were longer.",

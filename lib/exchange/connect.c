@@ -11,7 +11,7 @@
 #include "lib/exchange/exchange.h"
 
 #define RETRY_COUNT 7
-#define RNR_RETRY_COUNT 6
+#define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */
 #define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
 #define READS_MAX 4
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */

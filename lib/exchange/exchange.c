@@ -6,7 +6,8 @@
 #include "lib/exchange/exchange.h"
 #include "lib/yield.h"
 
-#define SETTLE_NS WEIR_NS_PER_S
+/* A packet that was lost is sent again after 2.1 s, as rdma_cm connects over Ethernet. */
+#define SETTLE_NS (5 * WEIR_NS_PER_S)
 
 void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info *info)
 {
@@ -36,13 +37,14 @@ static bool is_telling(const struct weir_exchange *x)
 	return x->is_telling || (x->is_finished && (x->nr_back || x->gives_free != all));
 }
 
-/* A peer that has finished waits to hear that all was taken: that shall not die with the QP. */
+/* A peer that has finished waits to hear that all was taken: that shall not die with the QP. Who has left does not. */
 static void settle(struct weir_exchange *x)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;
 
 	while (is_telling(x) && !weir_exchange_queue_poll(x)) {
 		weir_exchange_queue_gives(x);
+		weir_exchange_attend(x);
 		weir_yield(&now_ns);
 		if (now_ns >= deadline_ns)
 			break;

@@ -30,17 +30,19 @@
 #define WEIR_EXCHANGE_IMM_SLOTS_MAX 4096u
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
+#define WEIR_EXCHANGE_RECVS (WIRE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
 /*
  * While more is put, what was put is unconfirmed no longer than that; or, on a device on which a look itself
  * takes long, than some looks take, but no longer than the second.
  */
 #define WEIR_EXCHANGE_CONFIRM_NS 512000u
 #define WEIR_EXCHANGE_CONFIRM_NS_MAX 8000000u
+#define WEIR_EXCHANGE_SLOW_NS 32000u /* looks that take as long cost more than to be told of each message */
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
-#define WEIR_EXCHANGE_NEWS 1u
-#define WEIR_EXCHANGE_ROOM 2u
+#define WEIR_EXCHANGE_NEWS WIRE_NEWS
+#define WEIR_EXCHANGE_ROOM WIRE_ROOM
 #define WEIR_EXCHANGE_ALL (WEIR_EXCHANGE_NEWS | WEIR_EXCHANGE_ROOM)
 
 /* A slot of the mirror that is full: what its header said when it came, read once. */
@@ -48,6 +50,24 @@ struct weir_exchange_arrival {
 	uint32_t length;
 	uint32_t flags;
 	bool is_taken; /* the user has it */
+};
+
+/**
+ * struct weir_exchange_ring - the peer's last for news that was heard
+ * @value: of the bell
+ * @committed: slots, until then
+ * @heard_ns: when
+ * @expected: slots between it and the next, as it was lately when none was told of
+ * @is_told: what comes is told of, for few are expected
+ * @trials: one after the other, that have shown that
+ */
+struct weir_exchange_ring {
+	uint64_t value;
+	uint64_t committed;
+	uint64_t heard_ns;
+	uint32_t expected;
+	bool is_told;
+	uint32_t trials;
 };
 
 /**
@@ -82,17 +102,27 @@ struct weir_exchange_pool {
  * @gives: buffers of messages that give slots back; @gives_free is a mask
  * @peer: what the peer offered
  *
- * @order: of the slots that have come: by their sequence modulo the peer's slots, number + 1 or 0
- * @next: sequence of the slot that is to be taken next
+ * @order: of the slots that have come: by their sequence modulo the peer's slots, number + 1 or 0;
+ *	unordered: by how many had come before
+ * @next: sequence of the slot that is to be taken next; @found: unordered: how many have come
+ * @closing: unordered: number + 1 of the slot that says that there is no more, until all before it,
+ *	@closing_sequence of them, have come
  * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
  *
  * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
  * @rung: what the peer was asked to wake this end for, and has not; @rings so far
+ * @told: bitmap mode: slots that the peer was told of so far; @heard: that it has told of; @heard_before:
+ *	of them, before the last ring
+ * @put_ns: when the last slots were put
+ * @look_end: slots committed before the look under way
+ * @free_seen: slots free when the last look found no more; of one that did, more than there are
  * @asked_ns, @polled_ns: when the look under way was posted, and last not back yet
- * @is_to_ring: the next look is to ask for that
+ * @look_ns: that looks take, lately; 0: none was waited for
+ * @is_to_ring: the next look is to ask for that; @is_woken: the next one will find something, so it is not
+ * @is_probing: immediate mode: a write of nothing is under way, to see whether the peer is there
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
- * @acked, @signalled, @marked: immediate mode: slots whose writes are known to be done; of them all,
- *	those before the last that will tell; those before the last mark
+ * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last that
+ *	will say so; @marked: immediate mode: those before the last mark
  * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
  *	that it is to be tried again; @progress when the first one did
  * @confirm, @news, @room: when a look is due for what was sent, for what comes, for free slots
@@ -138,13 +168,20 @@ struct weir_exchange {
 	struct weir_confirm_in in;
 	struct weir_exchange_arrival *arrivals;
 	uint32_t *order;
-	uint64_t next;
+	uint64_t next, found;
+	uint32_t closing;
+	uint64_t closing_sequence;
 	uint32_t nr_taken, nr_released;
 
-	bool is_looking, is_armed, is_to_ring;
-	uint64_t asked_ns, polled_ns;
+	bool is_looking, is_armed, is_to_ring, is_woken, is_probing;
+	uint64_t asked_ns, polled_ns, look_ns;
 	unsigned int rung;
 	uint64_t rings;
+	uint32_t told, heard, heard_before;
+	uint64_t put_ns;
+	struct weir_exchange_ring last_ring;
+	uint64_t look_end;
+	uint32_t free_seen;
 	unsigned int looks;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */
 	uint64_t acked, signalled, marked;
@@ -169,7 +206,18 @@ static inline bool weir_exchange_is_imm(const struct weir_exchange *x)
 /* Slots committed whose arrival is not known yet. */
 static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
 {
-	return x->out.committed - (weir_exchange_is_imm(x) ? x->acked : x->out.arrived);
+	return x->out.committed - x->acked;
+}
+
+static inline bool weir_exchange_looks_slowly(const struct weir_exchange *x)
+{
+	return x->look_ns >= WEIR_EXCHANGE_SLOW_NS;
+}
+
+/* Slots committed that the peer does not find unless this end looks. */
+static inline uint64_t weir_exchange_unshown(const struct weir_exchange *x)
+{
+	return x->out.committed - x->out.arrived;
 }
 
 /* The peer has put its last slot, and has been told that it was taken. */
@@ -197,6 +245,12 @@ static inline void weir_exchange_refused(struct weir_exchange *x)
 static inline struct wire_slot *weir_exchange_head(const struct weir_exchange_pool *pool, uint32_t slot)
 {
 	return (void *)(pool->heads + slot * pool->head_stride);
+}
+
+/* At either end. */
+static inline bool weir_exchange_is_unordered(const struct weir_exchange *x)
+{
+	return x->options.unordered || x->peer.is_unordered;
 }
 
 /* One write has a slot's header and its data: they lie together at the peer. */
@@ -316,9 +370,9 @@ int weir_exchange_unstage(struct weir_exchange *x, const struct weir_exchange_sl
 /* Posts the receives that are to be posted again. */
 int weir_exchange_queue_recvs(struct weir_exchange *x);
 
-/* Posts the writes of slots, headers filled in, and what is due behind them. */
+/* Posts the writes of slots, headers filled in, and a look behind them if one is due. */
 int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			      unsigned int count, bool with_look);
+			      unsigned int count);
 
 /* Reads the peer's bitmaps; before that, rings its bell if @ring is not 0. */
 int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring);
@@ -361,16 +415,28 @@ typedef bool weir_exchange_ready_fn(const struct weir_exchange *x);
 int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, unsigned int want,
 		       uint64_t timeout_ns);
 
+/* Takes what events there are, without waiting: if the peer has left, @x->status says so. */
+void weir_exchange_attend(struct weir_exchange *x);
+
 /* look.c */
 
 /* A look is back: how long that took says how many messages one should be worth. */
 void weir_exchange_look_took(struct weir_exchange *x, uint64_t now_ns);
+
+/* Of @count slots that are being sent, the first so many are to be told of, if the peer waits. */
+unsigned int weir_exchange_tells(struct weir_exchange *x, unsigned int count, uint64_t now_ns);
+
+/* One was. */
+void weir_exchange_told(struct weir_exchange *x);
 
 /* Whether slots that are being sent are to be followed by a look. */
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);
 
 /* Looks if that is due for @want, or anything was sent that is not known to have arrived. */
 int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns);
+
+/* What was put and is not known to have arrived, or cannot be found, has to be looked for, for @want. */
+bool weir_exchange_owes_look(const struct weir_exchange *x, unsigned int want);
 
 /* Asks the peer for a sign when there is @want, unless it was and gave none, and looks. */
 int weir_exchange_ring(struct weir_exchange *x, unsigned int want);
@@ -383,5 +449,8 @@ bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want);
 
 /* Bits were flipped: wakes the peer if it sleeps for that. */
 int weir_exchange_answer(struct weir_exchange *x, unsigned int what);
+
+/* This end has nothing left to do but wait: wakes the peer if it sleeps for room, be it ever so little. */
+int weir_exchange_concede(struct weir_exchange *x);
 
 #endif

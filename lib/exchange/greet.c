@@ -141,6 +141,18 @@ int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *p
 	return rc;
 }
 
+/*
+ * Who serves many, and makes memory for each, may come back to one late. That one's time begins anew with all
+ * that it says, of which there is little; and who has proven the key has as much as who connects.
+ */
+static void renew(struct weir_exchange *x)
+{
+	bool is_stranger = x->greeting->stage == WEIR_EXCHANGE_PROVES;
+
+	x->greeting->deadline_ns = weir_after_ns(weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS :
+									      x->options.timeout_ns);
+}
+
 static int heard(struct weir_exchange *x, const void *message, size_t length, struct weir_error *error)
 {
 	int rc;
@@ -175,6 +187,7 @@ int weir_exchange_greet_on(struct weir_exchange *x, struct weir_error *error)
 			rc = heard(x, message, length, error);
 		if (rc)
 			return rc;
+		renew(x);
 	}
 	return 0;
 }

@@ -93,12 +93,13 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	x->options = *options;
 	x->fd = -1;
 	x->looks = WEIR_EXCHANGE_LOOKS;
+	x->free_seen = 2 * options->slots;
 	weir_pace_init(&x->confirm, part_of(options->slots, 2),
 		       WEIR_EXCHANGE_CONFIRM_NS, true);
 	weir_pace_init(&x->news, BATCH, WEIR_PACE_NS, false);
 	weir_pace_init(&x->room, part_of(options->slots, 4), WEIR_PACE_NS, true);
-	weir_gaps_init(&x->gaps, WEIR_WAKE_NS);
-	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS);
+	weir_gaps_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	if (options->memory == WEIR_EXCHANGE_CUDA &&
 	    (rc = weir_cuda_open(options->gpu, &x->cuda, error))) {
 		weir_exchange_close(x);
@@ -121,7 +122,7 @@ static int watch(struct weir_exchange *x, int fd)
 static int make_queue(struct weir_exchange *x, const struct ibv_device_attr *device,
 		      struct ibv_qp_init_attr *attr)
 {
-	uint32_t most = (uint32_t)device->max_qp_wr, recvs = WEIR_EXCHANGE_CHAIN;
+	uint32_t most = (uint32_t)device->max_qp_wr, recvs = WEIR_EXCHANGE_RECVS;
 
 	if (weir_exchange_is_imm(x))
 		recvs = 2 * WEIR_EXCHANGE_IMM_SLOTS_MAX + 2 * WEIR_EXCHANGE_CHAIN;
@@ -274,6 +275,7 @@ int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
 		.slots = x->options.slots,
 		.slot_bytes = (uint32_t)x->options.slot_bytes,
 		.is_imm = weir_exchange_is_imm(x),
+		.is_unordered = x->options.unordered,
 	};
 
 	if (x->peer.slots) {

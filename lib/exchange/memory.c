@@ -201,7 +201,7 @@ int weir_exchange_memory_make(struct weir_exchange *x, struct weir_error *error)
 	x->mirror.stride = wire_stride(x->peer.slot_bytes);
 	x->nr_recvs = weir_exchange_is_imm(x) ? x->options.slots + x->peer.slots +
 							2 * WEIR_EXCHANGE_CHAIN :
-						WEIR_EXCHANGE_CHAIN;
+						WEIR_EXCHANGE_RECVS;
 	rc = x->cuda ? make_gpu(x, error) : 0;
 	if (rc)
 		return rc;

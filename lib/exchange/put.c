@@ -77,7 +77,8 @@ static int check(const struct weir_exchange *x, const struct weir_exchange_slot 
 	for (i = 0; i < count; i++) {
 		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
 			return -EINVAL;
-		if (slots[i].length > x->options.slot_bytes)
+		if (slots[i].length > x->options.slot_bytes ||
+		    (x->peer.is_unordered && !slots[i].last))
 			return -EMSGSIZE;
 	}
 	return x->status;
@@ -87,7 +88,6 @@ static int check(const struct weir_exchange *x, const struct weir_exchange_slot 
 static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots, unsigned int count,
 		uint32_t flags)
 {
-	bool with_look = weir_exchange_look_is_due(x, weir_now_ns());
 	int rc = weir_exchange_stage(x, slots, count);
 	unsigned int i;
 
@@ -98,7 +98,7 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 			flags | (slots[i].last ? WIRE_SLOT_LAST : 0);
 	x->is_open_message = !slots[count - 1].last;
 	x->news.gap_ns = 0; /* what comes now may be the answer */
-	rc = weir_exchange_queue_slots(x, slots, count, with_look);
+	rc = weir_exchange_queue_slots(x, slots, count);
 	if (!rc && (x->is_looking || x->out.free < x->out.slots / 2))
 		rc = weir_exchange_queue_poll(x);
 	return rc;
@@ -153,6 +153,8 @@ int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
 	size_t put = 0;
 	int rc = x->is_ending || (!done && timeout_ns != WEIR_EXCHANGE_FOREVER) ? -EINVAL : 0;
 
+	if (!rc && x->peer.is_unordered && length > x->options.slot_bytes)
+		rc = -EMSGSIZE;
 	while (!rc) {
 		rc = wait_room(x, timeout_ns);
 		if (!rc)

@@ -2,7 +2,7 @@
 /*
  * Slots are posted in chains, with one doorbell each. Where bitmaps confirm, writes ask for no
  * completion: the look behind them has one, and says for all of them that they are done, and more. Where
- * immediates do, every so many writes ask for one.
+ * immediates do, and of the slots that a peer is told of, every so many writes ask for one.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "lib/exchange/exchange.h"
 
 #define POLLED 32
-#define SIGNAL_EVERY 32u /* immediate mode: writes with one completion */
+#define SIGNAL_EVERY 32u /* writes that tell, with one completion */
 
 /* What a completion is of: the high byte of its wr_id. */
-enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_HEARD, TAG_GIVES, TAG_RECV };
+enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_PROBE, TAG_HEARD, TAG_GIVES, TAG_RECV };
 
 static uint64_t id_of(enum tag tag, uint64_t value)
 {
@@ -52,7 +52,9 @@ static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ib
 		.wr.rdma = { x->peer.bits.address, x->peer.bits.rkey },
 	};
 	weir_confirm_out_look(&x->out);
+	x->look_end = x->signalled = x->out.committed;
 	x->is_looking = true;
+	x->is_woken = false;
 	x->asked_ns = x->polled_ns = weir_now_ns();
 	x->info.looks++;
 }
@@ -123,6 +125,7 @@ static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_s
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htobe32(number);
 	weir_confirm_out_sent(&x->out);
+	weir_exchange_told(x);
 	if (x->out.committed - x->signalled < every)
 		return;
 	wr->send_flags |= IBV_SEND_SIGNALED;
@@ -130,7 +133,7 @@ static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_s
 }
 
 static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-		       unsigned int count, bool with_look)
+		       unsigned int count, unsigned int tells, bool is_last)
 {
 	struct ibv_send_wr wrs[2 * WEIR_EXCHANGE_CHAIN + 1];
 	struct ibv_sge sges[2 * WEIR_EXCHANGE_CHAIN + 1];
@@ -138,10 +141,10 @@ static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot 
 
 	for (i = 0; i < count; i++) {
 		n += slot_fill(x, &slots[i], &wrs[n], &sges[2 * i]);
-		if (weir_exchange_is_imm(x))
+		if (i < tells)
 			slot_announce(x, slots[i].number, &wrs[n - 1]);
 	}
-	if (with_look) {
+	if (is_last && weir_exchange_look_is_due(x, x->put_ns)) {
 		look_fill(x, &wrs[n], &sges[2 * count]);
 		n++;
 	}
@@ -151,14 +154,16 @@ static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot 
 }
 
 int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-			      unsigned int count, bool with_look)
+			      unsigned int count)
 {
-	unsigned int part;
+	uint64_t now_ns = weir_now_ns();
+	unsigned int part, tells = weir_exchange_tells(x, count, now_ns);
 	int rc = 0;
 
+	x->put_ns = now_ns;
 	for (; !rc && count; slots += part, count -= part) {
 		part = count < WEIR_EXCHANGE_CHAIN ? count : WEIR_EXCHANGE_CHAIN;
-		rc = queue_chain(x, slots, part, with_look && part == count);
+		rc = queue_chain(x, slots, part, tells, part == count);
 	}
 	return rc;
 }
@@ -212,9 +217,13 @@ int weir_exchange_queue_heard(struct weir_exchange *x)
 	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_HEARD, id_of(TAG_HEARD, 0));
 }
 
+/* One is under way at a time, or many short waits on a slow wire would fill the queue with them. */
 int weir_exchange_queue_probe(struct weir_exchange *x)
 {
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WAKE, 0));
+	if (x->is_probing)
+		return x->status;
+	x->is_probing = true;
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_PROBE, 0));
 }
 
 /* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
@@ -291,17 +300,25 @@ int weir_exchange_queue_recvs(struct weir_exchange *x)
 	return x->status;
 }
 
+static void acknowledge(struct weir_exchange *x, uint64_t slots)
+{
+	if (slots > x->acked)
+		x->acked = slots;
+}
+
 static int looked(struct weir_exchange *x)
 {
 	uint64_t now_ns = weir_now_ns(), arrived = x->out.arrived;
 	int found, freed, slot, rc = 0;
 
 	x->is_looking = false;
+	acknowledge(x, x->look_end);
 	weir_exchange_look_took(x, now_ns);
 	found = weir_confirm_in_looked(&x->in, x->fresh);
 	freed = weir_confirm_out_looked(&x->out, x->fresh + weir_confirm_words(x->in.slots));
 	if (found < 0 || freed < 0)
 		return -EPROTO;
+	x->free_seen = freed ? 2 * x->out.slots : x->out.free;
 	weir_pace_looked(&x->news, (uint32_t)found, now_ns);
 	weir_pace_looked(&x->room, (uint32_t)freed, now_ns);
 	if (x->out.arrived != arrived)
@@ -326,32 +343,35 @@ static int gives_received(struct weir_exchange *x, uint32_t buffer, size_t lengt
 	return rc;
 }
 
-/* Bitmap mode: it sleeps no more, or has sent its last. */
-static int woken(struct weir_exchange *x, const struct ibv_wc *wc)
+static int told(struct weir_exchange *x, uint32_t slot)
 {
-	bool is_heard = be32toh(wc->imm_data) == WIRE_HEARD;
+	int rc = weir_confirm_in_told(&x->in, slot);
 
-	if (wc->opcode != IBV_WC_RECV_RDMA_WITH_IMM || (is_heard && !x->is_ending))
-		return -EPROTO;
-	if (is_heard)
-		x->is_heard = true;
-	else
+	return rc ? rc : weir_exchange_arrive(x, slot);
+}
+
+/* Bitmap mode. */
+static int hinted(struct weir_exchange *x, uint32_t hint)
+{
+	if (hint == WIRE_HEARD) {
+		x->is_heard = x->is_ending;
+		return x->is_ending ? 0 : -EPROTO;
+	}
+	x->is_woken |= hint == WIRE_WAKE;
+	if (hint == WIRE_WAKE || ++x->heard - x->heard_before == WIRE_TELLS_MAX)
 		x->rung = 0;
-	return 0;
+	return hint == WIRE_WAKE ? 0 : told(x, hint);
 }
 
 static int received(struct weir_exchange *x, const struct ibv_wc *wc)
 {
-	uint32_t buffer = (uint32_t)wc->wr_id, slot = be32toh(wc->imm_data);
-	int rc;
+	uint32_t buffer = (uint32_t)wc->wr_id;
 
 	x->spare[x->nr_spare++] = buffer;
-	if (!weir_exchange_is_imm(x))
-		return woken(x, wc);
-	if (wc->opcode == IBV_WC_RECV)
-		return gives_received(x, buffer, wc->byte_len);
-	rc = weir_confirm_in_told(&x->in, slot);
-	return rc ? rc : weir_exchange_arrive(x, slot);
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		return weir_exchange_is_imm(x) ? told(x, be32toh(wc->imm_data)) :
+						 hinted(x, be32toh(wc->imm_data));
+	return weir_exchange_is_imm(x) ? gives_received(x, buffer, wc->byte_len) : -EPROTO;
 }
 
 static int completed(struct weir_exchange *x, const struct ibv_wc *wc)
@@ -361,10 +381,13 @@ static int completed(struct weir_exchange *x, const struct ibv_wc *wc)
 		return -ECONNRESET;
 	switch ((enum tag)(wc->wr_id >> 56)) {
 	case TAG_WRITE:
-		x->acked = wc->wr_id & ~(0xffull << 56);
+		acknowledge(x, wc->wr_id & ~(0xffull << 56));
 		return 0;
 	case TAG_LOOK:
 		return looked(x);
+	case TAG_PROBE:
+		x->is_probing = false;
+		return 0;
 	case TAG_HEARD:
 		x->is_telling = false;
 		return 0;
@@ -391,7 +414,7 @@ int weir_exchange_queue_poll(struct weir_exchange *x)
 			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
 		if (x->is_looking)
 			x->polled_ns = weir_now_ns();
-		if (x->nr_spare >= (weir_exchange_is_imm(x) ? WEIR_EXCHANGE_CHAIN : 1))
+		if (x->nr_spare >= WEIR_EXCHANGE_CHAIN)
 			rc = weir_exchange_queue_recvs(x);
 	} while (n == POLLED && !rc);
 	return x->status;

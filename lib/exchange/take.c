@@ -8,17 +8,45 @@
 
 #include "lib/exchange/exchange.h"
 
+/* At its place in the order sent. */
+static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct wire_slot *head)
+{
+	uint32_t *place = &x->order[head->sequence % x->in.slots];
+
+	if (head->sequence - x->next >= x->in.slots || *place)
+		return -EPROTO;
+	*place = slot + 1;
+	return 0;
+}
+
+/* Behind what has come; but that there is no more is last, whatever comes after it. */
+static int arrive_as_found(struct weir_exchange *x, uint32_t slot, const struct wire_slot *head)
+{
+	bool is_end = head->flags & WIRE_SLOT_END;
+
+	if (!(head->flags & WIRE_SLOT_LAST) ||
+	    (x->closing && (is_end || x->found >= x->closing_sequence)))
+		return -EPROTO;
+	if (is_end) {
+		x->closing = slot + 1;
+		x->closing_sequence = head->sequence;
+	} else {
+		x->order[x->found++ % x->in.slots] = slot + 1;
+	}
+	if (x->closing && x->found == x->closing_sequence)
+		x->order[x->found % x->in.slots] = x->closing;
+	return 0;
+}
+
 int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
 {
 	struct wire_slot head = *weir_exchange_head(&x->mirror, slot);
-	uint32_t *place = &x->order[head.sequence % x->in.slots];
 
-	if (head.sequence - x->next >= x->in.slots || *place || head.length > x->peer.slot_bytes ||
-	    head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
+	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
 		return -EPROTO;
-	*place = slot + 1;
 	x->arrivals[slot] = (struct weir_exchange_arrival){ head.length, head.flags, false };
-	return 0;
+	return x->options.unordered ? arrive_as_found(x, slot, &head) :
+				      arrive_in_order(x, slot, &head);
 }
 
 static bool is_there(const struct weir_exchange *x)

@@ -10,7 +10,7 @@
 #include "lib/exchange/exchange.h"
 #include "lib/yield.h"
 
-#define REST_MS_MAX 1000 /* asleep, a peer that vanished without a word is looked for so often */
+#define REST_MS_MAX 1000 /* asleep, the peer is asked so often whether it is there, and what it has not said */
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
 
 static void hear_completions(struct weir_exchange *x)
@@ -62,14 +62,26 @@ static bool hear(struct weir_exchange *x, uint64_t deadline_ns)
 	return true;
 }
 
-/* If an event was heard since it was armed there is something to look at. */
+void weir_exchange_attend(struct weir_exchange *x)
+{
+	hear(x, 0);
+}
+
+/*
+ * If an event was heard since it was armed there is something to look at. Who hears of nothing for long asks:
+ * the peer may have vanished without a word, or be busy with what it gives back little of.
+ */
 static void rest(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	if (!x->is_armed)
 		return;
 	x->info.sleeps++;
-	if (!hear(x, deadline_ns) && weir_exchange_is_imm(x))
+	if (hear(x, deadline_ns))
+		return;
+	if (weir_exchange_is_imm(x))
 		weir_exchange_queue_probe(x);
+	else if (!x->is_looking)
+		weir_exchange_queue_look(x, 0);
 }
 
 static int arm(struct weir_exchange *x)
@@ -83,14 +95,14 @@ static int arm(struct weir_exchange *x)
 /**
  * struct attempt - one wait
  * @looks: that it may still make before it rings: what comes soon comes soonest so, and cheapest
- * @has_rung: none of them has found anything
+ * @looked: that it has made; @has_rung: none of them has found anything
  */
 struct attempt {
 	struct weir_exchange *x;
 	unsigned int want;
 	uint64_t deadline_ns;
 	struct weir_poll poll;
-	unsigned int looks;
+	unsigned int looks, looked;
 	bool has_rung;
 };
 
@@ -99,9 +111,9 @@ static void learn(const struct attempt *a)
 {
 	struct weir_exchange *x = a->x;
 
-	if (!a->has_rung)
+	if (a->looked > 1 && !a->has_rung)
 		x->looks = WEIR_EXCHANGE_LOOKS;
-	else if (x->rung && x->looks < WEIR_EXCHANGE_LOOKS)
+	else if (a->has_rung && x->rung && x->heard == x->heard_before && x->looks < WEIR_EXCHANGE_LOOKS)
 		x->looks++; /* the look behind the ring has found it: nobody was woken */
 }
 
@@ -120,7 +132,7 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 
 	if (x->is_looking || weir_exchange_has_asked(x, a->want))
 		return;
-	if (!a->looks && !weir_exchange_unconfirmed(x)) {
+	if (!a->looks && !x->is_woken && !weir_exchange_owes_look(x, a->want)) {
 		if (!a->has_rung)
 			x->looks /= 2; /* those were in vain */
 		a->has_rung = true;
@@ -128,6 +140,7 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 		return;
 	}
 	weir_exchange_look(x, a->want, now_ns);
+	a->looked += x->is_looking;
 	a->looks -= x->is_looking && a->looks && !x->options.busy;
 }
 
@@ -215,7 +228,8 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	uint64_t now_ns = weir_now_ns();
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = x->looks,
+		.looks = want == WEIR_EXCHANGE_NEWS && weir_exchange_looks_slowly(x) ? 0 : x->looks,
+		.looked = x->is_looking,
 	};
 
 	if (is_ready(x))
@@ -230,6 +244,7 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 			return 0;
 		return x->status ? x->status : -EAGAIN;
 	}
+	weir_exchange_concede(x);
 	weir_poll_init(&a.poll, &config,
 		       want == WEIR_EXCHANGE_NEWS ? &x->gaps : &x->room_gaps, now_ns);
 	return attempt(&a, is_ready);
@@ -274,8 +289,14 @@ static void process_round(struct weir_exchange *x)
 /* While a look is under way the next one is to ring, whoever posts it. */
 static void ask(struct weir_exchange *x)
 {
-	x->is_to_ring = x->rung != WEIR_EXCHANGE_ALL;
-	if (!x->is_looking && (x->is_to_ring || weir_exchange_unconfirmed(x)))
+	weir_exchange_concede(x);
+	x->is_to_ring = x->rung != WEIR_EXCHANGE_ALL && !x->is_woken;
+	if (x->is_looking)
+		return;
+	if (x->is_woken)
+		weir_exchange_queue_look(x, 0);
+	else if (x->is_to_ring || weir_exchange_unshown(x) ||
+		 (x->was_refused && weir_exchange_unconfirmed(x)))
 		weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/clock.h"
 #include "lib/error.h"
+#include "lib/exchange/exchange.h"
 #include "lib/group/group.h"
 #include "wire/group.h"
 
@@ -48,6 +49,9 @@ static int keep(struct join *j, unsigned int member, struct weir_exchange *x)
 	if (j->group->peers[member].x)
 		status = weir_fail(j->error, -EEXIST, "two say that they are member %u of the group",
 				   member);
+	else if (weir_exchange_is_unordered(x))
+		status = weir_fail(j->error, -EINVAL, "a group's messages come in order: member %u or "
+				   "this one wants them unordered", member);
 	else if (weir_group_add_peer(j->group, member, x))
 		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group", member);
 	if (status)

@@ -77,6 +77,17 @@ static void answered(struct weir_tenant *tenant, const struct weir_share_answer 
 	pthread_mutex_unlock(&tenant->lock);
 }
 
+/* Taken or not, nobody does them any more. */
+static void orders_end(struct weir_door *door)
+{
+	uint32_t state;
+
+	for (state = WEIR_ORDER_GIVEN; state <= WEIR_ORDER_TAKEN; state++) {
+		weir_order_answer(&door->order, state, -ECONNRESET);
+		weir_order_answer(&door->loan, state, -ECONNRESET);
+	}
+}
+
 /* The daemon is gone: so are all connections. Their descriptors are pipes that it had open. */
 static void lost(struct weir_tenant *tenant)
 {
@@ -90,7 +101,7 @@ static void lost(struct weir_tenant *tenant)
 		__atomic_store_n(&door->status, -ECONNRESET, __ATOMIC_SEQ_CST);
 		weir_ring_tell(&door->out, &(int){ -1 });
 		weir_ring_tell(&door->in, &(int){ -1 });
-		weir_futex_wake_shared(&door->order.state);
+		orders_end(door);
 	}
 	pthread_cond_broadcast(&tenant->answered);
 	pthread_mutex_unlock(&tenant->lock);

@@ -17,7 +17,7 @@
 
 #define ALL_TAKEN ((1u << WEIR_CHUNK_CONNS) - 1)
 
-static void chunk_free(struct weir_chunk *chunk)
+static void chunk_destroy(struct weir_chunk *chunk)
 {
 	if (chunk->mr)
 		ibv_dereg_mr(chunk->mr);
@@ -57,7 +57,6 @@ static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 {
 	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
 
-	chunk->length = weir_chunk_length(owner->hub->options.ring_bytes);
 	chunk->base = weir_owner_map(owner, chunk->length, &chunk->fd);
 	if (!chunk->base)
 		return -ENOMEM;
@@ -70,23 +69,38 @@ static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
 	struct weir_chunk *chunk;
 	int rc;
 
-	if (weir_chunk_length(owner->hub->options.ring_bytes) > owner->bytes_max - owner->bytes)
-		return -EDQUOT;
 	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	weir_list_init(&chunk->link);
+	chunk->owner = owner;
 	chunk->fd = -1;
-	rc = chunk_map(owner, chunk);
+	chunk->length = weir_chunk_length(owner->hub->options.ring_bytes);
+	rc = weir_owner_take_bytes(owner, chunk->length);
+	if (!rc) {
+		rc = chunk_map(owner, chunk);
+		if (rc)
+			weir_owner_give_bytes(owner, chunk->length);
+	}
 	if (rc) {
-		chunk_free(chunk);
+		chunk_destroy(chunk);
 		return rc;
 	}
 	chunk->number = owner->nr_chunks++;
-	owner->bytes += chunk->length;
 	weir_list_add(&owner->chunks, &chunk->link);
 	*out = chunk;
 	return 0;
+}
+
+void weir_chunk_free(struct weir_chunk *chunk)
+{
+	struct weir_owner *owner = chunk->owner;
+	const size_t length = chunk->length;
+
+	chunk_destroy(chunk);
+	pthread_mutex_lock(&owner->hub->lock);
+	weir_owner_give_bytes(owner, length);
+	pthread_mutex_unlock(&owner->hub->lock);
 }
 
 /* The bits of @slots from @first on. */
@@ -178,51 +192,4 @@ void weir_chunk_give(struct weir_circuit *conn)
 	chunk->taken &= ~bits_of(conn->slot, conn->nr_slots);
 	weir_list_del(&chunk->link);
 	weir_list_add(&conn->owner->chunks, &chunk->link);
-}
-
-void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
-{
-	*owner = (struct weir_owner){ .hub = hub, .party = (uintptr_t)owner,
-				      .bytes_max = UINT64_MAX, .nr_conns_max = UINT16_MAX,
-				      .weight = 1 };
-	weir_list_init(&owner->chunks);
-	weir_list_init(&owner->plots);
-	weir_list_add_tail(&hub->owners, &owner->link);
-}
-
-/* Those of its connections that may wait for their turn look again. */
-static void tell_conns(struct weir_owner *owner, struct weir_node *node)
-{
-	struct weir_list *at;
-
-	for (at = node->conns.next; at != &node->conns; at = at->next) {
-		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, node_link);
-
-		if (conn->owner == owner && !conn->is_detached &&
-		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
-			weir_circuit_news(conn);
-	}
-}
-
-void weir_owner_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s)
-{
-	struct weir_hub *hub = owner->hub;
-	struct weir_list *at;
-
-	if (owner->weight == weight &&
-	    __atomic_load_n(&owner->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
-		return;
-	__atomic_store_n(&owner->weight, weight, __ATOMIC_RELAXED);
-	weir_rate_set(&owner->rate, bytes_s);
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
-		tell_conns(owner, weir_list_entry(at, struct weir_node, link));
-}
-
-void weir_owner_fini(struct weir_owner *owner)
-{
-	while (!weir_list_is_empty(&owner->chunks))
-		chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
-	while (!weir_list_is_empty(&owner->plots))
-		weir_plot_free(weir_list_entry(owner->plots.next, struct weir_plot, link));
-	weir_list_del(&owner->link);
 }

@@ -49,7 +49,7 @@ struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
  */
 static unsigned int slots_of(const struct weir_owner *owner, uint16_t weight, uint32_t window)
 {
-	uint64_t wanted = (uint64_t)weight * owner->weight / 2;
+	uint64_t wanted = (uint64_t)weight * weir_owner_weight(owner) / 2;
 	unsigned int slots = 1;
 
 	if (window)
@@ -91,11 +91,14 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 	struct weir_circuit *conn;
 	int rc;
 
-	if (owner->nr_conns >= owner->nr_conns_max)
-		return -EDQUOT;
+	rc = weir_owner_take_conn(owner);
+	if (rc)
+		return rc;
 	conn = conn_alloc(owner, node, class);
-	if (!conn)
+	if (!conn) {
+		weir_owner_give_conn(owner);
 		return -ENOMEM;
+	}
 	rc = place_take(node->hub, conn);
 	if (!rc)
 		rc = weir_stake_take(conn);
@@ -105,10 +108,11 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 		weir_stake_give(conn);
 		place_give(conn);
 		free(conn);
+		weir_owner_give_conn(owner);
 		return rc;
 	}
 	weir_flow_init(&conn->flow, &conn->stake->bundle, weight);
-	owner->nr_conns++;
+	weir_errands_open(conn);
 	conn_attach(conn);
 	*out = conn;
 	return 0;
@@ -157,14 +161,23 @@ void weir_circuit_tell(struct weir_circuit *conn)
 		return;
 	weir_ring_tell(&conn->door->in, &conn->fd);
 	weir_ring_tell(&conn->door->out, &conn->room_fd);
-	weir_futex_wake_shared(&conn->door->order.state);
+}
+
+/* The connection has come to its end: what its worker will not take is answered. */
+static void orders_end(struct weir_circuit *conn, int status)
+{
+	if (!conn->door)
+		return;
+	weir_order_answer(&conn->door->order, WEIR_ORDER_GIVEN, status);
+	weir_order_answer(&conn->door->loan, WEIR_ORDER_GIVEN, status);
 }
 
 void weir_circuit_finished(struct weir_circuit *conn)
 {
 	__atomic_store_n(&conn->is_finished, true, __ATOMIC_RELEASE);
 	if (conn->door)
-		__atomic_store_n(&conn->door->is_finished, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&conn->door->is_finished, 1, __ATOMIC_SEQ_CST);
+	orders_end(conn, -ENOTCONN);
 	weir_circuit_tell(conn);
 }
 
@@ -176,6 +189,7 @@ void weir_circuit_fail(struct weir_circuit *conn, int status)
 					__ATOMIC_RELAXED) &&
 	    conn->door)
 		__atomic_store_n(&conn->door->status, status, __ATOMIC_SEQ_CST);
+	orders_end(conn, status);
 	weir_circuit_tell(conn);
 }
 
@@ -186,7 +200,7 @@ void weir_circuit_release(struct weir_circuit *conn)
 	if (!conn->is_closed || !conn->is_finished || !conn->is_detached)
 		return;
 	if (conn->chunk)
-		conn->owner->nr_conns--;
+		weir_owner_give_conn(conn->owner);
 	else
 		hub->nr_refusals--;
 	weir_list_del(&conn->node_link);

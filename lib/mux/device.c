@@ -2,8 +2,6 @@
 /* What a mux needs of the machine: an address to listen on, a device, and what all lanes share. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include "lib/address.h"
 #include "lib/device.h"
@@ -47,44 +45,29 @@ static uint8_t reads_of(struct ibv_context *device)
 	return (uint8_t)(most > attr.max_qp_init_rd_atom ? attr.max_qp_init_rd_atom : most);
 }
 
+/* The first level needs fewer buffers than all others, unless there are none. */
+static int intakes_open(struct weir_hub *hub, struct weir_error *error)
+{
+	unsigned int most = hub->options.buffers, few = most / 4 < 8 ? 8 : most / 4;
+	bool has_lower = weir_hub_is_low(hub, (uint8_t)(hub->options.nr_classes - 1));
+	int rc = weir_intake_open(&hub->intakes[0], hub->pd, hub->completions,
+				  has_lower ? few : most, error);
+
+	if (!rc && has_lower)
+		rc = weir_intake_open(&hub->intakes[1], hub->pd, hub->completions, most, error);
+	return rc;
+}
+
 static int queues_open(struct weir_hub *hub, struct weir_error *error)
 {
-	struct ibv_srq_init_attr attr = {
-		.attr = { .max_wr = hub->options.buffers, .max_sge = 1 },
-	};
-
 	hub->reads_max = reads_of(hub->device);
 	hub->pd = ibv_alloc_pd(hub->device);
 	if (hub->pd)
 		hub->completions = ibv_create_comp_channel(hub->device);
-	if (hub->completions)
-		hub->cq = ibv_create_cq(hub->device, (int)hub->options.buffers, hub,
-					hub->completions, 0);
-	if (hub->cq)
-		hub->srq = ibv_create_srq(hub->pd, &attr);
-	if (!hub->srq)
-		return weir_fail(error, -ENOMEM, "no shared receive queue of %u: %s",
-				 hub->options.buffers, weir_strerror(-errno));
-	return 0;
-}
-
-static int memory_open(struct weir_hub *hub, struct weir_error *error)
-{
-	size_t bytes = (size_t)hub->options.buffers * WIRE_PIECE_MAX;
-
-	hub->recv_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				-1, 0);
-	hub->recv_wrs = calloc(hub->options.buffers, sizeof(*hub->recv_wrs));
-	hub->recv_sges = calloc(hub->options.buffers, sizeof(*hub->recv_sges));
-	if (hub->recv_memory == MAP_FAILED)
-		hub->recv_memory = NULL;
-	if (!hub->recv_memory || !hub->recv_wrs || !hub->recv_sges)
-		return weir_fail(error, -ENOMEM, "no memory for %u receive buffers",
-				 hub->options.buffers);
-	hub->recv_mr = ibv_reg_mr(hub->pd, hub->recv_memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-	if (!hub->recv_mr)
-		return weir_fail_memlock(error, "the receive buffers", bytes, -errno);
-	return 0;
+	if (!hub->completions)
+		return weir_fail(error, -ENOMEM, "no completion channel: %s",
+				 weir_strerror(-errno));
+	return intakes_open(hub, error);
 }
 
 static void set_nonblocking(int fd)
@@ -111,8 +94,6 @@ int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error)
 	if (!rc)
 		rc = queues_open(hub, error);
 	if (!rc)
-		rc = memory_open(hub, error);
-	if (!rc)
 		set_nonblocking(hub->completions->fd);
 	return rc;
 }
@@ -121,18 +102,10 @@ void weir_hub_device_close(struct weir_hub *hub)
 {
 	if (hub->listener)
 		rdma_destroy_id(hub->listener);
-	if (hub->srq)
-		ibv_destroy_srq(hub->srq);
-	if (hub->cq)
-		ibv_destroy_cq(hub->cq);
+	weir_intake_close(&hub->intakes[0]);
+	weir_intake_close(&hub->intakes[1]);
 	if (hub->completions)
 		ibv_destroy_comp_channel(hub->completions);
-	if (hub->recv_mr)
-		ibv_dereg_mr(hub->recv_mr);
-	if (hub->recv_memory)
-		munmap(hub->recv_memory, (size_t)hub->options.buffers * WIRE_PIECE_MAX);
-	free(hub->recv_wrs);
-	free(hub->recv_sges);
 	if (hub->pd)
 		ibv_dealloc_pd(hub->pd);
 	if (hub->cm)

@@ -71,7 +71,15 @@ static int left_ms(const struct dial *d)
 	return ms > 0 ? ms : 1;
 }
 
-static int route(struct dial *d)
+/* The route is resolved for it: later is too late. */
+static int set_tos(const struct dial *d, uint8_t tos)
+{
+	if (!tos || !rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+		return 0;
+	return weir_fail(d->error, -EINVAL, "the device takes no type of service %u", tos);
+}
+
+static int route(struct dial *d, uint8_t class)
 {
 	int rc;
 
@@ -91,6 +99,9 @@ static int route(struct dial *d)
 				 "mux is on: name the device when it is opened", d->peer,
 				 ibv_get_device_name(d->id->verbs->device),
 				 ibv_get_device_name(d->hub->device->device));
+	rc = set_tos(d, d->hub->classes[class].tos);
+	if (rc)
+		return rc;
 	if (rdma_resolve_route(d->id, left_ms(d)))
 		return weir_fail(d->error, -EHOSTUNREACH, "no route to %s: %s", d->peer,
 				 weir_strerror(-errno));
@@ -114,10 +125,7 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 		.retry_count = RETRY_COUNT,
 		.rnr_retry_count = RNR_RETRY_COUNT,
 	};
-	uint8_t tos = d->hub->classes[lane->class].tos;
 
-	if (tos && rdma_set_option(d->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
-		return weir_fail(d->error, -EINVAL, "the device takes no type of service %u", tos);
 	if (rdma_connect(d->id, &param))
 		return weir_fail(d->error, -EHOSTUNREACH, "cannot connect to %s: %s", d->peer,
 				 weir_strerror(-errno));
@@ -150,7 +158,7 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 	struct epoll_event in = { .events = EPOLLIN };
 	struct weir_hub *hub = d->hub;
 	struct weir_lane *lane = NULL;
-	int rc = route(d);
+	int rc = route(d, class);
 
 	pthread_mutex_lock(&hub->lock);
 	if (!rc) {

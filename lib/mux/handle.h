@@ -20,10 +20,11 @@
 enum { WEIR_ORDER_NONE, WEIR_ORDER_GIVEN, WEIR_ORDER_TAKEN, WEIR_ORDER_DONE };
 
 /**
- * struct weir_order - a one-sided read or write, as an application asks for it
+ * struct weir_order - what an application asks to be done with its region
  * @state: given by the application, taken and done by the hub
  * @status: when done
- * @is_read, @handle, @there, @region, @at, @length: as in weir/mux.h; @region by its number
+ * @region, @at, @length: as in weir/mux.h; @region by its number
+ * @is_read, @handle, @there: the same, of a one-sided read or write
  */
 struct weir_order {
 	_Alignas(64) uint32_t state;
@@ -35,7 +36,9 @@ struct weir_order {
 /**
  * struct weir_door - what application and hub both see of a connection
  * @out, @in: of the streams
- * @order: one at a time
+ * @order: a one-sided read or write, one at a time
+ * @loan: what is sent from a region, one at a time: its bytes come in the stream after all that is
+ *	in @out when it is given
  * @status: 0, or why it no longer works
  * @is_finished: the other end sends no more
  *
@@ -43,7 +46,7 @@ struct weir_order {
  */
 struct weir_door {
 	struct weir_ring out, in;
-	struct weir_order order;
+	struct weir_order order, loan;
 	_Alignas(64) int32_t status;
 	uint32_t is_finished;
 };
@@ -94,6 +97,7 @@ struct weir_mux_region {
  * @status: what it has found out itself; any thread
  * @fd, @room_fd: -1 until there is one; any thread
  * @send_done: of a message that the ring has taken in part, its record included
+ * @is_lending: a loan has been given, and its end not been told
  * @is_in_message, @recv_length, @recv_done: a part of one has been received
  * @asked: how much had been read when the hub was last told
  *
@@ -105,10 +109,25 @@ struct weir_conn {
 	int status, fd, room_fd;
 	struct weir_ring_end out, in;
 	uint64_t send_done;
-	bool is_in_message;
+	bool is_lending, is_in_message;
 	uint32_t recv_length, recv_done;
 	uint64_t asked;
 };
+
+/*
+ * onesided.c: an order that has been given. weir_order_look(): -EAGAIN it is not done; weir_order_wait()
+ * sleeps until it is. Return: its status, or why the connection does nothing more; an order that
+ * had not been taken by then is taken back.
+ */
+int weir_order_look(struct weir_conn *conn, struct weir_order *order);
+int weir_order_wait(struct weir_conn *conn, struct weir_order *order);
+/*
+ * The hub's, or whoever's when it is gone, once the connection says that it has ended: an order in
+ * state @from is done. Either this sees that it has been given, or who has given it sees the end.
+ */
+void weir_order_answer(struct weir_order *order, uint32_t from, int status);
+/* Why no order will be taken any more, or 0. */
+int weir_conn_ended(const struct weir_conn *conn);
 
 /* Rings an eventfd(2) or a pipe, and silences it. -1: there is none. */
 void weir_fd_ring(int fd);

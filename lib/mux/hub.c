@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,6 +16,12 @@ static const struct weir_mux_class default_classes[] = {
 	[WEIR_CLASS_URGENT] = { .level = 0 },
 	[WEIR_CLASS_NORMAL] = { .level = 1, .pass_bytes_max = 1 << 20 },
 };
+
+unsigned int weir_mux_classes(struct weir_mux_class *classes)
+{
+	memcpy(classes, default_classes, sizeof(default_classes));
+	return sizeof(default_classes) / sizeof(*default_classes);
+}
 
 void weir_fd_ring(int fd)
 {
@@ -59,7 +66,7 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
 	if (!o->quiet_ns)
-		o->quiet_ns = 20000;
+		o->quiet_ns = 50000;
 }
 
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)
@@ -159,7 +166,7 @@ static struct weir_hub *hub_new(const struct weir_mux_options *options)
 	weir_list_init(&hub->nodes);
 	weir_list_init(&hub->lanes);
 	weir_list_init(&hub->offers);
-	weir_list_init(&hub->owners);
+	weir_list_init(&hub->parties);
 	pthread_mutex_init(&hub->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -169,11 +176,21 @@ static struct weir_hub *hub_new(const struct weir_mux_options *options)
 	return hub;
 }
 
+static void parties_free(struct weir_hub *hub)
+{
+	while (!weir_list_is_empty(&hub->parties)) {
+		struct weir_party *party = weir_list_entry(hub->parties.next, struct weir_party,
+							   link);
+
+		weir_list_del(&party->link);
+		free(party);
+	}
+}
+
 static void hub_free(struct weir_hub *hub)
 {
 	weir_owner_fini(&hub->self);
-	if (hub->cq)
-		ibv_ack_cq_events(hub->cq, hub->cq_events);
+	parties_free(hub);
 	weir_hub_device_close(hub);
 	if (hub->epoll >= 0)
 		close(hub->epoll);

@@ -18,11 +18,12 @@
 static int qp_create(struct weir_lane *lane)
 {
 	struct weir_hub *hub = lane->node->hub;
+	const struct weir_intake *intake = &hub->intakes[weir_hub_is_low(hub, lane->class)];
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
 		.send_cq = lane->node->cq,
-		.recv_cq = hub->cq,
-		.srq = hub->srq,
+		.recv_cq = intake->cq,
+		.srq = intake->srq,
 		.cap = { .max_send_wr = WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS +
 					WEIR_LANE_HANDSHAKES,
 			 .max_send_sge = 1 },
@@ -182,6 +183,17 @@ void weir_lane_fail(struct weir_lane *lane, int status)
 	weir_fd_ring(node->hub->bell);
 }
 
+/*
+ * How long a sender waits who finds no receive: the connection manager leaves it at 655 ms, for which
+ * all connections of the lane would stand still. Of a transport that has no such timer it is not asked.
+ */
+static void set_rnr_timer(const struct weir_lane *lane)
+{
+	struct ibv_qp_attr attr = { .min_rnr_timer = WEIR_LANE_RNR_TIMER };
+
+	ibv_modify_qp(lane->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
+}
+
 /* From here on it carries connections. */
 static int lane_up(struct weir_lane *lane)
 {
@@ -189,6 +201,7 @@ static int lane_up(struct weir_lane *lane)
 	int rc = 0;
 
 	lane_uncount(lane);
+	set_rnr_timer(lane);
 	if (!node->has_worker)
 		rc = weir_node_start(node);
 	if (rc)

@@ -108,17 +108,13 @@ static void conn_close(struct weir_conn *conn)
 
 static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 {
-	struct weir_hub *hub = hub_of(mux);
 	struct weir_plot *plot;
-	int rc;
+	int rc = weir_plot_new(&hub_of(mux)->self, region->length, &plot);
 
-	pthread_mutex_lock(&hub->lock);
-	rc = weir_plot_new(&hub->self, region->length, &plot);
 	if (!rc) {
 		region->number = plot->number;
 		region->data = plot->base;
 	}
-	pthread_mutex_unlock(&hub->lock);
 	return rc;
 }
 

@@ -46,10 +46,10 @@ int weir_conn_withdraw(struct weir_conn *conn, uint32_t handle)
 	return conn->host->withdraw(conn, handle);
 }
 
-/* Why no order will be taken any more, or 0. Who is cut off is told why before that it is over. */
-static int ended(const struct weir_conn *conn)
+/* Who is cut off is told why before that it is over. */
+int weir_conn_ended(const struct weir_conn *conn)
 {
-	bool is_finished = __atomic_load_n(&conn->door->is_finished, __ATOMIC_ACQUIRE);
+	bool is_finished = __atomic_load_n(&conn->door->is_finished, __ATOMIC_SEQ_CST);
 	int status = __atomic_load_n(&conn->status, __ATOMIC_RELAXED);
 
 	if (!status)
@@ -57,25 +57,50 @@ static int ended(const struct weir_conn *conn)
 	return !status && is_finished ? -ENOTCONN : status;
 }
 
-/* An order that has not been taken when the connection ends is taken back. */
-static int wait_for(struct weir_conn *conn, struct weir_order *order)
+void weir_order_answer(struct weir_order *order, uint32_t from, int status)
 {
-	uint32_t state, given;
+	if (!__atomic_compare_exchange_n(&order->state, &from, WEIR_ORDER_TAKEN, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	order->status = status;
+	__atomic_store_n(&order->state, WEIR_ORDER_DONE, __ATOMIC_RELEASE);
+	weir_futex_wake_shared(&order->state);
+}
+
+/* @state: receives the order's, where it is not done. */
+static int look(struct weir_conn *conn, struct weir_order *order, uint32_t *state)
+{
+	uint32_t given = WEIR_ORDER_GIVEN;
 	int status;
 
-	while ((state = __atomic_load_n(&order->state, __ATOMIC_ACQUIRE)) != WEIR_ORDER_DONE) {
-		status = ended(conn);
-		given = WEIR_ORDER_GIVEN;
-		if (status == -ENOTCONN &&
-		    !__atomic_compare_exchange_n(&order->state, &given, WEIR_ORDER_NONE, false,
-						 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			status = 0; /* it is being dealt with */
-		if (status)
-			return status;
-		weir_futex_wait_shared(&order->state, state);
+	*state = __atomic_load_n(&order->state, __ATOMIC_ACQUIRE);
+	if (*state == WEIR_ORDER_DONE) {
+		status = order->status;
+		__atomic_store_n(&order->state, WEIR_ORDER_NONE, __ATOMIC_RELAXED);
+		return status;
 	}
-	status = order->status;
-	__atomic_store_n(&order->state, WEIR_ORDER_NONE, __ATOMIC_RELAXED);
+	status = weir_conn_ended(conn);
+	if (status == -ENOTCONN &&
+	    !__atomic_compare_exchange_n(&order->state, &given, WEIR_ORDER_NONE, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		status = 0; /* it is being dealt with */
+	return status ? status : -EAGAIN;
+}
+
+int weir_order_look(struct weir_conn *conn, struct weir_order *order)
+{
+	uint32_t state;
+
+	return look(conn, order, &state);
+}
+
+int weir_order_wait(struct weir_conn *conn, struct weir_order *order)
+{
+	uint32_t state;
+	int status;
+
+	while ((status = look(conn, order, &state)) == -EAGAIN)
+		weir_futex_wait_shared(&order->state, state);
 	return status;
 }
 
@@ -83,7 +108,7 @@ static int transfer(struct weir_conn *conn, bool is_read, uint32_t handle, uint6
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length)
 {
 	struct weir_order *order = &conn->door->order;
-	int status = ended(conn);
+	int status = weir_conn_ended(conn);
 
 	if (status)
 		return status;
@@ -93,9 +118,9 @@ static int transfer(struct weir_conn *conn, bool is_read, uint32_t handle, uint6
 	order->there = there;
 	order->at = at;
 	order->length = length;
-	__atomic_store_n(&order->state, WEIR_ORDER_GIVEN, __ATOMIC_RELEASE);
+	__atomic_store_n(&order->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
 	conn->host->news(conn);
-	return wait_for(conn, order);
+	return weir_order_wait(conn, order);
 }
 
 int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,

@@ -14,44 +14,75 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE)
 
+/* Memory, and the device's keys for it. */
+static int plot_map(struct weir_plot *plot)
+{
+	struct weir_owner *owner = plot->owner;
+
+	plot->base = weir_owner_map(owner, plot->length, &plot->fd);
+	if (plot->base)
+		plot->mr = ibv_reg_mr(owner->hub->pd, plot->base, plot->length, ACCESS);
+	return plot->mr ? 0 : -ENOMEM;
+}
+
+/* It is in no list. */
+static void plot_destroy(struct weir_plot *plot)
+{
+	struct weir_owner *owner = plot->owner;
+	const size_t length = plot->length;
+
+	if (plot->mr)
+		ibv_dereg_mr(plot->mr);
+	if (plot->base)
+		munmap(plot->base, length);
+	if (plot->fd >= 0)
+		close(plot->fd);
+	free(plot);
+	pthread_mutex_lock(&owner->hub->lock);
+	weir_owner_give_plot(owner, length);
+	pthread_mutex_unlock(&owner->hub->lock);
+}
+
 int weir_plot_new(struct weir_owner *owner, size_t length, struct weir_plot **out)
 {
+	struct weir_hub *hub = owner->hub;
 	struct weir_plot *plot;
+	int rc;
 
 	if (!length)
 		return -EINVAL;
-	if (length > owner->bytes_max - owner->bytes)
-		return -EDQUOT;
 	plot = calloc(1, sizeof(*plot));
 	if (!plot)
 		return -ENOMEM;
-	plot->owner = owner;
-	plot->length = length;
-	plot->number = ++owner->last_plot;
-	owner->bytes += length;
-	weir_list_add_tail(&owner->plots, &plot->link);
-	plot->base = weir_owner_map(owner, length, &plot->fd);
-	if (plot->base)
-		plot->mr = ibv_reg_mr(owner->hub->pd, plot->base, length, ACCESS);
-	if (!plot->mr) {
-		weir_plot_free(plot);
-		return -ENOMEM;
+	*plot = (struct weir_plot){ .owner = owner, .length = length, .fd = -1 };
+	pthread_mutex_lock(&hub->lock);
+	rc = weir_owner_take_plot(owner, length);
+	pthread_mutex_unlock(&hub->lock);
+	if (rc) {
+		free(plot);
+		return rc;
 	}
+	rc = plot_map(plot);
+	if (rc) {
+		plot_destroy(plot);
+		return rc;
+	}
+	pthread_mutex_lock(&hub->lock);
+	plot->number = ++owner->last_plot;
+	weir_list_add_tail(&owner->plots, &plot->link);
+	pthread_mutex_unlock(&hub->lock);
 	*out = plot;
 	return 0;
 }
 
 void weir_plot_free(struct weir_plot *plot)
 {
-	if (plot->mr)
-		ibv_dereg_mr(plot->mr);
-	if (plot->base)
-		munmap(plot->base, plot->length);
-	if (plot->fd >= 0)
-		close(plot->fd);
-	plot->owner->bytes -= plot->length;
+	struct weir_hub *hub = plot->owner->hub;
+
+	pthread_mutex_lock(&hub->lock);
 	weir_list_del(&plot->link);
-	free(plot);
+	pthread_mutex_unlock(&hub->lock);
+	plot_destroy(plot);
 }
 
 struct weir_plot *weir_plot_find(const struct weir_owner *owner, uint32_t number)
@@ -105,7 +136,9 @@ int weir_plot_close(struct weir_owner *owner, uint32_t number)
 			rc = -ETIMEDOUT;
 	}
 	if (!rc)
-		weir_plot_free(plot);
+		weir_list_del(&plot->link); /* nobody finds it any more */
 	pthread_mutex_unlock(&hub->lock);
+	if (!rc)
+		plot_destroy(plot);
 	return rc;
 }

@@ -5,6 +5,9 @@
  * receive queue runs dry for nobody's sake. What has not been granted nobody sends, so
  * there is always room in the ring. It also listens to the connection manager.
  *
+ * What is of the first level goes first here, too: it is looked for before anything else is dealt
+ * with, and again whenever as much as a segment has been.
+ *
  * A buffer is free as soon as it has been copied from: there is no refill to leave to a thread
  * of its own. Those of a batch are posted again with one call.
  */
@@ -16,7 +19,6 @@
 #include "lib/mux/hub.h"
 #include "lib/yield.h"
 
-#define WCS_MAX 32
 #define EVENTS_MAX 16
 #define LOOK_NS 1000000 /* busy, it asks for all else this often */
 
@@ -44,9 +46,9 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	return 0;
 }
 
-static void arrived(struct weir_hub *hub, const struct ibv_wc *wc)
+static void arrived(struct weir_hub *hub, struct weir_intake *intake, const struct ibv_wc *wc)
 {
-	const char *data = hub->recv_memory + wc->wr_id * WIRE_PIECE_MAX;
+	const void *data = weir_intake_data(intake, wc);
 	struct weir_lane *lane;
 	int rc = 0;
 
@@ -66,41 +68,56 @@ static void arrived(struct weir_hub *hub, const struct ibv_wc *wc)
 		weir_lane_fail(lane, rc);
 }
 
-static void buffer_free(struct weir_hub *hub, uint64_t number)
+static void deal(struct weir_hub *hub, struct weir_intake *intake, const struct ibv_wc *wcs, int n)
 {
-	struct ibv_sge *sge = &hub->recv_sges[hub->nr_recv_wrs];
-	struct ibv_recv_wr *wr = &hub->recv_wrs[hub->nr_recv_wrs];
+	int i;
 
-	*sge = (struct ibv_sge){ (uintptr_t)(hub->recv_memory + number * WIRE_PIECE_MAX),
-				 WIRE_PIECE_MAX, hub->recv_mr->lkey };
-	*wr = (struct ibv_recv_wr){ .wr_id = number, .sg_list = sge, .num_sge = 1 };
-	if (hub->nr_recv_wrs++)
-		wr[-1].next = wr;
+	for (i = 0; i < n; i++) {
+		arrived(hub, intake, &wcs[i]);
+		weir_intake_free(intake, &wcs[i]);
+	}
 }
 
-static void buffers_post(struct weir_hub *hub)
+/* What has come to the first level meanwhile. */
+static void deal_first(struct weir_hub *hub)
 {
-	struct ibv_recv_wr *bad;
+	struct weir_intake *first = &hub->intakes[0];
+	struct ibv_wc wcs[WEIR_INTAKE_BATCH];
+	int n = weir_intake_poll(first, wcs);
 
-	if (hub->nr_recv_wrs)
-		ibv_post_srq_recv(hub->srq, hub->recv_wrs, &bad);
-	hub->nr_recv_wrs = 0;
+	deal(hub, first, wcs, n);
+	weir_intake_post(first);
+}
+
+static void deal_low(struct weir_hub *hub, const struct ibv_wc *wcs, int n)
+{
+	uint64_t bytes = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		deal(hub, &hub->intakes[1], &wcs[i], 1);
+		bytes += wcs[i].byte_len;
+		if (bytes < WIRE_PIECE_MAX)
+			continue;
+		deal_first(hub);
+		bytes = 0;
+	}
 }
 
 static bool take_arrivals(struct weir_hub *hub)
 {
-	struct ibv_wc wcs[WCS_MAX];
-	int i, n = ibv_poll_cq(hub->cq, WCS_MAX, wcs);
+	struct ibv_wc first[WEIR_INTAKE_BATCH], low[WEIR_INTAKE_BATCH];
+	int nr_first = weir_intake_poll(&hub->intakes[0], first);
+	int nr_low = weir_intake_poll(&hub->intakes[1], low);
 
-	if (n <= 0)
+	if (!nr_first && !nr_low)
 		return false;
 	pthread_mutex_lock(&hub->lock);
-	for (i = 0; i < n; i++) {
-		arrived(hub, &wcs[i]);
-		buffer_free(hub, wcs[i].wr_id);
-	}
+	deal(hub, &hub->intakes[0], first, nr_first);
+	weir_intake_post(&hub->intakes[0]);
+	deal_low(hub, low, nr_low);
 	pthread_mutex_unlock(&hub->lock);
-	buffers_post(hub);
+	weir_intake_post(&hub->intakes[1]);
 	return true;
 }
 
@@ -113,15 +130,6 @@ static bool channel_is_there(const struct weir_hub *hub, const struct rdma_event
 		if (weir_list_entry(at, struct weir_lane, link)->cm == cm)
 			return true;
 	return cm == hub->cm;
-}
-
-static void take_completion_events(struct weir_hub *hub)
-{
-	struct ibv_cq *cq;
-	void *context;
-
-	while (!ibv_get_cq_event(hub->completions, &cq, &context))
-		hub->cq_events++;
 }
 
 static void lanes_expire(struct weir_hub *hub)
@@ -151,7 +159,7 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 		if (what == &hub->bell)
 			weir_fd_take(hub->bell);
 		else if (what == &hub->completions)
-			take_completion_events(hub);
+			weir_intake_take_event(hub->completions);
 		else if (channel_is_there(hub, what))
 			weir_hub_cm_events(hub, what);
 	}
@@ -168,7 +176,8 @@ static bool nap(struct weir_hub *hub)
 {
 	int timeout_ms;
 
-	ibv_req_notify_cq(hub->cq, 0);
+	weir_intake_arm(&hub->intakes[0]);
+	weir_intake_arm(&hub->intakes[1]);
 	if (take_arrivals(hub))
 		return false;
 	weir_count(&hub->counts.sleeps, 1);
@@ -183,11 +192,7 @@ void *weir_hub_poller(void *arg)
 	struct weir_hub *hub = arg;
 	uint64_t worked_ns = weir_now_ns(), looked_ns = worked_ns, now_ns;
 	bool over = false;
-	unsigned int i;
 
-	for (i = 0; i < hub->options.buffers; i++)
-		buffer_free(hub, i);
-	buffers_post(hub);
 	while (!over) {
 		bool any = take_arrivals(hub);
 

@@ -55,7 +55,8 @@ static void ring(struct weir_node *node, struct weir_lane *lane)
 		struct weir_posted *posted = newest(lane);
 
 		settle(node, lane, posted);
-		posted->conn->errand.wrs -= posted->is_errand;
+		if (posted->errand)
+			posted->errand->wrs--;
 	}
 	weir_node_fail(node, rc);
 }
@@ -92,7 +93,7 @@ static void append_send(struct weir_lane *lane, struct weir_posted posted, const
 bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message)
 {
 	struct weir_lane *lane = lane_of(conn);
-	struct weir_posted posted = { conn, sizeof(*message), true, false };
+	struct weir_posted posted = { .conn = conn, .bytes = sizeof(*message), .is_control = true };
 	struct wire_mux *buffer;
 
 	if (lane->nr_controls == WEIR_LANE_CONTROLS)
@@ -108,7 +109,7 @@ bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message
 
 uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail)
 {
-	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE);
+	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->lent;
 
 	/* An application that has written less than was sent of it lies, too. */
 	if (weir_ring_readable(&conn->leaving, tail) ||
@@ -119,10 +120,26 @@ uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail)
 	return *tail < granted ? *tail : granted;
 }
 
-/* Whether it has to wait, since its owner has sent so much. */
+/* How much of its loan may be sent: it comes after what is in the ring. */
+static uint64_t loan_ready(const struct weir_circuit *conn, uint64_t tail)
+{
+	uint64_t granted = __atomic_load_n(&conn->granted, __ATOMIC_ACQUIRE) - conn->lent;
+	uint64_t left = conn->loan.left;
+
+	if (conn->posted != tail)
+		return 0;
+	return left < granted - tail ? left : granted - tail;
+}
+
+bool weir_post_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64_t tail)
+{
+	return conn->posted != limit || conn->errand.left || loan_ready(conn, tail);
+}
+
+/* Whether it has to wait, since its party has sent so much. */
 static bool is_early(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
 {
-	if (weir_rate_due_ns(&conn->owner->rate) <= now_ns)
+	if (weir_rate_due_ns(&weir_owner_party(conn->owner)->rate) <= now_ns)
 		return false;
 	weir_sched_idle(&node->sched, &conn->flow);
 	weir_list_del(&conn->pace_link);
@@ -156,7 +173,7 @@ static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32
 {
 	count_ahead(node, conn);
 	weir_sched_posted(&node->sched, &conn->flow, bytes);
-	weir_rate_sent(&conn->owner->rate, bytes, now_ns);
+	weir_rate_sent(&weir_owner_party(conn->owner)->rate, bytes, now_ns);
 	count_wait(conn, now_ns);
 }
 
@@ -181,49 +198,81 @@ static void post_piece(struct weir_node *node, struct weir_circuit *conn, uint64
 		    conn->chunk->mr->lkey, weir_circuit_remote(conn));
 }
 
-/* Of an errand: a segment. */
-static void post_errand(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+/* Of an errand, or a loan: a segment, and no more than @most. */
+static void post_part(struct weir_node *node, struct weir_errand *e, uint64_t most,
+		      const struct ibv_send_wr *wr, uint64_t now_ns)
 {
-	struct weir_errand *e = &conn->errand;
-	struct weir_posted posted = { .conn = conn, .is_errand = true };
-	const struct ibv_send_wr wr = {
-		.opcode = e->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
-	};
+	struct weir_circuit *conn = e->conn;
+	struct weir_posted posted = { .conn = conn, .errand = e };
 	uint64_t local = e->local;
 
 	posted.bytes = node->sched.classes[conn->class].config.segment_bytes;
-	if (posted.bytes > e->left)
-		posted.bytes = (uint32_t)e->left;
+	if (posted.bytes > most)
+		posted.bytes = (uint32_t)most;
 	count_turn(node, conn, posted.bytes, now_ns);
 	e->local += posted.bytes;
 	e->remote += posted.bytes;
 	e->left -= posted.bytes;
 	e->wrs++;
-	append(lane_of(conn), posted, local, e->plot->mr->lkey, &wr);
+	if (e == &conn->loan)
+		conn->lent += posted.bytes;
+	append(lane_of(conn), posted, local, e->plot->mr->lkey, wr);
+}
+
+static void post_errand(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
+{
+	struct weir_errand *e = &conn->errand;
+	const struct ibv_send_wr wr = {
+		.opcode = e->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
+	};
+
+	post_part(node, e, e->left, &wr, now_ns);
+}
+
+static void post_loan(struct weir_node *node, struct weir_circuit *conn, uint64_t most,
+		      uint64_t now_ns)
+{
+	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
+					.imm_data = htonl(weir_circuit_remote(conn)) };
+
+	post_part(node, &conn->loan, most, &wr, now_ns);
+}
+
+/* Of the stream: what is in the ring, and then what is lent. */
+static void post_stream(struct weir_node *node, struct weir_circuit *conn, uint64_t limit,
+			uint64_t loan, uint64_t now_ns)
+{
+	if (limit > conn->posted)
+		post_piece(node, conn, limit, now_ns);
+	else
+		post_loan(node, conn, loan, now_ns);
 }
 
 /* The flow has its turn. */
 static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
 {
 	uint64_t tail, limit = weir_post_limit(conn, &tail);
-	bool has_piece = limit > conn->posted, has_errand = conn->errand.left;
+	uint64_t loan = loan_ready(conn, tail);
+	bool has_stream = limit > conn->posted || loan, has_errand = conn->errand.left;
 
-	if (!has_piece && !has_errand) {
+	bool has_failed = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
+
+	if (has_failed || (!has_stream && !has_errand)) {
 		weir_sched_idle(&node->sched, &conn->flow);
 		/* If it has failed just now, the other end is to hear. */
-		if (__atomic_load_n(&conn->status, __ATOMIC_ACQUIRE))
+		if (has_failed)
 			weir_circuit_news(conn);
 		return;
 	}
 	if (is_early(node, conn, now_ns))
 		return;
-	conn->errand_was_last = has_errand && !(has_piece && conn->errand_was_last);
+	conn->errand_was_last = has_errand && !(has_stream && conn->errand_was_last);
 	if (conn->errand_was_last)
 		post_errand(node, conn, now_ns);
 	else
-		post_piece(node, conn, limit, now_ns);
-	if (conn->posted == limit && !conn->errand.left)
+		post_stream(node, conn, limit, loan, now_ns);
+	if (!weir_post_is_wanted(conn, limit, tail))
 		weir_sched_idle(&node->sched, &conn->flow);
 }
 
@@ -263,18 +312,33 @@ bool weir_post_turns(struct weir_node *node, uint64_t now_ns)
 	return any;
 }
 
-static void errand_completed(struct weir_circuit *conn, const struct ibv_wc *wc)
+static void errand_completed(struct weir_errand *e, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS) {
-		conn->errand.status = -ECONNRESET;
-		conn->errand.left = 0;
+		e->status = -ECONNRESET;
+		e->left = 0;
 	}
-	weir_errand_done(conn);
+	weir_errand_done(e);
+}
+
+static void ring_completed(struct weir_circuit *conn, uint32_t bytes)
+{
+	conn->leaving.position += bytes;
+	weir_ring_publish_head(&conn->leaving);
+	weir_ring_tell(conn->leaving.ring, &conn->room_fd);
+	__atomic_store_n(&conn->sent, conn->leaving.position, __ATOMIC_RELAXED);
+}
+
+static void count_sent(struct weir_circuit *conn, uint32_t bytes)
+{
+	weir_count(&conn->hub->counts.bytes_sent, bytes);
+	weir_count(&conn->owner->counts.bytes_sent, bytes);
 }
 
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
 {
 	struct weir_posted posted;
+	struct weir_circuit *conn;
 	struct weir_lane *lane;
 
 	if (wc->status != IBV_WC_SUCCESS)
@@ -286,17 +350,16 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	lane->first = (lane->first + 1) % POSTED_MAX;
 	lane->count--;
 	settle(node, lane, &posted);
+	conn = posted.conn;
 	if (posted.is_control)
-		return posted.conn;
-	if (posted.is_errand) {
-		errand_completed(posted.conn, wc);
-		return posted.conn;
-	}
-	posted.conn->leaving.position += posted.bytes;
-	weir_ring_publish_head(&posted.conn->leaving);
-	weir_ring_tell(posted.conn->leaving.ring, &posted.conn->room_fd);
-	__atomic_store_n(&posted.conn->sent, posted.conn->leaving.position, __ATOMIC_RELAXED);
-	weir_count(&node->hub->counts.bytes_sent, posted.bytes);
-	weir_count(&posted.conn->owner->counts.bytes_sent, posted.bytes);
-	return posted.conn;
+		return conn;
+	if (posted.errand == &conn->loan)
+		__atomic_store_n(&conn->sent_lent, conn->sent_lent + posted.bytes, __ATOMIC_RELAXED);
+	if (posted.errand != &conn->errand)
+		count_sent(conn, posted.bytes);
+	if (posted.errand)
+		errand_completed(posted.errand, wc);
+	else
+		ring_completed(conn, posted.bytes);
+	return conn;
 }

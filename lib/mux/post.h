@@ -8,7 +8,7 @@
 #include "lib/mux/hub.h"
 
 /**
- * weir_post_limit() - up to where the stream of a connection may be sent now
+ * weir_post_limit() - up to where the ring of a connection may be sent now
  * @conn: open
  * @tail: receives up to where the application has written
  *
@@ -16,6 +16,12 @@
  * Return: a position, not below @conn->posted.
  */
 uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail);
+
+/**
+ * weir_post_is_wanted() - whether a connection has something that may be sent now
+ * @limit, @tail: as weir_post_limit() says
+ */
+bool weir_post_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64_t tail);
 
 /**
  * weir_post_control() - send a control message on the connection's lane

@@ -8,7 +8,8 @@
 
 #include "lib/mux/hub.h"
 
-static struct weir_stake *stake_find(const struct weir_node *node, uint64_t party, uint8_t class)
+static struct weir_stake *stake_find(const struct weir_node *node, const struct weir_party *party,
+				      uint8_t class)
 {
 	struct weir_list *at;
 
@@ -30,7 +31,7 @@ int weir_stake_take(struct weir_circuit *conn)
 		if (!stake)
 			return -ENOMEM;
 		stake->party = conn->owner->party;
-		weir_bundle_init(&stake->bundle, conn->class, (uint16_t)conn->owner->weight);
+		weir_bundle_init(&stake->bundle, conn->class, weir_owner_weight(conn->owner));
 		weir_list_add(&conn->node->stakes, &stake->link);
 	}
 	stake->refs++;

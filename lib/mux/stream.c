@@ -29,6 +29,8 @@ static int put(struct weir_conn *conn, const char *data, uint32_t length)
 
 	if (rc)
 		return rc;
+	if (conn->send_done > total || conn->is_lending)
+		return -EINVAL;
 	if (!conn->send_done && room >= head) {
 		struct wire_record record = { .length = length };
 
@@ -53,13 +55,47 @@ static int put(struct weir_conn *conn, const char *data, uint32_t length)
 
 static int try_send(struct weir_conn *conn, const void *data, size_t length)
 {
-	int rc = status_of(conn);
+	int rc = weir_conn_ended(conn);
+
+	return rc ? rc : put(conn, data, (uint32_t)length);
+}
+
+/* Puts in the record alone, and lends what follows it. -EAGAIN: there is no room for that. */
+static int lend(struct weir_conn *conn, const struct weir_order *wanted)
+{
+	const struct wire_record record = { .length = (uint32_t)wanted->length };
+	struct weir_order *loan = &conn->door->loan;
+	uint32_t room;
+	int rc = weir_ring_writable(&conn->out, &room);
 
 	if (rc)
 		return rc;
-	if (is_finished(conn))
-		return -ENOTCONN;
-	return put(conn, data, (uint32_t)length);
+	if (conn->send_done)
+		return -EINVAL;
+	if (room < sizeof(record))
+		return -EAGAIN;
+	weir_ring_write(&conn->out, &record, sizeof(record));
+	weir_ring_publish_tail(&conn->out);
+	loan->region = wanted->region;
+	loan->at = wanted->at;
+	loan->length = wanted->length;
+	/* After the record: who takes the loan sees that. */
+	__atomic_store_n(&loan->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
+	conn->is_lending = true;
+	conn->host->news(conn);
+	return 0;
+}
+
+static int try_lend(struct weir_conn *conn, const struct weir_order *wanted)
+{
+	const struct weir_order *loan = &conn->door->loan;
+	int rc;
+
+	if (conn->is_lending)
+		return loan->region == wanted->region && loan->at == wanted->at &&
+		       loan->length == wanted->length ? 0 : -EINVAL;
+	rc = weir_conn_ended(conn);
+	return rc ? rc : lend(conn, wanted);
 }
 
 /* Where much has been read since the hub last heard of it, the other end should know. */
@@ -140,6 +176,8 @@ struct call {
 	struct weir_conn *conn;
 	struct weir_ring *ring;
 	const int *fd;
+	const struct weir_order *wanted; /* a loan */
+	struct weir_order *given;
 	const void *data;
 	void *buffer;
 	size_t size, *length;
@@ -149,6 +187,10 @@ static int attempt(const struct call *call)
 {
 	if (call->buffer)
 		return try_recv(call->conn, call->buffer, call->size, call->length);
+	if (call->wanted)
+		return try_lend(call->conn, call->wanted);
+	if (call->given)
+		return weir_order_look(call->conn, call->given);
 	return try_send(call->conn, call->data, call->size);
 }
 
@@ -181,6 +223,29 @@ int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int 
 	if (length > WEIR_MUX_MESSAGE_MAX)
 		return -EMSGSIZE;
 	return until_done(&call, flags);
+}
+
+int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
+			  uint64_t length, int flags)
+{
+	struct weir_order *loan = &conn->door->loan;
+	const struct weir_order wanted = { .region = region->number, .at = at, .length = length };
+	struct call call = { .conn = conn, .ring = conn->out.ring, .fd = &conn->room_fd,
+			     .wanted = &wanted };
+	int rc;
+
+	if (length > WEIR_MUX_MESSAGE_MAX)
+		return -EMSGSIZE;
+	if (!length || at > region->length || length > region->length - at)
+		return -EINVAL;
+	rc = until_done(&call, flags);
+	if (rc)
+		return rc;
+	call.wanted = NULL;
+	call.given = loan;
+	rc = flags & WEIR_CONN_DONTWAIT ? until_done(&call, flags) : weir_order_wait(conn, loan);
+	conn->is_lending = rc == -EAGAIN;
+	return rc;
 }
 
 int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags)

@@ -11,7 +11,6 @@
 #include "lib/error.h"
 #include "lib/mux/hub.h"
 #include "lib/mux/tenant.h"
-#include "lib/thread.h"
 
 static struct weir_tenant *tenant_of(struct weir_mux *mux)
 {
@@ -50,7 +49,7 @@ static struct weir_tenant_chunk *chunk_find(struct weir_tenant *tenant, uint32_t
 	return NULL;
 }
 
-static int map(int fd, size_t length, char **base)
+int weir_tenant_map(int fd, size_t length, char **base)
 {
 	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -85,7 +84,7 @@ static int chunk_get(struct weir_tenant *tenant, uint32_t number, struct weir_te
 	chunk->number = number;
 	chunk->ring_bytes = answer.ring_bytes;
 	chunk->length = weir_chunk_length(answer.ring_bytes);
-	rc = map(fds[0], chunk->length, &chunk->base);
+	rc = weir_tenant_map(fds[0], chunk->length, &chunk->base);
 	pthread_mutex_lock(&tenant->lock);
 	weir_list_add(&tenant->chunks, &chunk->link);
 	if (rc)
@@ -296,7 +295,7 @@ static int region_open(struct weir_mux *mux, struct weir_mux_region *region)
 
 	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, fds);
 	if (!rc)
-		rc = map(fds[0], region->length, &region->data);
+		rc = weir_tenant_map(fds[0], region->length, &region->data);
 	if (rc && !answer.status) {
 		ask = (struct weir_share_ask){ .what = WEIR_SHARE_UNREGION, .nr = answer.nr };
 		weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);
@@ -341,7 +340,7 @@ static int conn_withdraw(struct weir_conn *app, uint32_t handle)
 	return weir_tenant_ask(conn->tenant, &ask, &answer, NULL);
 }
 
-static void tenant_free(struct weir_tenant *tenant)
+void weir_tenant_free(struct weir_tenant *tenant)
 {
 	while (!weir_list_is_empty(&tenant->conns))
 		conn_free(weir_list_entry(tenant->conns.next, struct weir_tenant_conn, link));
@@ -369,10 +368,10 @@ static void mux_close(struct weir_mux *mux)
 	weir_tenant_ask(tenant, &ask, &answer, NULL);
 	shutdown(tenant->socket, SHUT_RDWR);
 	pthread_join(tenant->reader, NULL);
-	tenant_free(tenant);
+	weir_tenant_free(tenant);
 }
 
-static const struct weir_mux_host host = {
+const struct weir_mux_host weir_tenant_host = {
 	.close = mux_close,
 	.info = mux_info,
 	.connect = mux_connect,
@@ -388,77 +387,3 @@ static const struct weir_mux_host host = {
 	.grant = conn_grant,
 	.withdraw = conn_withdraw,
 };
-
-static struct weir_tenant *tenant_new(int socket)
-{
-	struct weir_tenant *tenant = calloc(1, sizeof(*tenant));
-
-	if (!tenant)
-		return NULL;
-	*tenant = (struct weir_tenant){ .mux = { &host }, .socket = socket, .bell = -1 };
-	pthread_mutex_init(&tenant->lock, NULL);
-	pthread_mutex_init(&tenant->fds, NULL);
-	pthread_cond_init(&tenant->answered, NULL);
-	weir_list_init(&tenant->calls);
-	weir_list_init(&tenant->conns);
-	weir_list_init(&tenant->offers);
-	weir_list_init(&tenant->chunks);
-	return tenant;
-}
-
-/* The first words, before there is a reader. */
-static int hello(struct weir_tenant *tenant, const char *path, struct weir_error *error)
-{
-	struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
-	struct weir_share_answer answer = { .status = -ECONNRESET };
-	int fds[WEIR_SHARE_FDS_MAX];
-	char *board;
-	int rc = weir_share_send(tenant->socket, &ask, sizeof(ask), NULL, 0);
-
-	weir_share_patience(tenant->socket, WEIR_SHARE_HELLO_S);
-	if (!rc)
-		rc = weir_share_recv(tenant->socket, &answer, sizeof(answer), fds);
-	weir_share_patience(tenant->socket, 0);
-	if (rc == -ETIMEDOUT)
-		return weir_fail(error, rc, "%s does not answer: is 'weir share' stopped?", path);
-	if (rc)
-		return weir_fail(error, rc, "%s does not speak as weir share does", path);
-	if (answer.status)
-		return weir_fail(error, answer.status, "%s", answer.text);
-	tenant->bell = fds[1];
-	/* They come in this order: without the bell the board may have come, too. */
-	if (fds[1] < 0) {
-		if (fds[0] >= 0)
-			close(fds[0]);
-		return weir_fail(error, -EMFILE, "no room for weir share's descriptors: raise the "
-						 "limit (ulimit -n)");
-	}
-	rc = map(fds[0], sizeof(*tenant->board), &board);
-	if (rc)
-		return weir_fail(error, rc, "no memory of weir share's");
-	tenant->board = (void *)board;
-	return 0;
-}
-
-int weir_tenant_open(const char *path, struct weir_mux **mux, struct weir_error *error)
-{
-	int rc, socket = weir_share_dial(path, error);
-	struct weir_tenant *tenant;
-
-	if (socket < 0)
-		return socket;
-	tenant = tenant_new(socket);
-	if (!tenant) {
-		close(socket);
-		return weir_fail(error, -ENOMEM, "no memory");
-	}
-	rc = hello(tenant, path, error);
-	if (!rc)
-		rc = weir_thread_create(&tenant->reader, "weir-tenant", weir_tenant_reader,
-					tenant, error);
-	if (rc)
-		tenant_free(tenant);
-	else
-		*mux = &tenant->mux;
-	return rc;
-}

@@ -58,7 +58,12 @@ struct weir_tenant_offer {
 	int fd;
 };
 
-/* Be a tenant of the daemon at @path. As weir_mux_open(). */
+/* tenant.c: what a tenant does; it is gone; and memory of the daemon's, whose descriptor is closed. */
+extern const struct weir_mux_host weir_tenant_host;
+void weir_tenant_free(struct weir_tenant *tenant);
+int weir_tenant_map(int fd, size_t length, char **base);
+
+/* join.c: be a tenant of the daemon at @path. As weir_mux_open(). */
 int weir_tenant_open(const char *path, struct weir_mux **mux, struct weir_error *error);
 
 /* call.c: the reader, and asking. */

@@ -193,14 +193,15 @@ static bool serve(struct weir_circuit *conn)
 		weir_sched_idle(sched, &conn->flow);
 		weir_list_del(&conn->pace_link);
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
-		weir_errand_end(conn, status ? status : -ENOTCONN);
+		weir_errand_end(&conn->errand, status ? status : -ENOTCONN);
+		weir_errand_end(&conn->loan, status ? status : -ENOTCONN);
 		/* What is posted is done before the other end may forget its memory. */
 		return conn->errand.wrs || finish(conn);
 	}
-	weir_errand_take(conn);
-	weir_bundle_weigh(&conn->stake->bundle,
-			  (uint16_t)__atomic_load_n(&conn->owner->weight, __ATOMIC_RELAXED));
-	if (conn->posted == limit && !conn->errand.left)
+	weir_errand_take(&conn->errand);
+	weir_errand_take(&conn->loan);
+	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
+	if (!weir_post_is_wanted(conn, limit, tail))
 		return true;
 	if (!conn->flow.turn.is_ready && weir_list_is_empty(&conn->pace_link))
 		conn->waits_ns = weir_now_ns();
@@ -284,7 +285,7 @@ static uint64_t pace(struct weir_node *node, uint64_t now_ns)
 		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, pace_link);
 
 		at = at->next;
-		due_ns = weir_rate_due_ns(&conn->owner->rate);
+		due_ns = weir_rate_due_ns(&weir_owner_party(conn->owner)->rate);
 		if (due_ns <= now_ns) {
 			weir_list_del(&conn->pace_link);
 			weir_sched_ready(&node->sched, &conn->flow);
@@ -295,15 +296,27 @@ static uint64_t pace(struct weir_node *node, uint64_t now_ns)
 	return next_ns;
 }
 
+/* There is one for each time that the CQ was armed: no need to ask for another. */
+static void take_event(struct weir_node *node)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(node->completions, &cq, &context))
+		return;
+	node->cq_events++;
+	node->is_armed = false;
+}
+
 /* Arms, and sleeps unless something has come meanwhile, or until somebody may send again. */
 static void nap(struct weir_node *node, uint64_t until_ns)
 {
 	struct pollfd fds[] = { { .fd = node->bell, .events = POLLIN },
 				{ .fd = node->completions->fd, .events = POLLIN } };
-	struct ibv_cq *cq;
-	void *context;
 
-	ibv_req_notify_cq(node->cq, 0);
+	if (!node->is_armed)
+		ibv_req_notify_cq(node->cq, 0);
+	node->is_armed = true;
 	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
 	if (weir_inbox_is_empty(&node->inbox) && !take_completions(node) &&
 	    (!status_of(node) || node->posted)) {
@@ -311,9 +324,10 @@ static void nap(struct weir_node *node, uint64_t until_ns)
 		poll(fds, 2, weir_poll_ms(until_ns));
 	}
 	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
-	weir_fd_take(node->bell);
-	while (!ibv_get_cq_event(node->completions, &cq, &context))
-		node->cq_events++;
+	if (fds[0].revents)
+		weir_fd_take(node->bell);
+	if (fds[1].revents)
+		take_event(node);
 }
 
 /*
@@ -329,7 +343,8 @@ static void end(struct weir_node *node)
 	while (!weir_list_is_empty(&node->conns)) {
 		conn = weir_list_entry(node->conns.next, struct weir_circuit, node_link);
 		weir_circuit_fail(conn, status_of(node));
-		weir_errand_drop(conn, -ECONNRESET);
+		weir_errand_drop(&conn->errand, -ECONNRESET);
+		weir_errand_drop(&conn->loan, -ECONNRESET);
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
 		weir_list_del(&conn->pace_link);

@@ -8,7 +8,7 @@ _weir()
 
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"serve mount blk share top run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
+			"serve lend mount blk share top run ping perf stat trace fault doctor lab key --help --version" -- "$cur")
 		return
 	fi
 	case $prev in

@@ -16,21 +16,9 @@ static void take_back(struct hunt_request *r, int status)
 
 static void post(struct hunt_session *s, const struct weir_action *a)
 {
-	struct hunt *h = s->hunt;
-	struct weir_wr *wr = a->wr;
-	uint32_t posted, i;
-
 	hunt_watch_post(s, a);
-	hunt_note(h, "post", s->number, a->channel, a->count);
-	posted = hunt_qp_post(&s->qps[a->channel], wr);
-	for (i = 0; i < a->count; i++) {
-		struct weir_wr *next = wr->next;
-		struct weir_wc wc = { wr, -ENOTCONN };
-
-		if (i >= posted)
-			weir_engine_completed(&s->engine, &wc, hunt_now_ns(h));
-		wr = next;
-	}
+	hunt_note(s->hunt, "post", s->number, a->channel, a->count);
+	hunt_qp_post(&s->qps[a->channel], a->wr);
 }
 
 /* The engine's next action, if there is one. Who stands in line is not passed for it. */
@@ -87,6 +75,7 @@ void hunt_host_pull(struct hunt_session *s)
 		act(s, &action);
 	set_timer(s);
 	hunt_watch_counts(s->hunt);
+	hunt_watch_waits(s);
 }
 
 /* Whether there is nothing else that a request could have to wait for. */
@@ -107,6 +96,8 @@ static void submit(struct hunt_session *s, struct hunt_request *r)
 {
 	int rc = weir_engine_submit(&s->engine, &r->req, hunt_now_ns(s->hunt));
 
+	hunt_expect(s->hunt, !r->refusal || rc == r->refusal,
+		    "request %u makes no sense, and that returns %d", r->number, rc);
 	r->is_in = !rc;
 	r->epoch = s->barriers;
 	s->barriers += !rc && r->asked.op == WEIR_OP_BARRIER;
@@ -131,6 +122,7 @@ static bool go_alone(struct hunt_session *s, struct hunt_request *r, bool is_alo
 		return false;
 	hunt_expect(h, weir_list_is_empty(&h->window.line),
 		    "request %u goes the short way past those in line", r->number);
+	hunt_expect(h, !r->refusal, "request %u makes no sense, and goes the short way", r->number);
 	action.channel = action.wr->channel;
 	r->is_in = true;
 	r->epoch = s->barriers;
@@ -176,6 +168,7 @@ static void expire(struct sim_event *event)
 	struct hunt_session *s = container_of(event, struct hunt_session, expire);
 
 	hunt_note(s->hunt, "expire", s->number, 0, 0);
+	s->expired_ns = hunt_now_ns(s->hunt);
 	weir_engine_expired(&s->engine, hunt_now_ns(s->hunt));
 	hunt_host_pull(s);
 }
@@ -242,6 +235,15 @@ static void session_begin(struct hunt *h, int number)
 		hunt_qp_init(&s->qps[i], s, i);
 }
 
+/* Some hunts are all about deadlines. */
+static void haste_begin(struct hunt *h)
+{
+	bool is_hasty = hunt_dice(&h->waits, 200);
+
+	h->haste = is_hasty ? 600 : 150;
+	h->patience_ns = is_hasty ? 1000 << sim_rng_below(&h->waits, 16) : 200000;
+}
+
 void hunt_host_begin(struct hunt *h)
 {
 	int i;
@@ -253,6 +255,7 @@ void hunt_host_begin(struct hunt *h)
 	h->config.sge_max = (uint8_t)(WEIR_SGE_MAX + sim_rng_below(&h->host, 25));
 	h->config.merge = hunt_dice(&h->host, 700);
 	h->config.seed = sim_rng_next(&h->host);
+	haste_begin(h);
 	window_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)
 		session_begin(h, i);

@@ -27,7 +27,7 @@ static void begin(struct hunt *h, uint64_t seed, bool trace)
 {
 	int i;
 
-	memset(h, 0, sizeof(*h));
+	memset(h, 0, offsetof(struct hunt, local));
 	h->trace = trace;
 	h->digest = 0xcbf29ce484222325ull;
 	sim_clock_init(&h->clock);
@@ -35,7 +35,12 @@ static void begin(struct hunt *h, uint64_t seed, bool trace)
 	sim_rng_init(&h->net, seed, "net", 0);
 	sim_rng_init(&h->host, seed, "host", 0);
 	sim_rng_init(&h->paths, seed, "paths", 0);
+	sim_rng_init(&h->places, seed, "places", 0);
+	sim_rng_init(&h->keys, seed, "keys", 0);
+	sim_rng_init(&h->errors, seed, "errors", 0);
+	sim_rng_init(&h->waits, seed, "waits", 0);
 	h->peril = hunt_dice(&h->net, 300) ? 0 : 4 + (uint32_t)sim_rng_below(&h->net, 60);
+	h->refusal = hunt_dice(&h->net, 300) ? h->peril * 4 : h->peril / 4;
 	hunt_host_begin(h);
 	for (i = 0; i < h->nr_sessions; i++)
 		hunt_load_begin(&h->sessions[i]);
@@ -45,7 +50,7 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 {
 	begin(h, seed, trace);
 	while (!*h->why && h->clock.count && h->clock.now_ps < LONG_PS)
-		sim_clock_run(&h->clock, h->clock.now_ps + 100 * SIM_PS_PER_US);
+		sim_clock_run(&h->clock, h->clock.now_ps + SIM_PS_PER_S / 1000);
 	hunt_expect(h, !h->clock.count, "it never comes to an end");
 	if (!*h->why)
 		hunt_watch_over(h);
@@ -53,6 +58,12 @@ bool hunt_run(struct hunt *h, uint64_t seed, bool trace)
 		hunt_turns(h, seed);
 	if (!*h->why)
 		hunt_slots(h, seed);
+	if (!*h->why)
+		hunt_naps(h, seed);
+	if (!*h->why)
+		hunt_rights(h, seed);
+	if (!*h->why)
+		hunt_volumes(h, seed);
 	sim_clock_fini(&h->clock);
 	return !*h->why;
 }

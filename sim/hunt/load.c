@@ -1,93 +1,197 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Requests close together in a small memory, so that they meet: in threes and fours that lie side by
- * side, too. Some come with little patience, some are taken back, a few are wrong.
+ * Requests close together in a small memory, so that they meet: in threes and fours that lie side
+ * by side, too. Some come with little patience, some are taken back, a few are wrong.
  */
 #include "sim/hunt/hunt.h"
-
-#define LOCAL 0x100000ull /* where a request's local memory begins, times its number */
-#define MIRROR 0x70000000ull /* local memory that lies as the remote one does */
 
 static const enum weir_op ops[] = { WEIR_OP_READ,  WEIR_OP_WRITE, WEIR_OP_READ,
 				    WEIR_OP_WRITE, WEIR_OP_WRITE, WEIR_OP_CAS,
 				    WEIR_OP_FADD,  WEIR_OP_SEND,  WEIR_OP_BARRIER };
 
-static void lay_out_local(struct hunt_request *r)
+/* What of the memory it is about: some cells, or a little less or more. */
+static void place(struct hunt_request *r, uint32_t first, uint32_t cells)
 {
-	struct weir_req *req = &r->req;
-	uint64_t at = LOCAL * (r->number + 1), left = req->length;
+	struct sim_rng *rng = &r->session->hunt->places;
+	uint64_t at = (uint64_t)first * HUNT_CELL_BYTES;
+	uint64_t end = at + (uint64_t)cells * HUNT_CELL_BYTES;
 
-	if (r->number % 3) /* its neighbour's local memory may go on where this ends */
-		at = MIRROR + req->remote;
-	else if (req->op <= WEIR_OP_WRITE && left > HUNT_CELL_BYTES) {
-		req->sge[0] = (struct weir_sge){ at, HUNT_CELL_BYTES, 1 };
-		req->nr_sge = 1;
-		left -= HUNT_CELL_BYTES;
-		at += LOCAL / 2;
-	}
-	if (left)
-		req->sge[req->nr_sge++] = (struct weir_sge){ at, (uint32_t)left, 1 };
+	if (hunt_dice(rng, 300))
+		at += sim_rng_below(rng, HUNT_CELL_BYTES);
+	if (hunt_dice(rng, 500))
+		end += sim_rng_below(rng, 2);
+	if (hunt_dice(rng, 200))
+		end -= sim_rng_below(rng, HUNT_CELL_BYTES);
+	at = at < HUNT_REMOTE_BYTES ? at : HUNT_REMOTE_BYTES - 1;
+	end = end < HUNT_REMOTE_BYTES ? end : HUNT_REMOTE_BYTES;
+	r->req.remote = at;
+	r->req.length = end > at ? end - at : 1;
+}
+
+/* Few words, and few values, so that what is compared is there. */
+static void place_atomic(struct hunt_request *r, uint32_t first)
+{
+	struct sim_rng *rng = &r->session->hunt->places;
+
+	r->req.remote = hunt_dice(rng, 500) ? 8 * sim_rng_below(rng, 4)
+					    : (uint64_t)first * HUNT_CELL_BYTES;
+	r->req.length = 8;
+	r->req.compare = sim_rng_below(rng, 3);
+	r->req.operand = 1 + sim_rng_below(rng, 2);
 }
 
 static void shape(struct hunt_request *r, uint32_t first, uint32_t cells)
 {
-	struct weir_req *req = &r->req;
+	struct hunt *h = r->session->hunt;
+	uint64_t apart = 0;
 
-	r->first = first < HUNT_CELLS ? first : HUNT_CELLS - 1;
-	r->cells = cells < HUNT_CELLS - r->first ? cells : HUNT_CELLS - r->first;
-	req->remote = (uint64_t)r->first * HUNT_CELL_BYTES;
-	req->length = (uint64_t)r->cells * HUNT_CELL_BYTES;
-	if (req->op == WEIR_OP_SEND)
-		req->length = 64;
-	if (req->op == WEIR_OP_CAS || req->op == WEIR_OP_FADD) {
-		r->cells = 1;
-		req->length = 8;
+	switch (r->req.op) {
+	case WEIR_OP_BARRIER:
+		break;
+	case WEIR_OP_SEND:
+		r->req.length = sim_rng_below(&h->places, HUNT_MESSAGE_BYTES + 1);
+		break;
+	case WEIR_OP_CAS:
+	case WEIR_OP_FADD:
+		place_atomic(r, first);
+		break;
+	default:
+		place(r, first, cells);
+		if (hunt_dice(&h->places, 300))
+			apart = sim_rng_below(&h->places, r->req.length);
 	}
-	if (req->op == WEIR_OP_BARRIER || req->op == WEIR_OP_SEND)
-		r->cells = 0;
-	if (req->op == WEIR_OP_BARRIER)
-		req->length = 0;
-	else
-		lay_out_local(r);
+	hunt_memory_give(r, hunt_memory_take(h, r->req.length), apart);
 }
 
-static void submit(struct hunt_session *s, enum weir_op op, uint32_t first, uint32_t cells)
+/* Short ones and long ones are mixed, in some hunts by far. */
+static uint64_t deadline_draw(struct hunt *h)
+{
+	uint64_t most_ns = hunt_dice(&h->waits, 500) ? h->patience_ns / 10 : h->patience_ns;
+
+	if (!hunt_dice(&h->waits, h->haste))
+		return WEIR_NEVER;
+	return hunt_now_ns(h) + 1 + sim_rng_below(&h->waits, most_ns);
+}
+
+/* The next request, without a shape; NULL when there have been enough. */
+static struct hunt_request *next_request(struct hunt_session *s, enum weir_op op)
 {
 	struct hunt *h = s->hunt;
 	struct sim_rng *rng = &h->load;
 	struct hunt_request *r;
 
 	if (h->nr_requests == HUNT_REQUESTS)
-		return;
+		return NULL;
 	r = &h->requests[h->nr_requests];
-	memset(r, 0, sizeof(*r));
 	r->number = h->nr_requests++;
 	r->session = s;
 	r->req.op = op;
 	r->req.retries = (uint8_t)sim_rng_below(rng, 3);
 	r->req.exclusive = hunt_dice(rng, 500);
-	r->req.compare = sim_rng_below(rng, 2);
-	r->req.deadline_ns = hunt_dice(rng, 100) ? hunt_now_ns(h) + 1 + sim_rng_below(rng, 20000)
-						 : WEIR_NEVER;
+	r->req.deadline_ns = deadline_draw(h);
+	r->req.rkey = hunt_memory_key(s);
 	r->req.hint = (uint8_t)sim_rng_below(&h->paths, 3);
 	r->is_bad = hunt_dice(rng, h->peril / 4);
 	r->is_unregistered = hunt_dice(rng, h->peril / 4);
-	shape(r, first, cells);
 	r->may_repeat = op == WEIR_OP_READ || (op == WEIR_OP_WRITE && r->req.exclusive);
-	r->asked = r->req;
-	hunt_note(h, "submit", r->number, op, r->first);
-	weir_inbox_push(&s->inbox, &r->node);
+	return r;
 }
 
-/* Neighbours, in any order. */
+static void spoil_length(struct weir_req *req, uint64_t length)
+{
+	req->nr_sge = 1;
+	req->sge[0].length = (uint32_t)length;
+	req->length = length;
+}
+
+/* A message can be of nothing, and long; what is atomic is of one aligned word. */
+static int spoil_shape(struct hunt *h, struct weir_req *req)
+{
+	switch (req->op) {
+	case WEIR_OP_SEND:
+		spoil_length(req, h->config.fragment_bytes + 1);
+		return -EMSGSIZE;
+	case WEIR_OP_CAS:
+	case WEIR_OP_FADD:
+		if (hunt_dice(&h->errors, 500))
+			req->remote += 1 + sim_rng_below(&h->errors, 7);
+		else
+			spoil_length(req, 16);
+		return -EINVAL;
+	default:
+		spoil_length(req, 0);
+		return -EINVAL;
+	}
+}
+
+/* Makes it such that it makes no sense. Returns what the engine has to say to that. */
+static int spoil(struct hunt *h, struct weir_req *req)
+{
+	switch (sim_rng_below(&h->errors, 4)) {
+	case 0:
+		req->op = (enum weir_op)(WEIR_OP_BARRIER + 1 + sim_rng_below(&h->errors, 100));
+		return -EINVAL;
+	case 1:
+		req->length += hunt_dice(&h->errors, 500) ? 1 : -1ull;
+		return -EINVAL;
+	case 2:
+		if (req->op == WEIR_OP_SEND || req->length < 2)
+			return spoil_shape(h, req);
+		req->remote = UINT64_MAX - sim_rng_below(&h->errors, req->length - 1);
+		return -EINVAL;
+	default:
+		return spoil_shape(h, req);
+	}
+}
+
+static void submit(struct hunt_request *r)
+{
+	struct hunt *h = r->session->hunt;
+
+	if (r->req.op != WEIR_OP_BARRIER && hunt_dice(&h->errors, 10))
+		r->refusal = spoil(h, &r->req);
+	hunt_note(h, "submit", r->number, r->req.op, (int64_t)r->req.remote);
+	weir_inbox_push(&r->session->inbox, &r->node);
+}
+
+static void submit_one(struct hunt_session *s, enum weir_op op, uint32_t first, uint32_t cells)
+{
+	struct hunt_request *r = next_request(s, op);
+
+	if (!r)
+		return;
+	shape(r, first, cells);
+	submit(r);
+}
+
+/* Neighbours, in any order; side by side in local memory, too, unless each has its own. */
 static void submit_neighbours(struct hunt_session *s, enum weir_op op, uint32_t first)
 {
-	struct sim_rng *rng = &s->hunt->load;
-	uint32_t count = 2 + (uint32_t)sim_rng_below(rng, 4), turn = (uint32_t)sim_rng_below(rng, 8);
-	uint32_t i;
+	struct hunt *h = s->hunt;
+	uint32_t count = 2 + (uint32_t)sim_rng_below(&h->load, 4);
+	uint32_t turn = (uint32_t)sim_rng_below(&h->load, 8), length = 2 * HUNT_CELL_BYTES, i;
+	uint64_t base = (uint64_t)first * HUNT_CELL_BYTES, local = 0;
+	uint32_t rkey = hunt_memory_key(s);
+	bool is_beside = hunt_dice(&h->places, 700);
 
-	for (i = 0; i < count; i++)
-		submit(s, op, first + ((i * 3 + turn) % count) * 2, 2);
+	if (hunt_dice(&h->places, 300))
+		length -= (uint32_t)sim_rng_below(&h->places, length);
+	if (base + (uint64_t)count * length > HUNT_REMOTE_BYTES)
+		base = HUNT_REMOTE_BYTES - (uint64_t)count * length;
+	if (is_beside)
+		local = hunt_memory_take(h, (uint64_t)count * length);
+	for (i = 0; i < count; i++) {
+		uint32_t at = (i * (count == 3 ? 2 : 3) + turn) % count * length;
+		struct hunt_request *r = next_request(s, op);
+
+		if (!r)
+			return;
+		r->req.remote = base + at;
+		r->req.rkey = hunt_dice(&h->keys, 100) ? r->req.rkey : rkey;
+		r->req.length = length;
+		hunt_memory_give(r, is_beside ? local + at : hunt_memory_take(h, length), 0);
+		submit(r);
+	}
 }
 
 static void cancel_one(struct hunt_session *s)
@@ -118,7 +222,8 @@ static void happen(struct sim_event *event)
 	if (op <= WEIR_OP_WRITE && hunt_dice(rng, 200))
 		submit_neighbours(s, op, first);
 	else
-		submit(s, op, first, 1 + (uint32_t)sim_rng_below(rng, hunt_dice(rng, 300) ? 24 : 3));
+		submit_one(s, op, first,
+			   1 + (uint32_t)sim_rng_below(rng, hunt_dice(rng, 400) ? 24 : 3));
 	hunt_host_wake(s);
 	if (hunt_dice(rng, 30))
 		cancel_one(s);

@@ -2,8 +2,10 @@
 /* weir-hunt: what `weir lab hunt` runs. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "sim/hunt/hunt.h"
 
@@ -22,10 +24,21 @@ static bool number(const char *text, uint64_t *out)
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
+static uint64_t seed; /* that is being run */
+
+/* weir_bug() has stopped the core. That prints nothing, so that this may; and it ends here. */
+static void stop(int signal)
+{
+	(void)signal;
+	printf("broken %" PRIu64 " the core finds an error of its own\n", seed);
+	fflush(stdout);
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	static struct hunt hunt;
-	uint64_t first, last, seed, digest = 0, happened = 0;
+	uint64_t first, last, digest = 0, happened = 0;
 	bool trace = argc == 4 && !strcmp(argv[3], "trace");
 
 	if (argc < 3 || argc > 4 || (argc == 4 && !trace) || !number(argv[1], &first) ||
@@ -33,6 +46,8 @@ int main(int argc, char **argv)
 		fputs(help, stderr);
 		return 2;
 	}
+	signal(SIGILL, stop);
+	signal(SIGTRAP, stop);
 	for (seed = first; seed <= last; seed++) {
 		if (!hunt_run(&hunt, seed, trace)) {
 			printf("broken %" PRIu64 " %s\n", seed, hunt.why);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What must be true, looked at from outside: the order of effects, each effect once, each end once
- * and truthful, the window's counts, progress. In the end a memory that takes the requests one at a
- * time, as they were submitted, must have held what each of them saw.
+ * and truthful, the window's counts, progress.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "sim/hunt/hunt.h"
+
+/* A queue pair that is full is flushed, and comes up again, in less. */
+#define LATE_NS_MAX 4000000
 
 void hunt_expect(struct hunt *h, bool holds, const char *format, ...)
 {
@@ -20,12 +22,21 @@ void hunt_expect(struct hunt *h, bool holds, const char *format, ...)
 	va_end(list);
 }
 
-static bool conflict(const struct hunt_request *a, const struct hunt_request *b)
+bool hunt_meet(const struct hunt_request *a, const struct hunt_request *b)
 {
-	if (!a->cells || !b->cells || (a->asked.op == WEIR_OP_READ && b->asked.op == WEIR_OP_READ))
+	if (a->asked.op > WEIR_OP_FADD || b->asked.op > WEIR_OP_FADD ||
+	    (a->asked.op == WEIR_OP_READ && b->asked.op == WEIR_OP_READ))
 		return false;
 	return a->asked.remote < b->asked.remote + b->asked.length &&
 	       b->asked.remote < a->asked.remote + a->asked.length;
+}
+
+bool hunt_conflict(const struct hunt_request *a, const struct hunt_request *b)
+{
+	const struct hunt_session *s = a->session;
+
+	return hunt_meet(a, b) &&
+	       hunt_memory_of(s, a->asked.rkey) == hunt_memory_of(s, b->asked.rkey);
 }
 
 /* All that had to be over before @r takes effect is over, and nothing that comes after has. */
@@ -40,13 +51,14 @@ static void watch_order(const struct hunt_request *r)
 		if (other == r || other->session != r->session || !other->is_in)
 			continue;
 		hunt_expect(h, other->has_ended || other->epoch >= r->epoch,
-			    "request %u passes a barrier that waits for %u", r->number, other->number);
-		if (!conflict(other, r))
+			    "request %u passes a barrier that waits for %u", r->number,
+			    other->number);
+		if (!hunt_conflict(other, r))
 			continue;
 		hunt_expect(h, other->number > r->number || other->has_ended,
 			    "request %u takes effect before %u, which it overlaps, has ended",
 			    r->number, other->number);
-		hunt_expect(h, other->number < r->number || !other->did,
+		hunt_expect(h, other->number < r->number || !other->effects,
 			    "request %u takes effect after %u, which came later, and overlaps it",
 			    r->number, other->number);
 	}
@@ -56,31 +68,57 @@ static void watch_order(const struct hunt_request *r)
 static bool may_come_later(const struct hunt_request *r)
 {
 	return r->asked.op == WEIR_OP_SEND &&
-	       (r->status == -ECONNRESET || r->status == -ETIMEDOUT);
+	       (r->status == -ECONNRESET || r->status == -ETIMEDOUT || r->status == -EIO);
 }
 
-static void watch_once(const struct hunt_request *r, const struct hunt_wqe *wqe)
+/* What of @r is done by @wqe; *@length is how much. A message is sent from its beginning. */
+static uint64_t part_of(const struct hunt_request *r, const struct hunt_wqe *wqe, uint64_t *length)
 {
-	uint32_t cell = r->first + wqe->offset / HUNT_CELL_BYTES;
+	uint64_t first = wqe->remote, end = wqe->remote + wqe->length;
+
+	*length = wqe->length;
+	if (r->asked.op == WEIR_OP_SEND)
+		return 0;
+	if (first < r->asked.remote)
+		first = r->asked.remote;
+	if (end > r->asked.remote + r->asked.length)
+		end = r->asked.remote + r->asked.length;
+	*length = end > first ? end - first : 0;
+	return first - r->asked.remote;
+}
+
+/* Returns how many bytes of @r are done. */
+static uint64_t watch_once(struct hunt_request *r, const struct hunt_wqe *wqe)
+{
+	uint64_t length, at = part_of(r, wqe, &length), end = at + length;
 	struct hunt *h = r->session->hunt;
+	bool is_first = !memchr(r->did + at, 1, length) && (length || !r->effects);
 
 	hunt_expect(h, !r->has_ended || may_come_later(r),
 		    "request %u takes effect after it has ended", r->number);
-	if (!r->may_repeat)
-		hunt_expect(h, !(r->did >> (r->cells ? cell : 0) & 1),
-			    "request %u takes effect twice", r->number);
+	hunt_expect(h, r->asked.op == WEIR_OP_SEND || r->asked.rkey == wqe->rkey,
+		    "request %u is done under the rkey %u, not its own, %u", r->number, wqe->rkey,
+		    r->asked.rkey);
+	hunt_expect(h, is_first || r->may_repeat, "request %u takes effect twice", r->number);
+	r->did_bytes += is_first ? length : 0;
+	for (; !is_first && at < end; at++)
+		r->did_bytes += !r->did[at];
+	memset(r->did + end - length, 1, length);
+	r->effects++;
+	return length;
 }
 
 void hunt_watch_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 {
 	struct hunt_session *s = qp->session;
 	struct hunt *h = s->hunt;
+	uint64_t bytes = 0;
 	int i;
 
 	for (i = 0; i < wqe->nr_reqs; i++) {
-		const struct hunt_request *r = &h->requests[wqe->reqs[i]];
+		struct hunt_request *r = &h->requests[wqe->reqs[i]];
 
-		watch_once(r, wqe);
+		bytes += watch_once(r, wqe);
 		watch_order(r);
 		if (r->asked.op != WEIR_OP_SEND)
 			continue;
@@ -88,11 +126,72 @@ void hunt_watch_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe)
 			    (long long)s->sent);
 		s->sent = r->number;
 	}
+	hunt_expect(h, bytes == wqe->length, "of %u bytes %llu were asked for", wqe->length,
+		    (unsigned long long)bytes);
+}
+
+static bool is_safe_to_repeat(const struct hunt_request *r)
+{
+	return r->asked.op == WEIR_OP_READ || (r->asked.op == WEIR_OP_WRITE && r->asked.exclusive);
+}
+
+void hunt_watch_complete(struct hunt_qp *qp, const struct hunt_wqe *wqe)
+{
+	int i;
+
+	for (i = 0; i < wqe->nr_reqs; i++) {
+		struct hunt_request *r = &qp->session->hunt->requests[wqe->reqs[i]];
+
+		r->posted[qp->number]--;
+		if (!wqe->status)
+			continue;
+		r->is_lost |= wqe->status == -ECONNRESET;
+		if (weir_req_modifies(&r->asked) && wqe->status != -EACCES)
+			r->astray |= 1u << qp->number;
+	}
+}
+
+void hunt_watch_unsent(struct hunt_qp *qp, const struct weir_wr *wr)
+{
+	struct weir_req *req;
+
+	for (req = wr->req; req; req = req->beside)
+		hunt_request_of(req)->posted[qp->number]--;
+}
+
+void hunt_watch_found(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+	uint32_t i;
+
+	for (i = 0; i < h->nr_requests; i++) {
+		struct hunt_request *r = &h->requests[i];
+
+		if (r->session != qp->session || !(r->astray >> qp->number & 1))
+			continue;
+		r->astray &= ~(1u << qp->number);
+		r->is_doomed |= qp->is_gone;
+	}
+}
+
+/* What failed is begun anew as often as its user allowed, when nothing of it can arrive late. */
+static void watch_repeat(struct hunt_request *r)
+{
+	struct hunt *h = r->session->hunt;
+
+	hunt_expect(h, !r->astray, "request %u is posted while some of it may still arrive",
+		    r->number);
+	hunt_expect(h, !r->is_doomed, "request %u is posted again; where it was is gone",
+		    r->number);
+	r->repeats += r->is_lost;
+	r->is_lost = false;
+	hunt_expect(h, r->repeats <= r->asked.retries, "request %u is repeated %u times of %u",
+		    r->number, r->repeats, r->asked.retries);
 }
 
 static void watch_wr(struct hunt *h, const struct weir_wr *wr)
 {
-	const struct weir_req *req = wr->req;
+	struct weir_req *req = wr->req;
 	uint64_t at = req->remote, sum = 0;
 	int i, count = 0;
 
@@ -102,10 +201,13 @@ static void watch_wr(struct hunt *h, const struct weir_wr *wr)
 		    (unsigned long long)sum, wr->length);
 	hunt_expect(h, wr->nr_sge <= h->config.sge_max, "a WR has %u pieces", wr->nr_sge);
 	hunt_expect(h, wr->length <= h->config.fragment_bytes, "a WR is %u bytes", wr->length);
-	for (; req; at += req->length, req = req->beside, count++)
+	for (; req; at += req->length, req = req->beside, count++) {
 		hunt_expect(h, wr->nr_reqs == 1 || (req->remote == at && req->op == wr->req->op),
 			    "request %u is merged with what it does not go with",
 			    hunt_request_of(req)->number);
+		watch_repeat(hunt_request_of(req));
+		hunt_request_of(req)->posted[wr->channel]++;
+	}
 	hunt_expect(h, count == wr->nr_reqs, "a WR carries %d requests, and says %u", count,
 		    wr->nr_reqs);
 	hunt_expect(h, count == 1 || h->config.merge, "requests are merged that must not be");
@@ -166,32 +268,50 @@ void hunt_watch_counts(struct hunt *h)
 		    h->window.wrs);
 }
 
-static uint64_t all_of(const struct hunt_request *r)
+static bool is_all_done(const struct hunt_request *r)
 {
-	if (r->asked.op == WEIR_OP_BARRIER)
-		return 0;
-	return r->cells ? ((1ull << r->cells) - 1) << r->first : 1;
+	return r->did_bytes == r->asked.length && (r->effects || r->asked.op == WEIR_OP_BARRIER);
 }
 
 /* Whether how @r ended is the truth. */
 static bool is_true(const struct hunt_request *r)
 {
+	if (r->refusal)
+		return r->status == r->refusal;
 	switch (r->status) {
 	case 0:
-		return r->did == all_of(r);
+		return is_all_done(r);
 	case -ENOTCONN:
 	case -ECANCELED:
-		return !r->did;
+		return !r->effects;
 	case -ETIMEDOUT:
 		return r->asked.deadline_ns <= hunt_now_ns(r->session->hunt);
 	case -EACCES:
 		return r->is_bad;
 	case -EFAULT:
 		return r->is_unregistered;
-	case -ECONNRESET:
+	case -EIO:
 		return r->session->has_failed;
+	case -ECONNRESET:
+		return r->session->has_failed && (!is_safe_to_repeat(r) || r->session->has_lost ||
+						  r->repeats == r->asked.retries);
 	default:
 		return false;
+	}
+}
+
+/* All that was submitted before a barrier has come back when it is done. */
+static void watch_barrier(const struct hunt_request *r)
+{
+	const struct hunt *h = r->session->hunt;
+	uint32_t i;
+
+	for (i = 0; i < r->number; i++) {
+		const struct hunt_request *before = &h->requests[i];
+
+		hunt_expect(r->session->hunt, before->session != r->session || before->has_ended,
+			    "the barrier %u is done, and %u, which is before it, is not",
+			    r->number, i);
 	}
 }
 
@@ -202,46 +322,13 @@ void hunt_watch_end(struct hunt_request *r)
 	hunt_expect(h, !r->has_ended, "request %u ends twice", r->number);
 	hunt_expect(h, is_true(r), "request %u ends with %d, which is not true", r->number,
 		    r->status);
+	hunt_expect(h, r->asked.deadline_ns == WEIR_NEVER ||
+			     hunt_now_ns(h) <= r->asked.deadline_ns + LATE_NS_MAX,
+		    "request %u ends long after its deadline", r->number);
+	if (r->asked.op == WEIR_OP_BARRIER && !r->status)
+		watch_barrier(r);
 	hunt_expect(h, !r->is_in || !r->req.wrs, "request %u ends while it is in flight",
 		    r->number);
-}
-
-static uint64_t effect_on(const struct hunt_request *r, uint64_t held)
-{
-	if (r->asked.op == WEIR_OP_FADD)
-		return held + 1;
-	if (r->asked.op == WEIR_OP_WRITE ||
-	    (r->asked.op == WEIR_OP_CAS && held == r->asked.compare))
-		return 1000 + r->number;
-	return held;
-}
-
-/* A write that was repeated saw itself; of a read that failed nobody looks at what it saw. */
-static bool is_looked_at(const struct hunt_request *r)
-{
-	return r->asked.op == WEIR_OP_CAS || r->asked.op == WEIR_OP_FADD ||
-	       (r->asked.op == WEIR_OP_READ && !r->status);
-}
-
-static void one_at_a_time(struct hunt_session *s)
-{
-	uint64_t memory[HUNT_CELLS] = { 0 };
-	struct hunt *h = s->hunt;
-	uint32_t i, cell;
-
-	for (i = 0; i < h->nr_requests; i++) {
-		const struct hunt_request *r = &h->requests[i];
-
-		for (cell = 0; cell < HUNT_CELLS; cell++) {
-			if (r->session != s || !r->cells || !(r->did >> cell & 1))
-				continue;
-			hunt_expect(h, !is_looked_at(r) || r->seen[cell] == memory[cell],
-				    "request %u saw what was not there in its turn", r->number);
-			memory[cell] = effect_on(r, memory[cell]);
-		}
-	}
-	hunt_expect(h, !memcmp(memory, s->memory, sizeof(memory)),
-		    "the memory of session %d holds something else", s->number);
 }
 
 void hunt_watch_over(struct hunt *h)
@@ -252,5 +339,5 @@ void hunt_watch_over(struct hunt *h)
 		hunt_expect(h, h->requests[i].has_ended,
 			    "nothing happens any more, and request %u has not ended", i);
 	for (i = 0; i < (uint32_t)h->nr_sessions; i++)
-		one_at_a_time(&h->sessions[i]);
+		hunt_memory_over(&h->sessions[i]);
 }

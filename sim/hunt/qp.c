@@ -3,54 +3,25 @@
  * A reliable connection, as verbs promise it and no better: the peer executes in the order posted;
  * completions come in that order, later; queue pairs know nothing of each other. One that fails
  * flushes the rest; of that some has arrived, and some may arrive for as long as the peer has the
- * other end. When the peer has refused something it executes nothing more.
+ * other end. When the peer has refused something it executes nothing more. It may have nowhere to
+ * receive a message for a while (RNR), or not answer at all: then the NIC gives up, in the end.
  */
 #include "sim/hunt/hunt.h"
+
+#define SILENCE_PS (SIM_PS_PER_S / 10) /* until the NIC gives up */
+#define RNR_WAIT_PS (20 * SIM_PS_PER_US)
+#define RNR_RETRIES 6
 
 static struct hunt_wqe *wqe_at(struct hunt_qp *qp, uint32_t i)
 {
 	return &qp->wqes[(qp->head + i) % HUNT_WRS];
 }
 
-static uint64_t effect(const struct hunt_request *r, uint64_t held)
+static void take_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe, bool is_answered)
 {
-	switch (r->asked.op) {
-	case WEIR_OP_WRITE:
-		return 1000 + r->number;
-	case WEIR_OP_FADD:
-		return held + 1;
-	case WEIR_OP_CAS:
-		return held == r->asked.compare ? 1000 + r->number : held;
-	default:
-		return held;
-	}
-}
-
-static void take_effect(struct hunt_qp *qp, const struct hunt_wqe *wqe)
-{
-	struct hunt *h = qp->session->hunt;
-	int i;
-
+	hunt_note(qp->session->hunt, "effect", wqe->reqs[0], qp->number, (int64_t)wqe->remote);
 	hunt_watch_effect(qp, wqe);
-	for (i = 0; i < wqe->nr_reqs; i++) {
-		struct hunt_request *r = &h->requests[wqe->reqs[i]];
-		uint32_t length = wqe->nr_reqs > 1 ? (uint32_t)r->asked.length : wqe->length;
-		uint32_t cell = r->first + wqe->offset / HUNT_CELL_BYTES, end;
-
-		hunt_note(h, "effect", r->number, qp->number, cell);
-		if (!r->cells) {
-			r->did = 1;
-			continue;
-		}
-		end = cell + (length + HUNT_CELL_BYTES - 1) / HUNT_CELL_BYTES;
-		for (; cell < end; cell++) {
-			uint64_t *held = &qp->session->memory[cell];
-
-			r->seen[cell] = *held;
-			r->did |= 1ull << cell;
-			*held = effect(r, *held);
-		}
-	}
+	hunt_memory_move(qp, wqe, is_answered);
 }
 
 static bool any(const struct hunt_qp *qp, const struct hunt_wqe *wqe, bool bad)
@@ -81,6 +52,8 @@ static void give_up(struct hunt_qp *qp, bool may_arrive)
 	uint32_t i;
 
 	qp->is_failed = qp->session->has_failed = true;
+	qp->is_silent = false;
+	qp->rnr = 0;
 	sim_clock_cancel(&h->clock, &qp->execute);
 	for (i = qp->next; i < qp->count; i++) {
 		struct hunt_wqe *wqe = wqe_at(qp, i);
@@ -89,7 +62,7 @@ static void give_up(struct hunt_qp *qp, bool may_arrive)
 		wqe->status = -ECONNRESET;
 		may_arrive &= hunt_dice(&h->net, 700);
 		/* Of a late read the answer finds nobody. */
-		if (may_arrive && wqe->wr->req->op != WEIR_OP_READ && qp->nr_late < HUNT_WRS)
+		if (may_arrive && wqe->op != WEIR_OP_READ && qp->nr_late < HUNT_WRS)
 			qp->late[qp->nr_late++] = *wqe;
 	}
 	qp->next = qp->count;
@@ -115,11 +88,43 @@ static void end(struct hunt_qp *qp, struct hunt_wqe *wqe, int status)
 /* The answer is lost, or the WR is, now or for good. */
 static void break_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 {
-	if (hunt_dice(&qp->session->hunt->net, 500)) {
-		take_effect(qp, wqe);
-		end(qp, wqe, -ECONNRESET);
+	struct sim_rng *rng = &qp->session->hunt->net;
+
+	if (hunt_dice(rng, 500)) {
+		take_effect(qp, wqe, hunt_dice(rng, 500));
+		end(qp, wqe, hunt_dice(rng, 100) ? -EIO : -ECONNRESET);
 	}
 	give_up(qp, true);
+}
+
+/* The peer has nowhere to receive; of what it has refused so often nothing arrives. */
+static void wait_for_receive(struct hunt_qp *qp, struct hunt_wqe *wqe)
+{
+	struct hunt *h = qp->session->hunt;
+
+	hunt_note(h, "rnr", wqe->reqs[0], qp->number, qp->rnr);
+	if (qp->rnr++ < RNR_RETRIES) {
+		sim_clock_in(&h->clock, &qp->execute, RNR_WAIT_PS);
+		return;
+	}
+	end(qp, wqe, -ECONNRESET);
+	give_up(qp, false);
+}
+
+static bool may_receive(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+
+	return !hunt_dice(&h->net, qp->rnr ? 700 : 2 * h->peril);
+}
+
+static void fall_silent(struct hunt_qp *qp)
+{
+	struct hunt *h = qp->session->hunt;
+
+	hunt_note(h, "silent", qp->session->number, qp->number, 0);
+	qp->is_silent = true;
+	sim_clock_in(&h->clock, &qp->execute, SILENCE_PS);
 }
 
 /*
@@ -132,11 +137,22 @@ static void fault_at(struct hunt_qp *qp, struct hunt_wqe *wqe)
 	int i;
 
 	if (hunt_dice(&h->net, 500))
-		take_effect(qp, wqe);
+		take_effect(qp, wqe, false);
 	for (i = 0; i < wqe->nr_reqs && wqe->nr_reqs > 1; i++)
 		h->requests[wqe->reqs[i]].may_repeat = true;
 	end(qp, wqe, -EFAULT);
 	give_up(qp, true);
+}
+
+static void succeed(struct hunt_qp *qp, struct hunt_wqe *wqe)
+{
+	struct hunt *h = qp->session->hunt;
+
+	qp->rnr = 0;
+	take_effect(qp, wqe, true);
+	end(qp, wqe, 0);
+	if (qp->next < qp->count)
+		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
 }
 
 static void execute(struct sim_event *event)
@@ -145,18 +161,21 @@ static void execute(struct sim_event *event)
 	struct hunt *h = qp->session->hunt;
 	struct hunt_wqe *wqe = wqe_at(qp, qp->next);
 
-	if (any(qp, wqe, false)) {
+	if (qp->is_silent) {
+		break_at(qp, wqe);
+	} else if (any(qp, wqe, false)) {
 		fault_at(qp, wqe);
 	} else if (any(qp, wqe, true)) {
 		end(qp, wqe, -EACCES);
 		give_up(qp, false);
 	} else if (hunt_dice(&h->net, h->peril)) {
 		break_at(qp, wqe);
+	} else if (hunt_dice(&h->net, h->peril / 2)) {
+		fall_silent(qp);
+	} else if (wqe->op == WEIR_OP_SEND && !may_receive(qp)) {
+		wait_for_receive(qp, wqe);
 	} else {
-		take_effect(qp, wqe);
-		end(qp, wqe, 0);
-		if (qp->next < qp->count)
-			sim_clock_in(&h->clock, event, hunt_while(&h->net));
+		succeed(qp, wqe);
 	}
 }
 
@@ -165,7 +184,7 @@ static void arrive(struct sim_event *event)
 	struct hunt_qp *qp = container_of(event, struct hunt_qp, arrive);
 	struct hunt *h = qp->session->hunt;
 
-	take_effect(qp, &qp->late[0]);
+	take_effect(qp, &qp->late[0], false);
 	memmove(&qp->late[0], &qp->late[1], --qp->nr_late * sizeof(qp->late[0]));
 	if (qp->nr_late)
 		sim_clock_in(&h->clock, event, hunt_while(&h->net));
@@ -182,6 +201,8 @@ static void mend(struct sim_event *event)
 	sim_clock_cancel(&h->clock, &qp->arrive);
 	qp->nr_late = 0;
 	qp->is_gone = hunt_dice(&h->net, 200);
+	qp->session->has_lost |= qp->is_gone;
+	hunt_watch_found(qp);
 	if (qp->is_gone) {
 		weir_engine_channel_down(engine, qp->number);
 	} else {
@@ -200,6 +221,7 @@ static void complete_one(struct hunt_qp *qp)
 
 	hunt_note(h, "complete", qp->number, wc.wr->req ? hunt_request_of(wc.wr->req)->number : 0,
 		  wc.status);
+	hunt_watch_complete(qp, wqe_at(qp, 0));
 	qp->head = (qp->head + 1) % HUNT_WRS;
 	qp->count--;
 	qp->next--;
@@ -217,7 +239,8 @@ static void complete(struct sim_event *event)
 	hunt_host_pull(qp->session);
 	if (qp->count && wqe_at(qp, 0)->is_done)
 		come_to_complete(qp);
-	if (qp->is_failed && !qp->is_gone && !qp->count && !sim_event_is_scheduled(&qp->mend)) {
+	if (qp->is_failed && !qp->is_gone && !qp->count && !qp->nr_unsent &&
+	    !sim_event_is_scheduled(&qp->mend)) {
 		weir_engine_channel_broken(&qp->session->engine, qp->number);
 		sim_clock_in(&h->clock, &qp->mend, hunt_while(&h->net));
 		hunt_host_pull(qp->session);
@@ -229,7 +252,13 @@ static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
 	struct weir_req *req;
 
 	wqe->wr = wr;
-	wqe->offset = (uint32_t)wr->offset;
+	wqe->op = wr->req->op;
+	wqe->rkey = wr->req->rkey;
+	wqe->remote = wr->req->remote + wr->offset;
+	wqe->compare = wr->req->compare;
+	wqe->operand = wr->req->operand;
+	wqe->nr_sge = wr->nr_sge;
+	memcpy(wqe->sge, wr->sge, wr->nr_sge * sizeof(*wr->sge));
 	wqe->length = wr->length;
 	wqe->nr_reqs = 0;
 	wqe->is_done = false;
@@ -237,13 +266,51 @@ static void wqe_fill(struct hunt_wqe *wqe, struct weir_wr *wr)
 		wqe->reqs[wqe->nr_reqs++] = (uint16_t)hunt_request_of(req)->number;
 }
 
-uint32_t hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
+/* The engine hears that nothing came of what could not be posted. */
+static void tell_unsent(struct hunt_qp *qp)
+{
+	uint32_t i;
+
+	for (i = 0; i < qp->nr_unsent; i++) {
+		struct weir_wc wc = { qp->unsent[i], -ENOTCONN };
+
+		hunt_watch_unsent(qp, wc.wr);
+		weir_engine_completed(&qp->session->engine, &wc, hunt_now_ns(qp->session->hunt));
+	}
+	qp->nr_unsent = 0;
+}
+
+static void tell(struct sim_event *event)
+{
+	struct hunt_qp *qp = container_of(event, struct hunt_qp, tell);
+
+	hunt_note(qp->session->hunt, "tell", qp->session->number, qp->number, qp->nr_unsent);
+	tell_unsent(qp);
+	hunt_host_pull(qp->session);
+	come_to_complete(qp);
+}
+
+/* Meanwhile it may post on: other threads do not know yet. */
+static void refuse(struct hunt_qp *qp, struct weir_wr *wr)
 {
 	struct hunt *h = qp->session->hunt;
-	uint32_t posted = 0;
 
-	for (; wr; wr = wr->next, posted++) {
-		if (hunt_dice(&h->net, h->peril / 4))
+	for (; wr; wr = wr->next)
+		qp->unsent[qp->nr_unsent++] = wr;
+	if (sim_event_is_scheduled(&qp->tell))
+		return;
+	if (hunt_dice(&h->net, 800))
+		sim_clock_in(&h->clock, &qp->tell, 10 * hunt_while(&h->net));
+	else
+		tell_unsent(qp);
+}
+
+void hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
+{
+	struct hunt *h = qp->session->hunt;
+
+	for (; wr; wr = wr->next) {
+		if (hunt_dice(&h->net, h->refusal))
 			break;
 		hunt_expect(h, qp->count < h->depth, "channel %u is overfilled", qp->number);
 		if (qp->count == HUNT_WRS)
@@ -254,7 +321,8 @@ uint32_t hunt_qp_post(struct hunt_qp *qp, struct weir_wr *wr)
 		give_up(qp, false); /* a QP in the error state sends nothing */
 	else if (qp->next < qp->count && !sim_event_is_scheduled(&qp->execute))
 		sim_clock_in(&h->clock, &qp->execute, hunt_while(&h->net));
-	return posted;
+	if (wr)
+		refuse(qp, wr);
 }
 
 void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)
@@ -265,5 +333,6 @@ void hunt_qp_init(struct hunt_qp *qp, struct hunt_session *s, uint16_t number)
 	qp->complete.happen = complete;
 	qp->arrive.happen = arrive;
 	qp->mend.happen = mend;
+	qp->tell.happen = tell;
 	weir_engine_channel_up(&s->engine, number, s->hunt->depth);
 }

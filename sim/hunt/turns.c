@@ -2,8 +2,9 @@
 /*
  * The scheduler under random flows, on queue pairs with random room. What it may do is judged from
  * outside, by the hunt's own books: a turn goes to who has something to send and may, no level is
- * overtaken by a lower one, low levels keep to what they may have in flight, somebody always
- * gets on, and in the end all has been sent.
+ * overtaken by a lower one, nor passes one for longer than it may, low levels keep to what they
+ * may have in flight, who shares has had what his weight gives him, somebody always gets on, and
+ * in the end all has been sent.
  */
 #include "core/sched.h"
 #include "sim/hunt/hunt.h"
@@ -13,6 +14,13 @@
 #define CLASSES 4
 #define WRS 64 /* in flight */
 #define MESSAGES 60
+#define WEIGHTS 4
+#define WEIGHT_LCM 12 /* of all weights: shares are whole numbers then */
+/*
+ * Two that both want turns have spent all rounds between them, each but for one quantum at either
+ * end, and may have overdrawn by a turn; in the dearest turns, for a weight of 1.
+ */
+#define LEAD_MAX 4
 
 struct turn_flow {
 	struct weir_flow flow;
@@ -23,6 +31,11 @@ struct turn_flow {
 struct turn_wr {
 	struct turn_flow *flow;
 	uint32_t bytes;
+};
+
+/* Of members that share, what one has had more than another since both want turns, by weight. */
+struct turn_books {
+	int64_t lead[FLOWS][FLOWS];
 };
 
 struct turns {
@@ -37,6 +50,8 @@ struct turns {
 	uint32_t depth[CLASSES], posted[CLASSES];
 	uint64_t low_bytes;
 	bool may_pass; /* a lower level may go before a higher one */
+	struct turn_books flow_books, bundle_books[CLASSES];
+	uint64_t passed[CLASSES]; /* what higher levels have sent while it waits for a turn */
 };
 
 static uint64_t upto(struct turns *t, uint64_t most)
@@ -62,7 +77,7 @@ static void bundles_draw(struct turns *t, uint8_t nr)
 
 	for (i = 0; i < nr; i++)
 		for (k = 0; k < BUNDLES; k++)
-			weir_bundle_init(&t->bundles[i][k], i, (uint16_t)upto(t, 4));
+			weir_bundle_init(&t->bundles[i][k], i, (uint16_t)upto(t, WEIGHTS));
 }
 
 static void begin(struct turns *t)
@@ -83,7 +98,8 @@ static void begin(struct turns *t)
 		uint64_t class = sim_rng_below(&t->rng, nr);
 		uint64_t bundle = sim_rng_below(&t->rng, BUNDLES);
 
-		weir_flow_init(&t->flows[i].flow, &t->bundles[class][bundle], (uint16_t)upto(t, 4));
+		weir_flow_init(&t->flows[i].flow, &t->bundles[class][bundle],
+			       (uint16_t)upto(t, WEIGHTS));
 	}
 	t->to_come = MESSAGES;
 }
@@ -163,6 +179,122 @@ static void watch_low(const struct turns *t, const struct turn_flow *flow, uint3
 	hunt_expect(t->hunt, t->low_bytes == t->sched.low_bytes, "low bytes are miscounted");
 }
 
+static uint32_t cost_of(const struct weir_sched_config *config, uint64_t bytes)
+{
+	if (config->policy == WEIR_SCHED_ROUND_ROBIN)
+		return 1;
+	return bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : (uint32_t)bytes;
+}
+
+static void books_reset(struct turn_books *books, uint32_t member)
+{
+	uint32_t i;
+
+	for (i = 0; i < FLOWS; i++)
+		books->lead[member][i] = books->lead[i][member] = 0;
+}
+
+static void books_add(struct turn_books *books, uint32_t member, int64_t share)
+{
+	uint32_t i;
+
+	for (i = 0; i < FLOWS; i++) {
+		books->lead[member][i] += share;
+		books->lead[i][member] -= share;
+	}
+}
+
+static bool bundle_wants(const struct turns *t, const struct weir_bundle *bundle)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->nr_flows; i++)
+		if (t->flows[i].flow.bundle == bundle && t->flows[i].to_send)
+			return true;
+	return false;
+}
+
+static bool class_wants(const struct turns *t, uint8_t class)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->nr_flows; i++)
+		if (t->flows[i].to_send && t->flows[i].flow.bundle->class == class)
+			return true;
+	return false;
+}
+
+/* Before @flow, which has had a turn, says whether it wants another. */
+static void watch_shares(struct turns *t, const struct turn_flow *flow, uint64_t bytes)
+{
+	const struct weir_sched_config *config = config_of(t, flow);
+	int64_t most = (int64_t)cost_of(config, config->segment_bytes) * LEAD_MAX * WEIGHT_LCM;
+	int64_t cost = (int64_t)cost_of(config, bytes) * WEIGHT_LCM;
+	struct weir_bundle *bundle = flow->flow.bundle, *bundles = t->bundles[bundle->class];
+	struct turn_books *books = &t->bundle_books[bundle->class];
+	uint32_t i, own = (uint32_t)(flow - t->flows);
+
+	books_add(&t->flow_books, own, cost / flow->flow.turn.weight);
+	books_add(books, (uint32_t)(bundle - bundles), cost / bundle->turn.weight);
+	for (i = 0; i < t->nr_flows; i++)
+		hunt_expect(t->hunt, i == own || t->flows[i].flow.bundle != bundle ||
+				     !t->flows[i].to_send || t->flow_books.lead[own][i] <= most,
+			    "flow %u has more than its share beside flow %u", own, i);
+	for (i = 0; i < BUNDLES; i++)
+		hunt_expect(t->hunt, bundle == &bundles[i] || !bundle_wants(t, &bundles[i]) ||
+				     books->lead[bundle - bundles][i] <= most,
+			    "a bundle of class %u has more than its share", bundle->class);
+}
+
+/* Whether @class could have had the turn, for one: somebody of it waits for nothing else. */
+static bool is_kept_waiting(const struct turns *t, uint8_t class, uint32_t classes)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->nr_flows; i++) {
+		const struct turn_flow *flow = &t->flows[i];
+
+		if (flow->flow.bundle->class == class && !flow->wrs && is_alone(t, flow) &&
+		    may_post(t, flow, classes))
+			return true;
+	}
+	return false;
+}
+
+static bool is_below(const struct turns *t, uint8_t class, uint8_t other)
+{
+	return t->sched.classes[class].config.level > t->sched.classes[other].config.level;
+}
+
+static bool starves(const struct turns *t, uint8_t class)
+{
+	uint64_t most = t->sched.classes[class].config.pass_bytes_max;
+
+	return most && t->passed[class] >= most;
+}
+
+/* Before the turn of @flow counts. */
+static void watch_passed(struct turns *t, const struct turn_flow *flow, uint32_t classes)
+{
+	uint8_t i, class = flow->flow.bundle->class;
+
+	for (i = 0; i < t->sched.nr_classes; i++)
+		hunt_expect(t->hunt, !is_below(t, i, class) || !starves(t, i) ||
+				     starves(t, class) || !is_kept_waiting(t, i, classes),
+			    "class %u is passed for longer than it may be", i);
+}
+
+static void count_passed(struct turns *t, const struct turn_flow *flow, uint64_t bytes)
+{
+	uint8_t i, class = flow->flow.bundle->class;
+
+	t->passed[class] = 0;
+	for (i = 0; i < t->sched.nr_classes; i++) {
+		if (is_below(t, i, class) && class_wants(t, i))
+			t->passed[i] += bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
+	}
+}
+
 static void post(struct turns *t, struct turn_flow *flow)
 {
 	uint64_t bytes = upto(t, config_of(t, flow)->segment_bytes);
@@ -170,6 +302,8 @@ static void post(struct turns *t, struct turn_flow *flow)
 	if (bytes > flow->to_send || hunt_dice(&t->rng, 500))
 		bytes = flow->to_send < config_of(t, flow)->segment_bytes ?
 				flow->to_send : config_of(t, flow)->segment_bytes;
+	watch_shares(t, flow, bytes);
+	count_passed(t, flow, bytes);
 	flow->to_send -= bytes;
 	flow->wrs++;
 	t->posted[flow->flow.bundle->class]++;
@@ -189,6 +323,7 @@ static void post_all(struct turns *t)
 
 	while (classes = room(t), (flow = weir_sched_next(&t->sched, classes)) != NULL) {
 		watch_turn(t, container_of(flow, struct turn_flow, flow), classes);
+		watch_passed(t, container_of(flow, struct turn_flow, flow), classes);
 		if (*t->hunt->why)
 			return;
 		post(t, container_of(flow, struct turn_flow, flow));
@@ -211,6 +346,15 @@ static void come(struct turns *t)
 {
 	struct turn_flow *flow = &t->flows[sim_rng_below(&t->rng, t->nr_flows)];
 
+	struct weir_bundle *bundle = flow->flow.bundle;
+
+	if (!class_wants(t, bundle->class))
+		t->passed[bundle->class] = 0;
+	if (!bundle_wants(t, bundle))
+		books_reset(&t->bundle_books[bundle->class],
+			    (uint32_t)(bundle - t->bundles[bundle->class]));
+	if (!flow->to_send)
+		books_reset(&t->flow_books, (uint32_t)(flow - t->flows));
 	t->to_come--;
 	flow->to_send += upto(t, hunt_dice(&t->rng, 200) ? 100000 : 3000);
 	weir_sched_ready(&t->sched, &flow->flow);

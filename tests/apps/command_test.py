@@ -13,7 +13,7 @@ import time
 import unittest
 
 WEIR = sys.argv.pop(1)
-COMMANDS = ("serve", "mount", "blk", "share", "top", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
+COMMANDS = ("serve", "lend", "mount", "blk", "share", "top", "run", "ping", "perf", "stat", "trace", "fault", "doctor", "key")
 
 
 def clean_environment(**more):
@@ -46,12 +46,12 @@ class BadInput(unittest.TestCase):
     def test_usage_errors_exit_with_2_and_say_where_help_is(self):
         for args in ((), ("frobnicate",), ("serve", "--frobnicate"), ("mount",), ("run",),
                      ("run", "--device", "mlx5_0", "true"), ("run", "--unload=never", "true"),
-                     ("run", "--unload", "--device", "rxe0", "true"), ("ping",), ("ping", "-c", "0", "x"),
+                     ("run", "--unload", "--device", "rxe0", "true"), ("run", "--key", "k", "true"), ("ping",), ("ping", "-c", "0", "x"),
                      ("ping", "-c", "-1", "x"), ("ping", "--size", "1Q", "x"),
                      ("ping", "a", "b"), ("perf",), ("perf", "--op", "fly", "x"), ("stat", "--watch=soon"), ("fault",), ("fault", "1"), ("fault", "x", "rnr=1"),
                      ("fault", "1", "rnr=101"), ("fault", "1", "devices=2"), ("fault", "1", ""), ("stat", "a", "b"),
                      ("trace",), ("trace", "x"), ("trace", "0"), ("trace", "-1"), ("trace", "1", "2"),
-                     ("doctor", "please"), ("share", "x"), ("share", "--fly"), ("top", "x"), ("top", "--interval", "0"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
+                     ("doctor", "please"), ("lend",), ("lend", "1"), ("lend", "x", "1G"), ("lend", "1", "1Q"), ("share", "x"), ("share", "--fly"), ("top", "x"), ("top", "--interval", "0"), ("blk",), ("blk", "fly"), ("blk", "attach"), ("blk", "attach", "x"),
                      ("blk", "attach", "x", "1"), ("blk", "attach", "--polling", "busy", "x", "4K"),
                      ("blk", "attach", "--channels", "17", "x", "4K"), ("blk", "attach", "--timeout", "0", "x", "4K"),
                      ("blk", "attach", "--name", "a/b", "x"), ("blk", "detach"), ("blk", "detach", "sda"),
@@ -60,6 +60,11 @@ class BadInput(unittest.TestCase):
             self.assertEqual(done.returncode, 2, args)
             self.assertIn("--help'", done.stderr, args)
             self.assertEqual(done.stdout, "", args)
+
+    def test_faults_in_two_arguments_are_told_to_be_one(self):
+        done = weir("fault", "1", "rnr=30", "delay_us=2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("delay_us=2: name all faults in one argument: rnr=30,delay_us=2", done.stderr)
 
     def test_what_cannot_be_written_is_no_success(self):
         for args in (("--help",), ("--version",), ("perf", "--help"), ("stat",), ("stat", "--json"),
@@ -106,6 +111,15 @@ class Run(unittest.TestCase):
     def test_a_file_that_is_no_program_gives_126(self):
         self.assertEqual(weir("run", "--", "/etc/passwd").returncode, 126)
 
+    def test_what_softnic_is_to_do_is_read_before_the_program_begins(self):
+        for wrong in ("nonsense", "rnr=101", "devices=0"):
+            done = weir("run", "echo", "begun", WEIR_SOFTNIC=wrong)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), wrong)
+            self.assertIn("WEIR_SOFTNIC: ", done.stderr)
+            self.assertIn(wrong.split("=")[0], done.stderr)
+        for right in ("", "devices=2,rnr=5"):
+            self.assertEqual(weir("run", "echo", "begun", WEIR_SOFTNIC=right).stdout, "begun\n")
+
     def test_a_command_without_its_library_names_it(self):
         with tempfile.TemporaryDirectory() as directory:
             alone = shutil.copy(WEIR, directory)
@@ -116,6 +130,15 @@ class Run(unittest.TestCase):
                     self.skipTest("weir is installed here")
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("libweir-softnic.so", done.stderr)
+
+    def test_a_key_is_read_before_the_program_begins_and_found_wherever_it_goes(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "key")
+            done = weir("run", "-q", "--unload", "--key", path, "true")
+            self.assertEqual((done.returncode, path in done.stderr), (1, True), done.stderr)
+            self.assertEqual(weir("key", "new", path).returncode, 0)
+            done = weir("run", "-q", "--unload", "--key", os.path.relpath(path), "printenv", "WEIR_UNLOAD_KEY")
+            self.assertEqual(done.stdout, os.path.realpath(path) + "\n")
 
     def test_options_of_the_program_are_its_own(self):
         done = weir("run", "--quiet", "echo", "--help", "-d")

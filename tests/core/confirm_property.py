@@ -6,7 +6,7 @@
 
 LIBRARY has core/confirm.c and core/pace.c. Writes land late; a look reads one word of bits now and
 the next one later, is carried out once more from the beginning, and comes back later still; either
-end dies. In all of them: what is found is there and was not found before; what is written to was given
+end dies; slots are told of instead. In all of them: what is found is there and was not found before; what is written to was given
 back; nobody is told that the other broke a rule. Where both live, all comes to its end, though both look only
 when core/pace says that it is due.
 """
@@ -71,32 +71,37 @@ class Pool(RuleBasedStateMachine):
         for pace in self.paces:
             lib.weir_pace_init(pace, batch, gap_ns, patient)
         self.now_ns = 10**9
-        self.posted, self.mirror = [], [None] * slots
+        self.posted, self.mirror, self.told = [], [None] * slots, []
         self.acquired, self.held = [], []
         self.sent, self.taken = 0, set()
         self.sender_lives = self.receiver_lives = True
 
-    def put_one(self, slot):
-        self.posted.append((slot, self.sent))
+    def put_one(self, slot, tells=False):
+        """Told of, if nothing before it is still to be shown."""
+        tells = tells and self.out.arrived == self.out.committed
+        self.posted.append((slot, self.sent, tells))
         self.sent += 1
         lib.weir_confirm_out_commit(self.out, slot)
+        if tells:
+            lib.weir_confirm_out_sent(self.out)
 
     @precondition(lambda self: self.sender_lives)
-    @rule(count=st.integers(1, 70))
-    def put(self, count):
+    @rule(count=st.integers(1, 70), tells=st.booleans())
+    def put(self, count, tells):
         for _ in range(count):
             slot = lib.weir_confirm_out_acquire(self.out)
             if slot < 0:
                 assert slot == -errno.EAGAIN and not self.out.free
                 return
-            self.put_one(slot)
+            assert slot < self.slots and slot not in self.acquired
+            self.put_one(slot, tells)
 
     @precondition(lambda self: self.sender_lives)
     @rule()
     def acquire(self):
         slot = lib.weir_confirm_out_acquire(self.out)
         if slot >= 0:
-            assert slot not in self.acquired
+            assert slot < self.slots and slot not in self.acquired
             self.acquired.append(slot)
 
     @precondition(lambda self: self.sender_lives and self.acquired)
@@ -110,9 +115,11 @@ class Pool(RuleBasedStateMachine):
 
     def land(self, count):
         """The connection goes in order."""
-        for slot, message in self.posted[:count]:
+        for slot, message, tells in self.posted[:count]:
             assert self.mirror[slot] is None, "written to before it was given back"
             self.mirror[slot] = message
+            if tells:
+                self.told.append(slot)
         del self.posted[:count]
 
     @precondition(lambda self: self.posted)
@@ -150,13 +157,17 @@ class Pool(RuleBasedStateMachine):
         else:
             look.step()
 
+    def take_one(self, slot):
+        assert self.mirror[slot] is not None, "found before it was there"
+        assert self.mirror[slot] not in self.taken, "found twice"
+        self.taken.add(self.mirror[slot])
+        self.held.append(slot)
+
     def take(self, count):
         for _ in range(count):
             slot = lib.weir_confirm_in_find(self.in_)
-            assert slot >= 0 and self.mirror[slot] is not None, "found before it was there"
-            assert self.mirror[slot] not in self.taken, "found twice"
-            self.taken.add(self.mirror[slot])
-            self.held.append(slot)
+            assert 0 <= slot < self.slots
+            self.take_one(slot)
         assert lib.weir_confirm_in_find(self.in_) == -errno.EAGAIN
 
     @precondition(lambda self: self.sender_lives)
@@ -170,6 +181,14 @@ class Pool(RuleBasedStateMachine):
     def receiver_looks(self, steps):
         for _ in range(steps):
             self.receiver_step()
+
+    @precondition(lambda self: self.receiver_lives and self.told)
+    @rule(count=st.integers(1, 8))
+    def hear(self, count):
+        for slot in self.told[:count]:
+            assert lib.weir_confirm_in_told(self.in_, slot) == 0
+            self.take_one(slot)
+        del self.told[:count]
 
     @rule(out=st.booleans())
     def a_look_is_repeated(self, out):
@@ -209,6 +228,9 @@ class Pool(RuleBasedStateMachine):
             self.sender_step()
         if self.in_look.under_way or self.is_due(1):
             self.receiver_step()
+        self.land(1)
+        if self.told:
+            self.hear(8)
         if self.held:
             self.release(0, 20)
 

@@ -2,7 +2,8 @@
 /*
  * Both ends of a pool in a model of a connection, in random interleavings: writes that land late,
  * looks that read one word now and the next one later, that are carried out once more from the
- * beginning, as the connection does when an answer was lost, and come back later still; and what must
+ * beginning, as the connection does when an answer was lost, and come back later still; slots that are
+ * told of instead; and what must
  * hold in all of them: nothing lost, nothing twice, nothing overwritten that was not given back, and an
  * end.
  */
@@ -24,15 +25,17 @@ struct look {
 struct pool {
 	uint32_t slots, words;
 	uint64_t out_bits[WORDS_MAX], in_bits[WORDS_MAX];
-	uint64_t out_memory[WORDS_MAX * 3 + SLOTS_MAX], in_memory[WORDS_MAX * 2];
+	uint64_t out_memory[WORDS_MAX * 4 + SLOTS_MAX], in_memory[WORDS_MAX * 3];
 	struct weir_confirm_out out;
 	struct weir_confirm_in in;
 	struct look out_look, in_look;
 
 	uint64_t posted[SLOTS_MAX]; /* writes under way: what, of which slot, in order */
 	uint32_t posted_slot[SLOTS_MAX];
+	bool is_told[SLOTS_MAX];
 	uint32_t nr_posted;
 	uint64_t mirror[SLOTS_MAX]; /* what lies there */
+	uint32_t told[SLOTS_MAX], nr_told; /* and was not heard of yet */
 	uint64_t sent, taken; /* messages: their numbers from 1 */
 	bool seen[20000];
 	uint32_t held[SLOTS_MAX], nr_held;
@@ -54,20 +57,28 @@ static void land_one(struct pool *p)
 		return;
 	assert_int_equal(p->mirror[p->posted_slot[0]], 0); /* given back */
 	p->mirror[p->posted_slot[0]] = p->posted[0];
+	if (p->is_told[0])
+		p->told[p->nr_told++] = p->posted_slot[0];
 	for (i = 1; i < p->nr_posted; i++) {
 		p->posted[i - 1] = p->posted[i];
 		p->posted_slot[i - 1] = p->posted_slot[i];
+		p->is_told[i - 1] = p->is_told[i];
 	}
 	p->nr_posted--;
 }
 
-static void put_one(struct pool *p)
+/* Told of, if nothing before it is still to be shown. */
+static void put_one(struct pool *p, bool tells)
 {
 	int slot = weir_confirm_out_acquire(&p->out);
 
 	if (slot < 0)
 		return;
+	tells &= p->out.arrived == p->out.committed;
 	weir_confirm_out_commit(&p->out, (uint32_t)slot);
+	if (tells)
+		weir_confirm_out_sent(&p->out);
+	p->is_told[p->nr_posted] = tells;
 	p->posted[p->nr_posted] = ++p->sent;
 	p->posted_slot[p->nr_posted++] = (uint32_t)slot;
 }
@@ -104,6 +115,30 @@ static void sender_look(struct pool *p)
 	}
 }
 
+static void take(struct pool *p, uint32_t slot)
+{
+	uint64_t message = p->mirror[slot];
+
+	assert_in_range(message, 1, p->sent); /* it is there */
+	assert_false(p->seen[message]); /* and was not before */
+	p->seen[message] = true;
+	p->taken++;
+	p->held[p->nr_held++] = slot;
+}
+
+static void hear_one(struct pool *p)
+{
+	uint32_t slot = p->told[0], i;
+
+	if (!p->nr_told)
+		return;
+	for (i = 1; i < p->nr_told; i++)
+		p->told[i - 1] = p->told[i];
+	p->nr_told--;
+	assert_int_equal(weir_confirm_in_told(&p->in, slot), 0);
+	take(p, slot);
+}
+
 static void receiver_look(struct pool *p)
 {
 	int slot;
@@ -115,15 +150,8 @@ static void receiver_look(struct pool *p)
 	} else {
 		p->in_look.is_under_way = false;
 		assert_true(weir_confirm_in_looked(&p->in, p->in_look.seen) >= 0);
-		while ((slot = weir_confirm_in_find(&p->in)) >= 0) {
-			uint64_t message = p->mirror[slot];
-
-			assert_in_range(message, 1, p->sent); /* it is there */
-			assert_false(p->seen[message]); /* and was not before */
-			p->seen[message] = true;
-			p->taken++;
-			p->held[p->nr_held++] = (uint32_t)slot;
-		}
+		while ((slot = weir_confirm_in_find(&p->in)) >= 0)
+			take(p, (uint32_t)slot);
 	}
 }
 
@@ -141,11 +169,11 @@ static void release_one(struct pool *p, uint64_t *random)
 
 static void step(struct pool *p, uint64_t *random, uint64_t messages)
 {
-	switch (random_below(random, 6)) {
+	switch (random_below(random, 7)) {
 	case 0:
 	case 1:
 		if (p->sent < messages)
-			put_one(p);
+			put_one(p, random_below(random, 2));
 		break;
 	case 2:
 		land_one(p);
@@ -155,6 +183,9 @@ static void step(struct pool *p, uint64_t *random, uint64_t messages)
 		break;
 	case 4:
 		receiver_look(p);
+		break;
+	case 5:
+		hear_one(p);
 		break;
 	default:
 		release_one(p, random);
@@ -211,6 +242,23 @@ static void a_slot_is_not_found_before_a_look_has_followed_it(void **state)
 	assert_int_equal(bits[0], 1);
 }
 
+static void a_slot_that_is_told_of_is_shown_by_no_bit(void **state)
+{
+	uint64_t bits[1] = { 0 }, memory[8] = { 0 }, back[1] = { 1 };
+	struct weir_confirm_out out;
+
+	(void)state;
+	weir_confirm_out_init(&out, 4, bits, memory);
+	weir_confirm_out_commit(&out, (uint32_t)weir_confirm_out_acquire(&out));
+	weir_confirm_out_sent(&out);
+	assert_int_equal(bits[0], 0);
+	assert_true(weir_confirm_out_is_full(&out, 0));
+	assert_int_equal(weir_confirm_out_looked(&out, back), 1); /* it comes back as any other */
+	assert_int_equal(bits[0], 0);
+	assert_false(weir_confirm_out_is_full(&out, 0));
+	assert_int_equal(weir_confirm_out_looked(&out, bits), -EPROTO);
+}
+
 static void bits_out_of_turn_are_a_broken_rule(void **state)
 {
 	uint64_t bits[1] = { 0 }, memory[8] = { 0 }, first[1] = { 1 }, beyond[1] = { 16 };
@@ -253,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_lost_or_doubled_in_any_interleaving),
 		cmocka_unit_test(a_slot_is_not_found_before_a_look_has_followed_it),
+		cmocka_unit_test(a_slot_that_is_told_of_is_shown_by_no_bit),
 		cmocka_unit_test(bits_out_of_turn_are_a_broken_rule),
 		cmocka_unit_test(what_is_acquired_can_be_given_back_unused),
 	};

@@ -14,7 +14,8 @@
 static struct weir_gaps gaps;
 static struct weir_poll poller;
 
-static void start(enum weir_poll_mode mode, uint32_t retries_max)
+static void start_priced(enum weir_poll_mode mode, uint32_t retries_max, uint32_t price_ns,
+			 uint32_t wake_ns)
 {
 	const struct weir_poll_config config = {
 		.mode = mode,
@@ -23,8 +24,13 @@ static void start(enum weir_poll_mode mode, uint32_t retries_max)
 		.busy_percent_max = 100,
 	};
 
-	weir_gaps_init(&gaps, WAKE_NS);
+	weir_gaps_init(&gaps, price_ns, wake_ns);
 	weir_poll_init(&poller, &config, &gaps, 0);
+}
+
+static void start(enum weir_poll_mode mode, uint32_t retries_max)
+{
+	start_priced(mode, retries_max, WAKE_NS, WAKE_NS);
 }
 
 static void busy_never_sleeps(void **state)
@@ -249,6 +255,28 @@ static void gaps_that_become_short_are_noticed(void **state)
 	}
 }
 
+/* Being awake is worth several wake-ups: then what costs less is polled for, whole or not at all. */
+static void nobody_polls_for_a_while_and_then_sleeps(void **state)
+{
+	static const uint64_t wakes[] = { 1 * US, 20 * US, 40 * US };
+	uint64_t empty_ns, gap;
+	unsigned int i, slept;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		for (gap = 20 * US; gap <= 600 * US; gap += 80 * US) {
+			start_priced(WEIR_POLL_ADAPTIVE, 0, 250 * US, 10 * US);
+			slept = run(&gap, 1, 320, wakes[i], &empty_ns);
+			if (gap < 250 * US) {
+				assert_int_equal(slept, 0);
+			} else if (gap > 262 * US) {
+				assert_int_equal(slept, 160);
+				assert_true(empty_ns < 160 * (250 * US / 32 + 1 * US));
+			}
+		}
+	}
+}
+
 static void gaps_that_become_long_are_noticed(void **state)
 {
 	static const uint64_t pause = 400 * US, gap = 5 * US;
@@ -299,7 +327,7 @@ static void who_loses_its_cpu_sleeps_for_a_while(void **state)
 static void a_budget_costs_at_most_twice_the_best_before_anything_is_known(void **state)
 {
 	(void)state;
-	weir_gaps_init(&gaps, WAKE_NS);
+	weir_gaps_init(&gaps, WAKE_NS, WAKE_NS);
 	assert_int_equal(weir_gaps_budget_ns(&gaps), WAKE_NS);
 }
 
@@ -313,7 +341,7 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 		for (percent = 10; percent <= 190; percent += 10) {
 			uint64_t ns = (uint64_t)wake_ns * percent / 100;
 
-			weir_gaps_init(&gaps, wake_ns);
+			weir_gaps_init(&gaps, wake_ns, wake_ns);
 			for (i = 0; i < 1000; i++)
 				weir_gaps_add(&gaps, ns);
 			if (percent < 100)
@@ -327,7 +355,7 @@ static void gaps_below_the_price_of_a_wake_up_are_polled_out(void **state)
 static void gaps_of_any_length_are_taken(void **state)
 {
 	(void)state;
-	weir_gaps_init(&gaps, WAKE_NS);
+	weir_gaps_init(&gaps, WAKE_NS, WAKE_NS);
 	weir_gaps_add(&gaps, 0);
 	assert_int_equal(gaps.budget_ns, 256);
 	weir_gaps_add(&gaps, UINT64_MAX);
@@ -350,6 +378,7 @@ int main(void)
 		cmocka_unit_test(long_gaps_are_slept_through),
 		cmocka_unit_test(packs_are_polled_out_and_the_pauses_slept_through),
 		cmocka_unit_test(gaps_that_become_short_are_noticed),
+		cmocka_unit_test(nobody_polls_for_a_while_and_then_sleeps),
 		cmocka_unit_test(gaps_that_become_long_are_noticed),
 		cmocka_unit_test(empty_polls_keep_to_their_share),
 		cmocka_unit_test(who_loses_its_cpu_sleeps_for_a_while),

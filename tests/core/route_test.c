@@ -19,7 +19,7 @@ static uint64_t random_below(uint64_t bound)
 
 struct table {
 	struct weir_route route;
-	uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)];
+	uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)] __attribute__((aligned(8)));
 };
 
 static struct table *table_new(enum weir_route_policy policy)
@@ -36,7 +36,7 @@ static struct table *table_new(enum weir_route_policy policy)
 
 static bool unloads(struct table *t, uint64_t page, enum weir_route_hint hint)
 {
-	return weir_route_decide(&t->route, page << WEIR_ROUTE_PAGE_SHIFT, hint, 0) &
+	return weir_route_decide(&t->route, page << WEIR_ROUTE_PAGE_SHIFT, hint, true, 0) &
 	       WEIR_PATH_UNLOAD;
 }
 
@@ -49,7 +49,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{ WEIR_ROUTE_FREQUENCY, 1, 1, 2 * WEIR_ROUTE_COUNTERS_MAX },
 	};
 	struct weir_route_config good = { WEIR_ROUTE_FREQUENCY, 1, 1, COUNTERS };
-	static uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)];
+	static uint8_t counters[WEIR_ROUTE_BYTES(COUNTERS)] __attribute__((aligned(8)));
 	struct weir_route route;
 	size_t i;
 
@@ -164,6 +164,13 @@ static void huge_pages_are_counted_beside(void **state)
 	free(t);
 }
 
+static bool is_in_a_line(const struct weir_pages *p, uint32_t counter)
+{
+	uint32_t line = counter / WEIR_PAGES_LINE;
+
+	return p->lines[line / WEIR_PAGES_LINES] >> line % WEIR_PAGES_LINES & 1;
+}
+
 static void assert_histogram_is_right(const struct table *t)
 {
 	uint32_t i, nr = t->route.pages.is_sketch ? COUNTERS / 2 : COUNTERS, hot = 0;
@@ -172,6 +179,7 @@ static void assert_histogram_is_right(const struct table *t)
 	for (i = 0; i < nr; i++) {
 		histogram[t->counters[i]]++;
 		hot += t->counters[i] >= t->route.pages.threshold;
+		assert_true(!t->counters[i] || is_in_a_line(&t->route.pages, i));
 	}
 	assert_int_equal(t->route.pages.count, nr - histogram[0]);
 	histogram[0] = 0;
@@ -204,6 +212,94 @@ static void the_threshold_is_the_lowest_that_fits(void **state)
 	}
 }
 
+/*
+ * The share of a million writes that goes to hot pages, after two million to get there. All pages,
+ * @stride apart, are written alike, or, if @is_skewed, the first nth of them takes the cube root of 1/n.
+ */
+static double hot_share(uint64_t pages, uint64_t stride, bool is_skewed)
+{
+	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
+	uint64_t before = 0;
+	double share;
+	int i;
+
+	for (i = 0; i < 3000000; i++) {
+		uint64_t page = random_below(pages);
+
+		if (i == 2000000)
+			before = t->route.hot;
+		if (is_skewed)
+			page = page * page / pages * page / pages;
+		unloads(t, page * stride, WEIR_ROUTE_HINT_NONE);
+	}
+	share = (double)(t->route.hot - before) / 1000000;
+	assert_histogram_is_right(t);
+	free(t);
+	return share;
+}
+
+static void counters_never_run_up_to_their_end(void **state)
+{
+	const struct {
+		uint64_t pages, stride;
+		bool is_skewed;
+		double ideal; /* of the best HOT pages */
+	} cases[] = {
+		{ 4 * HOT, 1, false, 0.25 },
+		{ 2 * HOT, COUNTERS / (2 * HOT), false, 0.5 }, /* far apart */
+		{ 4 * HOT, 5 * COUNTERS, false, 0.25 }, /* in a sketch */
+		{ COUNTERS, 1, true, 0.25 },
+		{ 16 * COUNTERS, 1, true, 0.099 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double share = hot_share(cases[i].pages, cases[i].stride, cases[i].is_skewed);
+
+		print_message("hot %.3f, at best %.3f\n", share, cases[i].ideal);
+		assert_true(share > cases[i].ideal * 0.8); /* in a sketch, some share a counter */
+		assert_true(share < cases[i].ideal * 1.3);
+	}
+}
+
+/* Of a million counters, @pages that are far apart have all writes. Return: in how many it hurried. */
+static uint32_t hurries(uint32_t pages, uint32_t room, double *hot)
+{
+	const uint32_t nr = 1u << 20, writes = 1u << 20;
+	uint8_t *counters = calloc(WEIR_PAGES_BYTES(nr), 1);
+	uint32_t i, hurried = 0, nr_hot = 0;
+	struct weir_pages p;
+
+	assert_non_null(counters);
+	random_state = 1;
+	assert_int_equal(weir_pages_init(&p, counters, nr, room), 0);
+	for (i = 0; i < 2 * writes; i++) {
+		bool is_hot = weir_pages_written(&p, random_below(pages) * (nr / pages - 1));
+
+		hurried += i >= writes && p.threshold > 192;
+		nr_hot += i >= writes && is_hot;
+	}
+	free(counters);
+	*hot = (double)nr_hot / writes;
+	return hurried;
+}
+
+static void few_pages_that_are_far_apart_do_not_keep_it_hurrying(void **state)
+{
+	static const struct {
+		uint32_t pages, room;
+	} cases[] = { { 2, 1 }, { 3, 2 }, { 65, 64 }, { 100, 64 }, { 4097, 4096 } };
+	size_t i;
+	double hot;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_true(hurries(cases[i].pages, cases[i].room, &hot) < (1u << 20) / 20);
+		assert_true(hot > 0.8 * cases[i].room / cases[i].pages);
+	}
+}
+
 static void the_ends_of_the_address_space_are_pages_as_well(void **state)
 {
 	struct table *t = table_new(WEIR_ROUTE_FREQUENCY);
@@ -224,9 +320,9 @@ static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 	(void)state;
 	weir_route_pause(&t->route, 1000);
 	weir_route_pause(&t->route, 500); /* an earlier one shortens nothing */
-	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, 999),
+	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 999),
 			 WEIR_PATH_OFFLOAD);
-	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, 1000),
+	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 1000),
 			 WEIR_PATH_UNLOAD);
 	free(t);
 }
@@ -234,7 +330,7 @@ static void nothing_is_unloaded_while_the_target_has_no_time(void **state)
 /* One cold write, which takes as long as its path does. Returns the path. */
 static unsigned int write_cold(struct table *t, uint64_t offload_ns, uint64_t unload_ns)
 {
-	unsigned int path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, 0);
+	unsigned int path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
 
 	if (path & WEIR_PATH_PROBE)
 		weir_route_completed(&t->route, path,
@@ -304,12 +400,32 @@ static void a_trial_of_writes_that_failed_says_nothing(void **state)
 	for (i = 1; i < WEIR_ROUTE_REST_MIN; i++)
 		assert_int_equal(write_cold(t, 0, 0), WEIR_PATH_UNLOAD);
 	for (i = 0; i < WEIR_ROUTE_PROBES; i++) {
-		path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, 0);
+		path = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
 		assert_true(path & WEIR_PATH_PROBE);
 		weir_route_forgo(&t->route);
 	}
 	assert_int_equal(t->route.trial.trials, 2);
 	assert_true(t->route.trial.pays);
+	free(t);
+}
+
+static void a_write_that_will_not_be_told_of_is_no_probe(void **state)
+{
+	struct table *t = table_new(WEIR_ROUTE_MEASURED);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10 * WEIR_ROUTE_PROBES; i++)
+		assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0),
+				 WEIR_PATH_OFFLOAD);
+	for (i = 0; i < WEIR_ROUTE_PROBES; i++) { /* among others */
+		if (i % 10)
+			weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0);
+		write_cold(t, SLOW_NS, FAST_NS);
+	}
+	assert_int_equal(t->route.trial.trials, 1);
+	assert_int_equal(weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, false, 0),
+			 WEIR_PATH_UNLOAD);
 	free(t);
 }
 
@@ -321,7 +437,7 @@ static void no_verdict_falls_while_a_trial_is_under_way(void **state)
 
 	(void)state;
 	for (i = 0; i < WEIR_ROUTE_PROBES; i++)
-		paths[i] = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, 0);
+		paths[i] = weir_route_decide(&t->route, 0, WEIR_ROUTE_HINT_COLD, true, 0);
 	for (i = 0; i < 10; i++) /* more come before the first is over */
 		assert_int_equal(write_cold(t, 0, 0), WEIR_PATH_OFFLOAD);
 	for (i = WEIR_ROUTE_PROBES; i-- > 0;) {
@@ -346,6 +462,9 @@ int main(void)
 		     they_are_found_among_more_pages_than_counters),
 		SAYS("huge pages are counted beside", huge_pages_are_counted_beside),
 		SAYS("the threshold is the lowest that fits", the_threshold_is_the_lowest_that_fits),
+		SAYS("counters never run up to their end", counters_never_run_up_to_their_end),
+		SAYS("few pages that are far apart do not keep it hurrying",
+		     few_pages_that_are_far_apart_do_not_keep_it_hurrying),
 		SAYS("the ends of the address space are pages as well",
 		     the_ends_of_the_address_space_are_pages_as_well),
 		SAYS("nothing is unloaded while the target has no time",
@@ -357,6 +476,8 @@ int main(void)
 		     where_both_take_as_long_it_settles_on_offload),
 		SAYS("a trial of writes that failed says nothing",
 		     a_trial_of_writes_that_failed_says_nothing),
+		SAYS("a write that will not be told of is no probe",
+		     a_write_that_will_not_be_told_of_is_no_probe),
 		SAYS("no verdict falls while a trial is under way",
 		     no_verdict_falls_while_a_trial_is_under_way),
 	};

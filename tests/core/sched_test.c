@@ -154,7 +154,7 @@ static void assert_jain(const struct wire *w, const uint64_t *before)
 static void equal_weights_share_equally_whatever_the_size_of_their_messages(void **state)
 {
 	static const uint64_t sizes[] = { 1 * KIB, 1 * MIB, 100, 64 * KIB, 5000, 16 * MIB };
-	uint64_t before[FLOWS_MAX];
+	uint64_t before[FLOWS_MAX] = { 0 };
 	unsigned int i, second;
 	struct wire w;
 

@@ -328,7 +328,7 @@ int sim_carried(const struct sim *s, int wr, int index, struct sim_event *part)
 
 static void tell_carried(struct sim *s, int wr)
 {
-	struct sim_event part;
+	struct sim_event part = { 0 };
 	int i;
 
 	for (i = 0; i < sim_carried(s, wr, i, &part); i++)

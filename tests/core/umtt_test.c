@@ -107,21 +107,53 @@ static void it_is_a_map_however_tags_come_and_go(void **state)
 	}
 }
 
-static void a_ceiling_holds_in_each_period(void **state)
+static void a_ceiling_holds_however_often_it_is_asked(void **state)
 {
+	static const uint32_t percents[] = { 1, 20, 50, 99 };
+	static const uint64_t steps_ns[] = { 700, 30000, 4 * WEIR_CEILING_PERIOD_NS };
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < sizeof(percents) / sizeof(*percents); i++)
+		for (j = 0; j < sizeof(steps_ns) / sizeof(*steps_ns); j++) {
+			struct weir_ceiling c;
+			uint64_t now = 12345, cpu = 0, pause, end;
+
+			weir_ceiling_init(&c, percents[i]);
+			weir_ceiling_pause(&c, cpu, now);
+			end = now + 1000 * steps_ns[j];
+			while (now < end) { /* all of its time, unless it is left alone */
+				now += steps_ns[j];
+				cpu += steps_ns[j];
+				pause = weir_ceiling_pause(&c, cpu, now);
+				now += pause;
+			}
+			/* One period's share more, for it begins with that, and one step. */
+			assert_true(cpu <= now / 100 * percents[i] + steps_ns[j] +
+					   WEIR_CEILING_PERIOD_NS / 100 * percents[i] + now % 100);
+			/* And no less, but for what it could have taken. */
+			assert_true(cpu + steps_ns[j] + (c.kept_ns > 0 ? (uint64_t)c.kept_ns : 0) >=
+				    now / 100 * percents[i]);
+		}
+}
+
+static void below_its_ceiling_a_thread_is_wanted(void **state)
+{
+	uint64_t now = 5 * WEIR_CEILING_PERIOD_NS, cpu = 77, share = WEIR_CEILING_PERIOD_NS / 5;
 	struct weir_ceiling c;
-	uint64_t now = 5 * WEIR_CEILING_PERIOD_NS, tenth = WEIR_CEILING_PERIOD_NS / 10;
 
 	(void)state;
 	weir_ceiling_init(&c, 20);
-	assert_int_equal(weir_ceiling_spent(&c, now - tenth, now), 0);
-	assert_int_equal(weir_ceiling_spent(&c, now, now + tenth), 0);
-	/* The third tenth is one too many: the rest of the period is for others. */
-	assert_int_equal(weir_ceiling_spent(&c, now + tenth, now + 2 * tenth), 8 * tenth);
-	assert_int_equal(weir_ceiling_spent(&c, now + 5 * tenth, now + 5 * tenth + 1), 5 * tenth - 1);
-	assert_int_equal(weir_ceiling_spent(&c, now + 11 * tenth, now + 12 * tenth), 0);
+	assert_int_equal(weir_ceiling_pause(&c, cpu, now), 0);
+	/* After a long sleep a burst of one period's share goes through, and no more. */
+	now += 1000 * WEIR_CEILING_PERIOD_NS;
+	assert_int_equal(weir_ceiling_pause(&c, cpu, now), 0);
+	assert_int_equal(weir_ceiling_pause(&c, cpu += share, now), 0);
+	assert_int_equal(weir_ceiling_pause(&c, cpu += 2, now), 10);
+	assert_int_equal(weir_ceiling_pause(&c, cpu, now + 10), 0);
 	weir_ceiling_init(&c, 100);
-	assert_int_equal(weir_ceiling_spent(&c, now, now + 9 * tenth), 0);
+	assert_int_equal(weir_ceiling_pause(&c, cpu += 9 * share, now), 0);
+	assert_int_equal(weir_ceiling_pause(&c, cpu + 9 * share, now), 0);
 }
 
 int main(void)
@@ -131,7 +163,9 @@ int main(void)
 		     only_what_a_nic_would_let_through_passes),
 		SAYS("what makes no sense is refused", what_makes_no_sense_is_refused),
 		SAYS("it is a map, however tags come and go", it_is_a_map_however_tags_come_and_go),
-		SAYS("a ceiling holds in each period", a_ceiling_holds_in_each_period),
+		SAYS("a ceiling holds however often it is asked",
+		     a_ceiling_holds_however_often_it_is_asked),
+		SAYS("below its ceiling a thread is wanted", below_its_ceiling_a_thread_is_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

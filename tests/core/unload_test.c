@@ -28,7 +28,7 @@ static void fixture_begin(struct fixture *f, enum weir_route_policy policy)
 {
 	struct weir_route_config config = { .policy = policy, .bytes_max = SMALL, .hot_pages = 1,
 					    .nr_counters = WEIR_ROUTE_COUNTERS_MIN };
-	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)];
+	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)] __attribute__((aligned(8)));
 
 	memset(counters, 0, sizeof(counters));
 	assert_int_equal(weir_route_init(&f->route, &config, counters), 0);

@@ -236,6 +236,94 @@ static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 	assert_int_not_equal(weir_volume_provide(&s.v, 3, &from), 0);
 }
 
+/* Extent 0 has lost a replica, and the first chunk of a new one was read. Return: its slot. */
+static uint8_t begin_copy(struct small *s, uint8_t donors)
+{
+	struct weir_copy_step step;
+	uint8_t slot = 0;
+
+	begin(s, donors, 2);
+	write_all(s, 0, sums, 2);
+	reclaim(s);
+	ask(s);
+	while (s->extents[0].replica[slot].state != WEIR_REPLICA_FILLING)
+		slot++;
+	weir_volume_copy_next(&s->v, &step);
+	assert_int_equal(step.what, WEIR_COPY_READ);
+	weir_volume_copy_did(&s->v, true);
+	return slot;
+}
+
+static void what_could_not_be_copied_is_not_believed(void **state)
+{
+	struct weir_copy_step step;
+	struct small s;
+	uint8_t slot;
+
+	(void)state;
+	slot = begin_copy(&s, 2);
+	weir_volume_copy_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_COPY_WRITE);
+	weir_volume_copy_did(&s.v, false);
+	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_STALE);
+}
+
+static void a_copy_to_memory_that_is_gone_begins_anew_in_other(void **state)
+{
+	struct weir_volume_write write;
+	struct weir_copy_step step;
+	struct small s;
+	uint8_t slot;
+
+	(void)state;
+	slot = begin_copy(&s, 3);
+	assert_int_equal(weir_volume_write(&s.v, &write, 0, 0, PAGES, others), 0);
+	weir_volume_copy_next(&s.v, &step);
+	assert_int_equal(step.what, WEIR_COPY_WAIT);
+	weir_volume_donor_lost(&s.v, s.extents[0].replica[slot].donor);
+	assert_int_equal(weir_volume_write_end(&s.v, &write, (uint8_t)(1u << slot)), 0);
+	reclaim(&s);
+	ask(&s);
+	assert_int_equal(s.extents[0].replica[slot].state, WEIR_REPLICA_FILLING);
+	weir_volume_copy_next(&s.v, &step);
+	assert_true(step.what == WEIR_COPY_READ && step.extent == 0 && step.page == 0);
+}
+
+static void memory_does_not_move_to_where_old_memory_is_used(void **state)
+{
+	struct small s;
+	uint32_t from;
+	uint8_t slot;
+
+	(void)state;
+	begin(&s, 2, 1);
+	write_all(&s, 0, sums, 0);
+	assert_int_equal(weir_volume_read(&s.v, 0, 0, &slot), 0);
+	weir_volume_donor_lost(&s.v, s.extents[0].replica[slot].donor);
+	weir_volume_discard(&s.v, 0, 0, PAGES, false);
+	assert_int_equal(weir_volume_provide(&s.v, 0, &from), -EAGAIN);
+	weir_volume_read_end(&s.v, 0, slot);
+	assert_int_equal(weir_volume_provide(&s.v, 0, &from), 0);
+}
+
+static void what_is_filled_from_nobody_is_given_back(void **state)
+{
+	struct small s;
+
+	(void)state;
+	begin(&s, 2, 2);
+	write_all(&s, 0, sums, 2);
+	reclaim(&s);
+	ask(&s);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 1), EXTENTS);
+	weir_volume_donor_lost(&s.v, s.extents[0].replica[0].donor);
+	reclaim(&s);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 1), EXTENTS - 1);
+	weir_volume_discard(&s.v, 0, 0, PAGES, true);
+	ask(&s);
+	assert_int_equal(weir_volume_census(&s.v).bare, 0);
+}
+
 static void a_first_write_that_fails_leaves_zeroes_a_later_one_leaves_doubt(void **state)
 {
 	uint32_t expected[PAGES];
@@ -349,6 +437,10 @@ int main(void)
 		cmocka_unit_test(a_donor_does_not_give_an_extent_memory_twice),
 		cmocka_unit_test(memory_is_not_given_back_while_it_is_written),
 		cmocka_unit_test(memory_does_not_move_while_a_copy_of_it_is_under_way),
+		cmocka_unit_test(what_could_not_be_copied_is_not_believed),
+		cmocka_unit_test(a_copy_to_memory_that_is_gone_begins_anew_in_other),
+		cmocka_unit_test(memory_does_not_move_to_where_old_memory_is_used),
+		cmocka_unit_test(what_is_filled_from_nobody_is_given_back),
 		cmocka_unit_test(a_first_write_that_fails_leaves_zeroes_a_later_one_leaves_doubt),
 		cmocka_unit_test(the_later_of_two_writes_decides_though_the_earlier_fails),
 		cmocka_unit_test(who_has_what_was_never_written_is_dropped_unless_he_is_the_last),

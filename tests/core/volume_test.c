@@ -230,6 +230,126 @@ static void what_is_out_of_range_is_refused(void **state)
 	assert_int_equal(weir_volume_init(&v, &extent, 1, 1, 8, 5), -EINVAL);
 	assert_int_equal(weir_volume_init(&v, &extent, 1, 1, 1, 2), -EINVAL);
 }
+static void write_each(struct small *s)
+{
+	struct weir_volume_write write;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(weir_volume_write(&s->v, &write, i, 0, 10, sums), 0);
+		assert_int_equal(weir_volume_write_end(&s->v, &write, 0), 0);
+	}
+}
+
+/* Memory for all that is missing, and what is missing in it. */
+static void place_and_copy(struct small *s)
+{
+	struct weir_volume_place place;
+	struct weir_copy_step step;
+
+	while (!weir_volume_place(&s->v, &place))
+		assert_int_equal(weir_volume_granted(&s->v, &place), 0);
+	for (weir_volume_copy_next(&s->v, &step); step.what; weir_volume_copy_next(&s->v, &step))
+		weir_volume_copy_did(&s->v, true);
+}
+
+static uint32_t reclaim(struct small *s)
+{
+	struct weir_volume_place place;
+	uint32_t reclaimed = 0;
+
+	weir_volume_trim(&s->v);
+	while (weir_volume_reclaim(&s->v, &place))
+		reclaimed++;
+	return reclaimed;
+}
+
+static void what_a_donor_wants_back_leaves_when_another_has_all_of_it(void **state)
+{
+	static const uint64_t room[] = { 8, 8 };
+	struct weir_volume_place place;
+	struct small s;
+
+	(void)state;
+	begin(&s, 2, 1, room);
+	write_each(&s);
+	weir_volume_donor_keeps(&s.v, 0, 0);
+	assert_int_equal(weir_volume_census(&s.v).leaving, 2);
+	assert_int_equal(reclaim(&s), 0);
+	assert_int_equal(weir_volume_place(&s.v, &place), 0);
+	assert_int_equal(place.donor, 1);
+	assert_int_equal(weir_volume_granted(&s.v, &place), 0);
+	assert_int_equal(reclaim(&s), 0);
+	place_and_copy(&s);
+	assert_int_equal(reclaim(&s), 2);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 0), 0);
+	assert_int_equal(weir_volume_census(&s.v).whole, 4);
+	weir_volume_donor_keeps(&s.v, 1, 0);
+	assert_int_equal(weir_volume_place(&s.v, &place), -ENOENT);
+}
+
+static void what_holds_nothing_leaves_first(void **state)
+{
+	static const uint64_t room[] = { 8, 8 };
+	struct weir_volume_write write;
+	struct small s;
+
+	(void)state;
+	begin(&s, 2, 1, room);
+	assert_int_equal(weir_volume_write(&s.v, &write, 2, 0, 1, sums), 0);
+	weir_volume_donor_keeps(&s.v, 0, 1);
+	assert_true(s.extents[0].replica[0].leaves);
+	assert_false(s.extents[2].replica[0].leaves);
+}
+
+static void what_nobody_has_room_for_stays(void **state)
+{
+	static const uint64_t room[] = { 8, 2 };
+	struct weir_volume_place place;
+	struct small s;
+
+	(void)state;
+	begin(&s, 2, 1, room);
+	write_each(&s);
+	weir_volume_donor_keeps(&s.v, 0, 0);
+	place_and_copy(&s);
+	assert_int_equal(reclaim(&s), 2);
+	assert_int_equal(weir_volume_census(&s.v).leaving, 2);
+	assert_int_equal(weir_volume_census(&s.v).whole, 4);
+	assert_int_equal(weir_volume_place(&s.v, &place), -ENOENT);
+	weir_volume_donor_lost(&s.v, 1);
+	assert_int_equal(reclaim(&s), 2);
+	for (uint32_t i = 0; i < 4; i++)
+		weir_volume_discard(&s.v, i, 0, 10, true);
+	assert_int_equal(weir_volume_place(&s.v, &place), -ENOSPC);
+}
+
+static void a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else(void **state)
+{
+	static const uint64_t room[] = { 8, 8 };
+	struct small s;
+
+	(void)state;
+	begin(&s, 2, 1, room);
+	write_each(&s);
+	weir_volume_donor_keeps(&s.v, 0, 0);
+	place_and_copy(&s);
+	weir_volume_donor_keeps(&s.v, 0, WEIR_VOLUME_KEEPS_ALL);
+	assert_int_equal(reclaim(&s), 2);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 0), 2);
+	assert_int_equal(weir_volume_census(&s.v).whole, 4);
+}
+
+static void what_leaves_is_filled_no_further(void **state)
+{
+	struct small s;
+
+	(void)state;
+	begin_filling(&s, 2);
+	weir_volume_donor_keeps(&s.v, s.extents[0].replica[0].donor, 0);
+	weir_volume_trim(&s.v);
+	assert_int_equal(s.extents[0].replica[0].state, WEIR_REPLICA_STALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +363,11 @@ int main(void)
 		cmocka_unit_test(a_donor_that_is_being_mended_is_read_last),
 		cmocka_unit_test(memory_in_use_is_not_given_back),
 		cmocka_unit_test(what_is_out_of_range_is_refused),
+		cmocka_unit_test(what_a_donor_wants_back_leaves_when_another_has_all_of_it),
+		cmocka_unit_test(what_holds_nothing_leaves_first),
+		cmocka_unit_test(what_nobody_has_room_for_stays),
+		cmocka_unit_test(a_donor_that_wants_it_back_no_longer_keeps_it_and_nobody_else),
+		cmocka_unit_test(what_leaves_is_filled_no_further),
 	};
 
 	return cmocka_run_group_tests_name("core volume", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A volume over donors that fail, die, come back empty and, in some runs, change bytes by themselves, in
- * random interleavings; what is read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what it
+ * A volume over donors that fail, die, come back empty, want their memory back and, in some runs, change
+ * bytes by themselves, in random interleavings; what is read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what it
  * has done is told in any order.
  */
 #include <stdio.h>
@@ -17,6 +17,9 @@
 #define RUN_MAX 8u /* pages of a write or read */
 #define STEPS 4000
 #define ROOM 4u /* extents of a donor */
+#ifndef WORLDS
+#define WORLDS 250u
+#endif
 #define ROTTEN (1ull << 40) /* a bit that nobody writes */
 
 /* Memory of one replica. */
@@ -46,7 +49,7 @@ struct donor {
 
 /* A write, a read, or the copy, until all its ops are done. */
 struct task {
-	enum { FREE, WRITE, READ, COPY } kind;
+	enum { NO_TASK, A_WRITE, A_READ, A_COPY } kind;
 	struct weir_volume_write write;
 	uint32_t extent, page, pages;
 	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
@@ -57,27 +60,32 @@ struct task {
 };
 
 /* What may be read of a page: @sure, or what began to be written after it. */
-struct page {
+struct truth {
 	uint64_t sure, maybe[16];
 	uint32_t nr_maybe;
 	bool is_being_written;
 	uint64_t changed; /* when a write of it began or ended */
 };
 
+/* What has happened. */
+struct counts {
+	uint64_t reads, writes, failed_writes, errors, overtaken, filled, lost;
+	uint64_t rotten, mistrusted, discarded, moved, left;
+};
+
 struct world {
 	uint64_t random, clock, values;
 	struct weir_volume v;
 	struct weir_extent extents[EXTENTS];
-	struct memory *memory[EXTENTS][WEIR_VOLUME_REPLICAS_MAX];
+	struct memory *memory[EXTENTS][WEIR_VOLUME_SLOTS_MAX];
 	struct donor donor[DONORS];
 	struct task task[12];
-	struct page page[EXTENTS][PAGES];
+	struct truth page[EXTENTS][PAGES];
 	uint32_t sum[EXTENTS][PAGES];
 	bool is_copying, is_calm, rots;
 	uint32_t fails_one_in, copies_one_in, slow_donors;
 	uint64_t chunk[WEIR_VOLUME_CHUNK_PAGES];
-	uint64_t reads, writes, failed_writes, errors, overtaken, filled, lost;
-	uint64_t rotten, mistrusted, discarded, moved;
+	struct counts counts;
 };
 
 static uint64_t random_below(struct world *w, uint64_t n)
@@ -104,10 +112,10 @@ static void push(struct world *w, struct task *task, uint8_t slot, bool is_write
 	donor->op[donor->nr_ops++] = op;
 }
 
-static struct task *free_task(struct world *w)
+static struct task *unused_task(struct world *w)
 {
 	for (uint32_t i = 0; i < 12; i++) {
-		if (w->task[i].kind == FREE)
+		if (w->task[i].kind == NO_TASK)
 			return &w->task[i];
 	}
 	return NULL;
@@ -125,7 +133,7 @@ static void choose_range(struct world *w, struct task *task)
 static bool may_write(const struct world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
-		const struct page *page = &w->page[task->extent][task->page + i];
+		const struct truth *page = &w->page[task->extent][task->page + i];
 
 		if (page->is_being_written || page->nr_maybe == 16)
 			return false;
@@ -145,8 +153,8 @@ static bool provide(struct world *w, uint32_t extent)
 
 	if (weir_volume_provide(&w->v, extent, &from))
 		return false;
-	w->moved += from != extent;
-	for (uint8_t slot = 0; from != extent && slot < w->v.replicas; slot++) {
+	w->counts.moved += from != extent;
+	for (uint8_t slot = 0; from != extent && slot < w->v.slots; slot++) {
 		struct memory *memory = w->memory[extent][slot];
 
 		w->memory[extent][slot] = w->memory[from][slot];
@@ -157,7 +165,7 @@ static bool provide(struct world *w, uint32_t extent)
 
 static void begin_write(struct world *w)
 {
-	struct task *task = free_task(w);
+	struct task *task = unused_task(w);
 
 	if (!task)
 		return;
@@ -170,17 +178,17 @@ static void begin_write(struct world *w)
 	    weir_volume_write(&w->v, &task->write, task->extent, task->page, task->pages,
 			      task->sums))
 		return;
-	task->kind = WRITE;
+	task->kind = A_WRITE;
 	task->ops = 0;
 	task->failed = 0;
 	for (uint32_t i = 0; i < task->pages; i++) {
-		struct page *page = &w->page[task->extent][task->page + i];
+		struct truth *page = &w->page[task->extent][task->page + i];
 
 		page->maybe[page->nr_maybe++] = task->value[i];
 		page->is_being_written = true;
 		page->changed = w->clock;
 	}
-	for (uint8_t slot = 0; slot < w->v.replicas; slot++) {
+	for (uint8_t slot = 0; slot < w->v.slots; slot++) {
 		if (task->write.slots & 1u << slot)
 			push(w, task, slot, true, task->page, task->pages, task->value);
 	}
@@ -190,10 +198,10 @@ static void end_write(struct world *w, struct task *task)
 {
 	int rc = weir_volume_write_end(&w->v, &task->write, task->failed);
 
-	w->writes++;
-	w->failed_writes += rc != 0;
+	w->counts.writes++;
+	w->counts.failed_writes += rc != 0;
 	for (uint32_t i = 0; i < task->pages; i++) {
-		struct page *page = &w->page[task->extent][task->page + i];
+		struct truth *page = &w->page[task->extent][task->page + i];
 
 		page->is_being_written = false;
 		page->changed = w->clock;
@@ -202,7 +210,7 @@ static void end_write(struct world *w, struct task *task)
 		page->sure = task->value[i];
 		page->nr_maybe = 0;
 	}
-	task->kind = FREE;
+	task->kind = NO_TASK;
 }
 
 /* Zeroes, from now on; mostly of all that is there, so that extents become idle. */
@@ -221,9 +229,9 @@ static void discard(struct world *w)
 		if (!may_write(w, &task))
 			continue;
 		weir_volume_discard(&w->v, task.extent, task.page, task.pages, !random_below(w, 8));
-		w->discarded++;
+		w->counts.discarded++;
 		for (uint32_t i = 0; i < task.pages; i++) {
-			struct page *page = &w->page[task.extent][task.page + i];
+			struct truth *page = &w->page[task.extent][task.page + i];
 
 			page->sure = 0;
 			page->nr_maybe = 0;
@@ -236,7 +244,7 @@ static void discard(struct world *w)
 static bool is_disturbed(const struct world *w, const struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++) {
-		const struct page *page = &w->page[task->extent][task->page + i];
+		const struct truth *page = &w->page[task->extent][task->page + i];
 
 		if (page->changed >= task->begun || page->is_being_written)
 			return true;
@@ -250,8 +258,8 @@ static void end_reading(struct world *w, struct task *task)
 {
 	for (uint32_t i = 0; i < task->pages; i++)
 		check_page(w, task, i);
-	w->reads++;
-	task->kind = FREE;
+	w->counts.reads++;
+	task->kind = NO_TASK;
 }
 
 static void try_read(struct world *w, struct task *task)
@@ -261,8 +269,8 @@ static void try_read(struct world *w, struct task *task)
 		memset(task->sums, 0, sizeof(task->sums));
 		end_reading(w, task);
 	} else if (weir_volume_read(&w->v, task->extent, task->tried, &task->slot)) {
-		w->errors++;
-		task->kind = FREE;
+		w->counts.errors++;
+		task->kind = NO_TASK;
 	} else {
 		weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
 		push(w, task, task->slot, false, task->page, task->pages, NULL);
@@ -271,12 +279,12 @@ static void try_read(struct world *w, struct task *task)
 
 static void begin_read(struct world *w)
 {
-	struct task *task = free_task(w);
+	struct task *task = unused_task(w);
 
 	if (!task)
 		return;
 	choose_range(w, task);
-	task->kind = READ;
+	task->kind = A_READ;
 	task->ops = 0;
 	task->failed = 0;
 	task->tried = 0;
@@ -289,7 +297,7 @@ static void begin_read(struct world *w)
 /* What was read while nothing changed is what all will read from now on. */
 static void check_page(struct world *w, const struct task *task, uint32_t i)
 {
-	struct page *page = &w->page[task->extent][task->page + i];
+	struct truth *page = &w->page[task->extent][task->page + i];
 	bool fits = page->sure == task->value[i];
 
 	if (task->sums[i] == WEIR_SUM_UNKNOWN && (task->value[i] & ROTTEN))
@@ -327,7 +335,7 @@ static void end_read(struct world *w, struct task *task)
 	weir_volume_read_end(&w->v, task->extent, task->slot);
 	assert_true(!is_wrong || w->rots || is_disturbed(w, task));
 	if (is_wrong)
-		w->mistrusted += weir_volume_mistrust(&w->v, task->extent, task->slot);
+		w->counts.mistrusted += weir_volume_mistrust(&w->v, task->extent, task->slot);
 	if (!task->failed && !is_wrong) {
 		end_reading(w, task);
 		return;
@@ -341,17 +349,17 @@ static void end_read(struct world *w, struct task *task)
 static void rot(struct world *w)
 {
 	uint32_t extent = (uint32_t)random_below(w, EXTENTS), page = (uint32_t)random_below(w, PAGES);
-	struct memory *memory = w->memory[extent][random_below(w, w->v.replicas)];
+	struct memory *memory = w->memory[extent][random_below(w, w->v.slots)];
 
 	if (!w->rots || w->is_calm || !memory || !memory->page[page])
 		return;
 	memory->page[page] |= ROTTEN;
-	w->rotten++;
+	w->counts.rotten++;
 }
 
 static void copy(struct world *w)
 {
-	struct task *task = w->is_copying ? NULL : free_task(w);
+	struct task *task = w->is_copying ? NULL : unused_task(w);
 	struct weir_copy_step step;
 
 	if (!task || random_below(w, w->copies_one_in))
@@ -359,10 +367,10 @@ static void copy(struct world *w)
 	weir_volume_copy_next(&w->v, &step);
 	if (step.what != WEIR_COPY_READ && step.what != WEIR_COPY_WRITE)
 		return;
-	*task = (struct task){ .kind = COPY, .extent = step.extent, .page = step.page,
+	*task = (struct task){ .kind = A_COPY, .extent = step.extent, .page = step.page,
 			       .pages = step.pages, .slot = step.slot };
 	w->is_copying = true;
-	w->overtaken += w->v.copy.overtaken != 0;
+	w->counts.overtaken += w->v.copy.overtaken != 0;
 	push(w, task, step.slot, step.what == WEIR_COPY_WRITE, step.page, step.pages,
 	     w->chunk + step.offset);
 }
@@ -371,10 +379,10 @@ static void end_copy(struct world *w, struct task *task, const struct op *op)
 {
 	if (!op->is_write && !task->failed)
 		memcpy(w->chunk, op->value, op->pages * sizeof(*op->value));
-	w->filled += op->is_write && !task->failed;
+	w->counts.filled += op->is_write && !task->failed;
 	weir_volume_copy_did(&w->v, !task->failed);
 	w->is_copying = false;
-	task->kind = FREE;
+	task->kind = NO_TASK;
 }
 
 static void execute(struct op *op)
@@ -397,11 +405,11 @@ static void tell(struct world *w, struct donor *donor, uint32_t number)
 	op->memory->ops--;
 	if (!op->succeeded)
 		task->failed |= (uint8_t)(1u << op->slot);
-	if (task->kind == READ && op->succeeded)
+	if (task->kind == A_READ && op->succeeded)
 		memcpy(task->value, op->value, op->pages * sizeof(*op->value));
-	if (!--task->ops && task->kind == WRITE)
+	if (!--task->ops && task->kind == A_WRITE)
 		end_write(w, task);
-	else if (!task->ops && task->kind == READ)
+	else if (!task->ops && task->kind == A_READ)
 		end_read(w, task);
 	else if (!task->ops)
 		end_copy(w, task, op);
@@ -476,6 +484,16 @@ static void place_one(struct world *w)
 	assert_non_null(w->memory[place.extent][place.slot]);
 }
 
+/* A donor wants memory back, or may have wanted some and does so no longer. */
+static void donor_asks(struct world *w, uint8_t donor)
+{
+	uint32_t had = weir_volume_census(&w->v).leaving;
+
+	weir_volume_donor_keeps(&w->v, donor, random_below(w, 2) ? random_below(w, ROOM) :
+								  WEIR_VOLUME_KEEPS_ALL);
+	w->counts.left += weir_volume_census(&w->v).leaving > had;
+}
+
 static void donor_changes(struct world *w, uint8_t number)
 {
 	struct donor *donor = &w->donor[number];
@@ -522,6 +540,8 @@ static void step(struct world *w)
 			discard(w);
 		if (!random_below(w, 8))
 			donor_changes(w, (uint8_t)random_below(w, DONORS));
+		if (!w->is_calm && !random_below(w, 16))
+			donor_asks(w, (uint8_t)random_below(w, DONORS));
 		break;
 	default:
 		work(w, (uint32_t)random_below(w, DONORS));
@@ -538,87 +558,116 @@ static uint32_t count_idle(const struct world *w)
 	return idle;
 }
 
-/* No write hangs, no replica is missing but for want of a donor or of what it would be filled from. */
+/* Its replicas have the same. */
+static void check_same(const struct world *w, uint32_t extent)
+{
+	const struct memory *first = NULL;
+
+	for (uint8_t slot = 0; slot < w->v.slots; slot++) {
+		const struct memory *memory = w->memory[extent][slot];
+
+		if (w->extents[extent].replica[slot].state != WEIR_REPLICA_VALID)
+			continue;
+		first = first ? first : memory;
+		for (uint32_t page = 0; page < PAGES; page++) {
+			if (!w->page[extent][page].is_being_written &&
+			    w->sum[extent][page] != WEIR_SUM_NOTHING)
+				assert_int_equal(memory->page[page], first->page[page]);
+		}
+	}
+}
+
+/*
+ * No write hangs, no replica is missing but for want of a donor or of what it would be filled from. The
+ * first donor wants all of its memory, and has it where there is another one for each replica.
+ */
 static void check_end(struct world *w)
 {
+	bool can_move = w->v.replicas < DONORS;
 	struct weir_volume_census census;
 
 	w->is_calm = true;
 	w->copies_one_in = 1;
 	w->slow_donors = 0;
-	for (uint8_t i = 0; i < DONORS; i++)
+	for (uint8_t i = 0; i < DONORS; i++) {
 		donor_changes(w, i);
+		weir_volume_donor_keeps(&w->v, i, i || !can_move ? WEIR_VOLUME_KEEPS_ALL : 0);
+	}
 	for (uint32_t i = 0; i < 20000; i++)
 		step(w);
+	if (can_move)
+		assert_int_equal(weir_volume_donor_extents(&w->v, 0), 0);
 	census = weir_volume_census(&w->v);
-	w->lost += census.lost;
+	w->counts.lost += census.lost;
 	assert_int_equal(census.lost, census.bare);
 	assert_int_equal(census.lean, 0);
 	assert_true(census.thin == 0 || count_idle(w) == w->v.reserve);
-	for (uint32_t i = 0; i < EXTENTS; i++) {
-		for (uint8_t slot = 1; slot < w->v.replicas && weir_volume_valid(&w->v, i); slot++) {
-			for (uint32_t page = 0; page < PAGES && !w->rots; page++) {
-				if (!w->page[i][page].is_being_written &&
-				    w->sum[i][page] != WEIR_SUM_NOTHING)
-					assert_int_equal(w->memory[i][slot]->page[page],
-							 w->memory[i][0]->page[page]);
-			}
-		}
-	}
+	for (uint32_t i = 0; i < EXTENTS && !w->rots; i++)
+		check_same(w, i);
 }
 
 static void end_world(struct world *w)
 {
 	for (uint32_t i = 0; i < EXTENTS; i++) {
-		for (uint8_t slot = 0; slot < WEIR_VOLUME_REPLICAS_MAX; slot++)
+		for (uint8_t slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
 			free(w->memory[i][slot]);
 	}
 	for (uint32_t i = 0; i < DONORS; i++) {
 		while (w->donor[i].nr_ops)
 			free(w->donor[i].op[--w->donor[i].nr_ops]);
 	}
+	free(w);
+}
+
+/* One in three rots; replicas change every few. */
+static struct world *new_world(uint64_t seed)
+{
+	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->random = seed * 0x9e3779b97f4a7c15ull;
+	w->fails_one_in = seed & 1 ? 60 : 20;
+	w->copies_one_in = seed & 2 ? 1 : 4;
+	w->slow_donors = seed >> 2 & 3;
+	w->rots = seed % 3 == 0;
+	for (uint32_t i = 0; i < EXTENTS; i++)
+		w->extents[i].sum = w->sum[i];
+	assert_int_equal(weir_volume_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
+					  replicas[seed * 6 / WORLDS % 6]), 0);
+	w->v.reserve = 1;
+	return w;
+}
+
+static void add_counts(struct counts *sum, const struct counts *counts)
+{
+	const uint64_t *from = &counts->reads;
+	uint64_t *to = &sum->reads;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
 }
 
 static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 {
-	struct world sum = { 0 };
-
-	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
+	struct counts sum = { 0 };
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 250; seed++) {
-		struct world w = {
-			.random = seed * 0x9e3779b97f4a7c15ull,
-			.fails_one_in = seed & 1 ? 60 : 20,
-			.copies_one_in = seed & 2 ? 1 : 4,
-			.slow_donors = seed >> 2 & 3,
-			.rots = seed % 3 == 0,
-		};
+	for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+		struct world *w = new_world(seed);
 
-		for (uint32_t i = 0; i < EXTENTS; i++)
-			w.extents[i].sum = w.sum[i];
-		assert_int_equal(weir_volume_init(&w.v, w.extents, EXTENTS, PAGES, DONORS,
-						  replicas[seed / 16 % 6]), 0);
-		w.v.reserve = 1;
 		for (uint32_t i = 0; i < STEPS; i++)
-			step(&w);
-		check_end(&w);
-		sum.reads += w.reads;
-		sum.failed_writes += w.failed_writes;
-		sum.errors += w.errors;
-		sum.overtaken += w.overtaken;
-		sum.filled += w.filled;
-		sum.lost += w.lost;
-		sum.rotten += w.rotten;
-		sum.mistrusted += w.mistrusted;
-		sum.discarded += w.discarded;
-		sum.moved += w.moved;
-		end_world(&w);
+			step(w);
+		check_end(w);
+		add_counts(&sum, &w->counts);
+		end_world(w);
 	}
 	/* It was not for want of anything happening. */
-	assert_true(sum.reads > 1000 && sum.failed_writes > 100 && sum.errors > 100);
-	assert_true(sum.overtaken > 100 && sum.filled > 1000 && sum.lost > 10);
-	assert_true(sum.rotten > 100 && sum.mistrusted > 10 && sum.discarded > 100 && sum.moved > 10);
+	assert_true(sum.reads > 4 * WORLDS && sum.failed_writes > WORLDS / 2);
+	assert_true(sum.errors > WORLDS / 2 && sum.overtaken > WORLDS / 2);
+	assert_true(sum.filled > 4 * WORLDS && sum.lost > WORLDS / 25);
+	assert_true(sum.rotten > WORLDS / 2 && sum.mistrusted > WORLDS / 25);
+	assert_true(sum.discarded > WORLDS / 2 && sum.moved > WORLDS / 25 && sum.left > WORLDS / 2);
 }
 
 int main(void)

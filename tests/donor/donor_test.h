@@ -14,7 +14,8 @@
 #include "tests/wire/cmocka_all.h"
 
 #define MIB (1u << 20)
-#define SOON_MS 5000
+/* A lost packet of a connection comes again after four seconds; what is broken is given up after 30. */
+#define SOON_MS 20000
 
 extern struct weir_key key_a, key_b;
 
@@ -39,6 +40,9 @@ void donor_stop(struct fixture *f);
 
 /* Reads the donor's figures into f->info. */
 const struct weir_donor_info *donor_look(struct fixture *f);
+
+/* Waits until the donor asks a client for memory. Return: what it may keep, bytes. */
+uint64_t donor_recalled(struct raw *raw);
 
 /* Tries @condition until it is true, or not SOON. */
 #define assert_soon(condition)                                                                     \

@@ -73,3 +73,15 @@ const struct weir_donor_info *donor_look(struct fixture *f)
 	weir_donor_info(f->donor, &f->info);
 	return &f->info;
 }
+
+uint64_t donor_recalled(struct raw *raw)
+{
+	char body[WIRE_BODY_MAX];
+	struct wire_recall recall;
+	struct wire_head head;
+
+	assert_int_equal(raw_answer(raw, &head, body, SOON_MS), 0);
+	assert_int_equal(head.kind, WIRE_RECALL);
+	assert_int_equal(wire_recall_decode(body, head.length, &recall), 0);
+	return recall.keep_bytes;
+}

@@ -336,6 +336,28 @@ static void the_donor_describes_itself(void **state)
 	assert_int_equal(info.regions, 1);
 }
 
+static void a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more(void **state)
+{
+	struct wire_region large, small, other;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "named", 4096, WIRE_MOVABLE, &other), -EINVAL);
+	assert_int_equal(raw_create(&a, NULL, 6 * MIB, WIRE_MOVABLE, &large), 0);
+	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_MOVABLE | WIRE_EXCLUSIVE, &small), 0);
+	assert_int_equal(raw_create(&b, "stays", MIB, 0, &other), 0);
+	assert_int_equal(weir_donor_limit(f.donor, 5 * MIB), 0);
+	assert_int_equal(donor_recalled(&a), 3 * MIB);
+	assert_int_equal(donor_recalled(&b), MIB);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), -ENOSPC);
+	assert_int_equal(raw_region_close(&a, large.hold), 0);
+	assert_int_equal(raw_create(&a, NULL, 2 * MIB, 0, &other), 0);
+	assert_int_equal(raw_create(&a, NULL, 4096, 0, &other), -ENOSPC);
+	assert_int_equal(weir_donor_limit(f.donor, 16 * MIB), 0);
+	assert_int_equal(donor_recalled(&b), WIRE_KEEP_ALL);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), 0);
+	assert_int_equal(weir_donor_limit(f.donor, 17 * MIB), -EINVAL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -357,6 +379,7 @@ int main(void)
 		TEST(nothing_beyond_its_end_can_be_reached),
 		TEST(a_long_list_comes_in_parts),
 		TEST(the_donor_describes_itself),
+		TEST(a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more),
 	};
 
 	return cmocka_run_group_tests_name("regions", tests, NULL, NULL);

@@ -81,6 +81,24 @@ static int come_back(struct raw *again)
 				client.handshake.welcome.session_id, 0);
 }
 
+static void who_comes_back_is_asked_once_more(void **state)
+{
+	struct wire_region movable;
+	struct raw again;
+
+	(void)state;
+	start(0);
+	assert_int_equal(raw_create(&client, NULL, 4 * MIB, WIRE_MOVABLE, &movable), 0);
+	assert_int_equal(weir_donor_limit(f.donor, 2 * MIB), 0);
+	assert_int_equal(donor_recalled(&client), MIB);
+	break_connection();
+	assert_int_equal(come_back(&again), 0);
+	assert_int_equal(donor_recalled(&again), MIB);
+	raw_close(&client);
+	raw_close(&again);
+	donor_stop(&f);
+}
+
 static void who_comes_back_finds_all_it_held(void **state)
 {
 	struct raw again;
@@ -220,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_comes_back_finds_all_it_held),
+		cmocka_unit_test(who_comes_back_is_asked_once_more),
 		cmocka_unit_test(a_connection_that_is_replaced_reaches_nothing),
 		cmocka_unit_test(a_further_channel_is_replaced_too),
 		cmocka_unit_test(who_leaves_is_not_waited_for),

@@ -20,6 +20,7 @@ static void bodies(const void *body, size_t length)
 	struct wire_entry entry;
 	struct wire_list list;
 	struct wire_info info;
+	struct wire_recall recall;
 	uint32_t i;
 
 	if (!wire_request_decode(body, length, &request, name)) {
@@ -28,6 +29,7 @@ static void bodies(const void *body, size_t length)
 	}
 	wire_region_decode(body, length, &region);
 	wire_info_decode(body, length, &info);
+	wire_recall_decode(body, length, &recall);
 	wire_text_decode(body, length, text, sizeof(text));
 	assert(strlen(text) < sizeof(text));
 	if (wire_list_decode(body, length, &list))

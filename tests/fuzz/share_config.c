@@ -37,7 +37,7 @@ static void check(const char *text, size_t length)
 	terms = config_terms(&config, 7, "/a/b");
 	assert(terms.weight >= 1 && terms.weight <= 1024);
 	assert(terms.class_nr <= 7);
-	assert(terms.connections >= 1 && terms.connections <= 4096);
+	assert(terms.connections >= 1 && terms.connections <= 65535);
 	assert(terms.memory_bytes);
 	config_fini(&config);
 }

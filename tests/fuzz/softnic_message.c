@@ -87,6 +87,8 @@ static void make_memory(void)
 
 	assert(!shared_create("fuzz-pub", sizeof(*world.pub), false, &world.pub_fd, &map));
 	world.pub = map;
+	world.pub->proof_addr = (uintptr_t)&world.secret;
+	world.pub->proof = world.secret;
 	world.pub->mrs[1] = (struct shared_mr){
 		.key = 1 << 16,
 		.access = IBV_ACCESS_REMOTE_READ,
@@ -215,7 +217,7 @@ static void make_up(struct input *in, const struct ibv_qp *qp, struct message *m
 	if (!(wrong & 2))
 		m->from = their_qpn();
 	if (!(wrong & 4))
-		m->has &= HAS_SRQ | HAS_CORD;
+		m->has &= HAS_SRQ | HAS_CORD | HAS_MEMORY;
 	if (m->type == MSG_SET_FAULT)
 		m->qpn = UINT32_MAX;
 }
@@ -318,6 +320,7 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
 	fds[0] = make_segment(in, qp);
 	fds[1] = make_segment(in, qp);
 	fds[2] = dup(world.bell_fd);
+	fds[3] = dup(world.pub_fd);
 	message_send(fd, &m, fds, kind & 16 ? 1 : MESSAGE_FDS_MAX);
 	message_close_fds(fds);
 }
@@ -329,9 +332,7 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
  */
 static int answer(struct input *in, struct ibv_qp *qp)
 {
-	const struct message welcome = {
-		.type = MSG_WELCOME, .value = world.secret, .addr = (uintptr_t)&world.secret,
-	};
+	const struct message welcome = { .type = MSG_WELCOME };
 	int fds[] = { world.pub_fd, world.bell_fd }, turns;
 	int fd = accept4(world.listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	struct message m;

@@ -16,6 +16,8 @@ import tempfile
 import time
 import unittest
 
+import record
+
 WEIR = os.path.abspath(sys.argv.pop(1))
 # Who is started in the background by a shell ignores interrupts, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,6 +51,15 @@ class Lab(unittest.TestCase):
             self.assertTrue(target["what"] and target["paper"] and target["model"])
             self.assertTrue(target["calibrated"])
 
+    def test_what_no_paper_publishes_is_not_met(self):
+        done = lab("run", "avatar-fig5", "--seeds", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        targets = json.loads(done.stdout)["targets"]
+        own = [target for target in targets if target["paper"] == "not published"]
+        self.assertIn(True, [target["own"] for target in own])
+        self.assertEqual({target["met"] for target in own}, {None})
+        self.assertEqual({target["own"] for target in targets if target not in own}, {None})
+
     def test_the_same_seeds_say_the_same(self):
         first, second = (lab("run", "avatar-fig3", "--seeds", "2", "--json") for _ in range(2))
         self.assertEqual(first.returncode, 0, first.stderr)
@@ -70,6 +81,17 @@ class Lab(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"no profile '{profile}'", done.stderr)
 
+    def test_a_profile_that_is_too_slow_for_a_run_is_named(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            shipped = (pathlib.Path(WEIR).parent / "sim/profiles/connectx-3").read_text()
+            file.write(re.sub(r"(?m)^pcie_ns = .*", "pcie_ns = 900000000", shipped))
+            file.flush()
+            for arguments, why in ((("what-if",), "requests of 4K were done in 10 s"),
+                                   (("run", "rdmabox-fig1"), "nothing was done in the time of a run")):
+                done = lab(*arguments, "--profile", file.name)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(why, done.stderr)
+
     def test_a_profile_is_a_short_name_a_long_one_or_a_file(self):
         text = lab("run", "rdmabox-fig5", "--profile", "connectx-3").stdout
         self.assertEqual(lab("run", "rdmabox-fig5", "--profile", "cx3").stdout, text)
@@ -77,7 +99,10 @@ class Lab(unittest.TestCase):
             file = pathlib.Path(folder, "mine")
             shipped = pathlib.Path(WEIR).parent / "sim/profiles/connectx-3"
             file.write_text(shipped.read_text())
-            self.assertEqual(lab("run", "rdmabox-fig5", "--profile", "mine", cwd=folder).stdout, text)
+            mine = json.loads(lab("run", "rdmabox-fig5", "--profile", "mine", "--json", cwd=folder).stdout)
+            usual = json.loads(lab("run", "rdmabox-fig5", "--json").stdout)
+            self.assertEqual(mine["series"], usual["series"])
+            self.assertEqual((mine["profile"], usual["profile"]), (str(file), "connectx-3"))
             for bad, why in (("", "mine: cores is missing"), ("cores is 3\n", "mine:1: not of the form"),
                              ("cores = x\n", "mine:1: "), ("coers = 3\n", "mine:1: ")):
                 file.write_text(bad)
@@ -85,6 +110,15 @@ class Lab(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(why, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
+
+    def test_another_nic_is_named_and_nothing_is_said_to_be_fitted_to_it(self):
+        done = lab("run", "avatar-fig1", "--profile", "cx5", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["profile"], said["seeds"]), ("connectx-5", 3))
+        self.assertEqual({(target["calibrated"], target["why"]) for target in said["targets"]}, {(False, "")})
+        self.assertIn("connectx-5-edr", said["notes"][-1])
+        self.assertIn("Profile connectx-5, seeds 3, weir ", lab("run", "avatar-fig1", "--profile", "cx5").stdout)
 
     def test_what_if_says_what_binds_and_what_would_be_better(self):
         done = lab("what-if", "--depth", "16", "--polling", "busy", "--mr", "user", "--size", "64K",
@@ -125,11 +159,23 @@ class Lab(unittest.TestCase):
             self.assertIn(f"{trace}: ", done.stderr)
             self.assertIn(why, done.stderr)
 
+    def test_what_if_names_what_is_wrong_with_a_trace(self):
+        for line, why in (("R 8 1 0 0", "expected \"OP PAGE"), ("R 8 99999999 0 0 0", "COUNT is 99999999: 1 to 256"),
+                          ("W 63 2 0 0 0", "pages 63 to 64 of a device that has 64"), ("R 8 1 0 3 0", "DONE is 3"),
+                          ("R 8 1 0 -100 0", "expected"), ("", "expected")):
+            done = lab("what-if", "--trace", "-", input=f"weir-trace 1 64 2\n{line}\n")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"standard input:2: {why}", done.stderr)
+        done = lab("what-if", "--trace", "-", input="R 8 1 0 0 0\n")
+        self.assertIn("standard input:1: expected \"weir-trace 1 PAGES THREADS\"", done.stderr)
+
     def test_what_if_refuses_what_it_cannot_run(self):
         for arguments, why in ((("--op", "mix"), "'mix'"), (("--size", "0"), "from 1 to 16M"),
                                (("--size", "x"), "'x'"), (("--threads", "2000"), "from 1 to 1024"),
                                (("--channels", "17"), "from 1 to 16"),
                                (("--window", "3K"), "from 64K to 1G"),
+                               (("--region", "2T"), "from 4K to 1T"),
+                               (("--threads", "1024", "--depth", "17"), "are more than 16384"),
                                (("--size", "8M", "--region", "4M"), "more than --region 4M"),
                                (("--op", "read", "--trace", "etc"), "--op and --trace"),
                                (("--trace", "sys", "--size", "4K"), "--size and --trace"),
@@ -178,6 +224,17 @@ class Lab(unittest.TestCase):
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 130)
 
+    def test_ctrl_c_at_the_very_beginning_is_no_news(self):
+        for delay in (0, 0.01, 0.03, 0.1, 0.3):
+            child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", "1-100000000"], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True, start_new_session=True)
+            self.addCleanup(self.kill_all_of, child)
+            time.sleep(delay)
+            os.killpg(child.pid, signal.SIGINT)
+            _, said = child.communicate(timeout=60)
+            self.assertIn(child.returncode, (130, -signal.SIGINT))
+            self.assertEqual(said, "")
+
     @staticmethod
     def kill_all_of(child):
         if child.poll() is None:
@@ -203,15 +260,19 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.html")
             # What calibrate prints takes a minute; the page is the same otherwise.
-            done = lab("report", "--seeds", "1", "--no-calibration", "-o", str(page))
+            done = lab(*record.REPORT, str(page))
             self.assertEqual(done.returncode, 0, done.stderr)
             text = page.read_text()
+        self.has_what_was_recorded(record.figures(text))
+        self.assertEqual(text.count("Profile connectx-"), len(figures()))
         for name in figures():
             self.assertIn(f'id="{name}"', text)
         self.assertIn("it is modelled, not\nmeasured", text)
+        self.assertNotIn("Not steady", text)
         self.assertIn("weir lab calibrate", text)
         targets = re.findall(r'<tr class="(met|missed|open)">(.*?)</tr>', text)
         self.assertGreater(len(targets), 100)
+        self.assertEqual([row for verdict, row in targets if verdict != "open" and "<td>not published</td>" in row], [])
         for verdict, row in targets:
             cells = re.findall(r"<td>(.*?)</td>", row)
             self.assertTrue(all(cells[:-1]), row)
@@ -221,6 +282,41 @@ class Report(unittest.TestCase):
         for figure in ("rdmabox-fig1", "rdmabox-fig8", "urdma-fig3", "hipower-fig5"):
             self.assertIn(f"<td>{figure}</td>", held_out)
         self.assertEqual(re.findall(r"https?://(?!www\.w3\.org/)[^\"<]*", text), [])
+
+    def test_with_the_seeds_that_a_user_gets_only_what_is_said_to_wander_is_not_steady(self):
+        done = lab("run", "rdmabox-fig8", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        notes = json.loads(done.stdout)["notes"]
+        self.assertIn("Writes of 1 KB by 4 threads and more go back and forth", " ".join(notes))
+        for run in re.findall(r"depth=[^;]*", " ".join(note for note in notes if note.startswith("Not steady"))):
+            self.assertIn(" size=1024 ", run)
+
+    def has_what_was_recorded(self, digests):
+        self.assertEqual(list(digests), figures())
+        elsewhere = record.recorded()
+        if elsewhere:
+            self.assertEqual(digests, elsewhere["figures"])
+        else:
+            print("other sources than those that were recorded: see record.py", file=sys.stderr)
+
+    def test_hunts_are_the_same_bytes_as_on_the_machine_where_they_were_recorded(self):
+        elsewhere = record.recorded()
+        if not elsewhere:
+            self.skipTest("other sources than those that were recorded: see record.py")
+        self.assertEqual(record.hunts(lab("hunt", "--seeds", record.HUNTS).stdout), elsewhere["hunts"])
+
+    def test_what_if_runs_for_as_long_as_a_workload_needs(self):
+        # Much under way, and a registration each among what is tried: in a millisecond nothing would be done.
+        done = lab("what-if", "--depth", "128", "--region", "1M", "--polling", "busy", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["best"]["settings"]["mr"], "pre")
+        # Nothing is counted that was put on the link before: more than it carries beside its headers.
+        done = lab("what-if", "--threads", "2", "--depth", "256", "--region", "1M", "--mr", "user", "--polling", "busy",
+                   "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(said["binds"], ["link"])
+        self.assertLess(said["gbps"], 99)
 
     def test_what_if_knows_that_random_pages_are_the_translation_caches_to_miss(self):
         done = lab("what-if", "--threads", "4", "--depth", "16", "--size", "64", "--pattern", "random", "--region",
@@ -232,6 +328,22 @@ class Report(unittest.TestCase):
         done = lab("calibrate", "--quiet")
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr)
         self.assertIn(", 0 in others", done.stdout)
+
+    def test_a_report_that_is_there_stays_until_the_next_is_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.html")
+            page.write_text("the one before")
+            child = subprocess.Popen([WEIR, "lab", *record.REPORT, str(page)], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True, start_new_session=True)
+            self.addCleanup(Lab.kill_all_of, child)
+            while "weir-sim" not in Lab.names_of_children(child.pid):
+                self.assertIsNone(child.poll())
+                time.sleep(0.01)
+            os.killpg(child.pid, signal.SIGINT)
+            child.communicate(timeout=60)
+            self.assertEqual(child.returncode, 130)
+            self.assertEqual(page.read_text(), "the one before")
+            self.assertEqual([one.name for one in pathlib.Path(folder).iterdir()], ["page.html"])
 
     def test_a_page_that_cannot_be_written_is_named(self):
         done = lab("report", "--seeds", "1", "-o", "/nowhere/page.html")

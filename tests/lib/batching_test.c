@@ -155,6 +155,25 @@ static void what_is_submitted_together_meets(void **in)
 	weir_session_close(row.session);
 }
 
+/* As long as two and a half of what a work request may be; then as long as one. */
+static void what_is_cut_is_counted_once(void **in)
+{
+	const struct weir_session_options options = { .fragment_bytes = 4 * PAGE };
+	struct weir_session *session = session_to(&donor, &options);
+	struct weir_region *region = region_of(session, NEIGHBOURS * PAGE);
+	struct weir_session_info before, after;
+	static char bytes[10 * PAGE];
+
+	(void)in;
+	weir_session_info(session, &before);
+	assert_int_equal(weir_write(region, 0, bytes, 10 * PAGE), 0);
+	assert_int_equal(weir_write(region, 0, bytes, 4 * PAGE), 0);
+	weir_session_info(session, &after);
+	assert_int_equal(after.split - before.split, 1);
+	assert_int_equal(after.work_requests - before.work_requests, 4);
+	weir_session_close(session);
+}
+
 static void what_is_read_together_with_writes_keeps_its_order(void **in)
 {
 	static struct row row;
@@ -243,6 +262,7 @@ int main(void)
 		cmocka_unit_test(doorbell_merges_nothing),
 		cmocka_unit_test(all_ways_carry_the_same_bytes),
 		cmocka_unit_test(what_is_submitted_together_meets),
+		cmocka_unit_test(what_is_cut_is_counted_once),
 		cmocka_unit_test(what_is_read_together_with_writes_keeps_its_order),
 		cmocka_unit_test(what_comes_after_one_that_is_refused_is_not_submitted),
 		cmocka_unit_test(what_makes_no_sense_is_refused),

@@ -18,7 +18,6 @@
 #define SLOT_BYTES 1000u
 #define SLOTS 8u
 
-static enum weir_exchange_mode mode;
 static bool is_reached;
 
 struct meeting {
@@ -29,7 +28,7 @@ struct meeting {
 static struct weir_exchange_options options_of(enum weir_exchange_memory memory)
 {
 	return (struct weir_exchange_options){
-		.key = fixture_key(), .mode = mode, .slots = SLOTS, .slot_bytes = SLOT_BYTES,
+		.key = fixture_key(), .mode = fixture_mode, .slots = SLOTS, .slot_bytes = SLOT_BYTES,
 		.memory = memory,
 	};
 }
@@ -294,20 +293,6 @@ static void groups_gather_and_sum_up_through_the_gpu(void **state)
 	weir_exchange_unlisten(listener);
 }
 
-static int use_bitmap(void **state)
-{
-	(void)state;
-	mode = WEIR_EXCHANGE_BITMAP;
-	return 0;
-}
-
-static int use_imm(void **state)
-{
-	(void)state;
-	mode = WEIR_EXCHANGE_IMM;
-	return 0;
-}
-
 static int run_without(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,14 +315,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(groups_gather_and_sum_up_through_the_gpu),
 		cmocka_unit_test(a_driver_that_fails_ends_the_exchange),
 	};
-	int failed;
 
 	if (argc != 2)
 		return 2;
 	if (!strcmp(argv[1], "none"))
 		return run_without();
 	is_reached = !strcmp(argv[1], "reached");
-	failed = cmocka_run_group_tests_name("bitmaps", tests, use_bitmap, NULL);
-
-	return failed + cmocka_run_group_tests_name("immediates", tests, use_imm, NULL);
+	return fixture_run_modes(tests, sizeof(tests) / sizeof(tests[0]));
 }

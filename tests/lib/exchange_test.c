@@ -27,7 +27,6 @@ struct meeting {
 	int rc;
 };
 
-static enum weir_exchange_mode mode;
 
 static void *accept_one(void *arg)
 {
@@ -44,7 +43,7 @@ static struct weir_exchange_listener *listen_with(struct weir_exchange_options *
 	char address[80];
 
 	options->key = fixture_key();
-	options->mode = mode;
+	options->mode = fixture_mode;
 	snprintf(address, sizeof(address), "%s:0", fixture_address());
 	if (weir_exchange_listen(address, options, &listener, &error))
 		fail_msg("cannot listen: %s", error.text);
@@ -59,7 +58,7 @@ static struct pair pair_of(struct weir_exchange_options a, struct weir_exchange_
 	struct pair pair;
 
 	a.key = fixture_key();
-	a.mode = mode;
+	a.mode = fixture_mode;
 	assert_int_equal(pthread_create(&thread, NULL, accept_one, &m), 0);
 	if (weir_exchange_connect(weir_exchange_address(m.listener), &a, &pair.a, &error))
 		fail_msg("cannot connect: %s", error.text);
@@ -420,6 +419,182 @@ static void who_will_be_woken_looks_no_more(void **state)
 	pair_close(&pair);
 }
 
+/* Who waits for more of what it holds most of, and who waits for room, do not wait for each other. */
+static void a_little_room_is_heard_of_when_its_giver_waits(void **state)
+{
+	const unsigned int count = 8;
+	struct pair pair = pair_of((struct weir_exchange_options){ .slots = count },
+				   (struct weir_exchange_options){ .slots = count });
+	struct pollfd fd = { .fd = weir_exchange_fd(pair.a), .events = POLLIN };
+	struct weir_exchange_slot slots[8];
+	unsigned int i, held = 0;
+	int n;
+
+	(void)state;
+	for (i = 0; i < count; i++)
+		put_all(pair.a, &i, sizeof(i));
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	while (held < count) {
+		n = weir_exchange_take(pair.b, &slots[held], count - held, TIMEOUT_NS);
+		assert_true(n > 0);
+		held += (unsigned int)n;
+	}
+	do
+		assert_int_equal(weir_exchange_acquire(pair.a, &slots[0], 1, 0), -EAGAIN);
+	while (weir_exchange_process(pair.a) || poll(&fd, 1, 100));
+	assert_int_equal(weir_exchange_release(pair.b, &slots[7], 1), 0);
+	assert_int_equal(weir_exchange_process(pair.b), 0);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	put_all(pair.a, "room", 4);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	expect(pair.b, "room", 4);
+	pair_close(&pair);
+}
+
+/* Waits for the descriptor until there is a message, and takes it. */
+static struct weir_exchange_slot await_one(struct weir_exchange *x)
+{
+	struct pollfd fd = { .fd = weir_exchange_fd(x), .events = POLLIN };
+	struct weir_exchange_slot slot;
+	int n;
+
+	while ((n = weir_exchange_take(x, &slot, 1, 0)) != 1) {
+		assert_int_equal(n, -EAGAIN);
+		n = weir_exchange_process(x);
+		assert_true(n >= 0);
+		if (!n)
+			assert_int_equal(poll(&fd, 1, 60000), 1);
+	}
+	return slot;
+}
+
+/* Until its ring is at the peer: so is what came before the look behind that, which is back. */
+static void await_rung(struct weir_exchange *x, unsigned int heard)
+{
+	struct weir_exchange_info info;
+
+	do {
+		assert_int_equal(weir_exchange_process(x), 0);
+		usleep(1000); /* it puts slowly, too */
+		weir_exchange_info(x, &info);
+	} while (info.completions < info.looks + heard);
+}
+
+/* To who waits, one that comes alone is a single request, and no look is needed to find it. */
+static void who_waits_is_told_of_what_comes_alone(void **state)
+{
+	const unsigned int count = 64; /* that a ring is good for */
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	struct weir_exchange_info sender, receiver;
+	struct weir_exchange_slot slot;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < count; i++) {
+		await_rung(pair.b, i);
+		put_all(pair.a, &i, sizeof(i));
+		slot = await_one(pair.b);
+		assert_memory_equal(slot.data, &i, sizeof(i));
+		assert_int_equal(weir_exchange_release(pair.b, &slot, 1), 0);
+	}
+	weir_exchange_info(pair.a, &sender);
+	weir_exchange_info(pair.b, &receiver);
+	assert_int_equal(sender.tells, count);
+	assert_int_equal(sender.writes, count);
+	assert_int_equal(sender.looks, 0);
+	assert_int_equal(sender.wakes, 0);
+	assert_int_equal(receiver.wakes, 1);
+	assert_int_equal(receiver.looks, 1);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	put_all(pair.a, "on", 2); /* the ring is used up: it rings again */
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	expect(pair.b, "on", 2);
+	pair_close(&pair);
+}
+
+/* A slot that is used again lies before one that was used once: it is found first, and comes later. */
+static void find_two(bool unordered, const char *first, const char *second)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ .slots = 2 },
+				   (struct weir_exchange_options){ .slots = 2, .unordered = unordered });
+	struct weir_exchange_slot slots[2];
+	int n;
+
+	put_all(pair.a, "0", 1);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	while ((n = weir_exchange_take(pair.b, slots, 1, 0)) == -EAGAIN)
+		;
+	assert_int_equal(n, 1);
+	put_all(pair.a, "1", 1);
+	assert_int_equal(weir_exchange_release(pair.b, slots, 1), 0);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	put_all(pair.a, "2", 1);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	for (n = 0; n < 2; n++)
+		while (weir_exchange_take(pair.b, &slots[n], 1, 0) != 1)
+			;
+	assert_memory_equal(slots[0].data, first, 1);
+	assert_memory_equal(slots[1].data, second, 1);
+	pair_close(&pair);
+}
+
+static void what_is_found_first_is_taken_first_if_order_is_not_wanted(void **state)
+{
+	(void)state;
+	find_two(false, "1", "2");
+	find_two(true, "2", "1");
+}
+
+static void without_order_nothing_is_lost_or_doubled_and_the_end_comes_last(void **state)
+{
+	const uint32_t count = (uint32_t)fixture_rounds(3000);
+	struct pair pair = pair_of((struct weir_exchange_options){ .slots = 16, .slot_bytes = MESSAGE_MAX },
+				   (struct weir_exchange_options){ .unordered = true });
+	struct flood flood = { .x = pair.a, .count = count, .sleepy = true };
+	bool *seen = calloc(count, sizeof(*seen));
+	char want[MESSAGE_MAX], got[MESSAGE_MAX];
+	uint32_t i, number;
+	pthread_t thread;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, send_flood, &flood), 0);
+	for (i = 0; i < count; i++) {
+		assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS), 0);
+		memcpy(&number, got, sizeof(number));
+		assert_true(number < count && !seen[number]);
+		seen[number] = true;
+		assert_int_equal(length, message_fill(number, want));
+		assert_memory_equal(got, want, length);
+	}
+	assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS), -ENOENT);
+	pthread_join(thread, NULL);
+	assert_int_equal(flood.rc, 0);
+	free(seen);
+	pair_close(&pair);
+}
+
+static void without_order_a_message_has_one_slot(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ .slot_bytes = 100 },
+				   (struct weir_exchange_options){ .unordered = true, .slot_bytes = 100 });
+	struct weir_exchange_slot slot;
+	char data[101] = "x";
+
+	(void)state;
+	assert_int_equal(weir_exchange_put(pair.a, data, 101, WEIR_EXCHANGE_FOREVER, NULL), -EMSGSIZE);
+	assert_int_equal(weir_exchange_acquire(pair.a, &slot, 1, 0), 1);
+	slot.last = false;
+	assert_int_equal(weir_exchange_commit(pair.a, &slot, 1), -EMSGSIZE);
+	slot.last = true;
+	assert_int_equal(weir_exchange_commit(pair.a, &slot, 1), 0);
+	put_all(pair.b, data, 101); /* the other way they come in order */
+	assert_int_equal(weir_exchange_flush(pair.b, TIMEOUT_NS), 0);
+	expect(pair.a, data, 101);
+	pair_close(&pair);
+}
+
 /* One end of two that send to each other; @step: 0 puts, 1 flushes, 2 finishes, 3 has done so */
 struct end {
 	struct weir_exchange *x;
@@ -514,7 +689,7 @@ static void descriptors_are_all_that_two_ends_need(void **state)
 /* Runs this program as a peer that dies: act() below. */
 static pid_t spawn(const char *act, const char *address)
 {
-	char mode_text[2] = { (char)('0' + mode), '\0' };
+	char mode_text[2] = { (char)('0' + fixture_mode), '\0' };
 	char *argv[] = { "peer", (char *)act, (char *)address, mode_text, NULL };
 	pid_t pid;
 
@@ -610,7 +785,7 @@ static void a_sender_hears_that_its_peer_is_dead(void **state)
 /* What connecting to a listener with @b ends with. It lets the next one in, who fits. */
 static int refusal_of(struct weir_exchange_options a, struct weir_exchange_options b, char *text)
 {
-	const struct weir_exchange_options fits = { .key = fixture_key(), .mode = mode, .slots = 1,
+	const struct weir_exchange_options fits = { .key = fixture_key(), .mode = fixture_mode, .slots = 1,
 						    .slot_bytes = 64 };
 	struct meeting m = { .listener = listen_with(&b) };
 	struct weir_error error = { "" };
@@ -660,14 +835,14 @@ static void pools_are_as_large_as_their_memory_lets_them_be(void **state)
 
 static void who_does_not_fit_is_told_why(void **state)
 {
-	struct weir_exchange_options a = { .mode = !mode }, b = { 0 };
+	struct weir_exchange_options a = { .mode = !fixture_mode }, b = { 0 };
 	struct weir_exchange *x;
 	char text[512];
 
 	(void)state;
 	assert_int_equal(refusal_of(a, b, text), -EPROTO);
 	assert_non_null(strstr(text, "same mode"));
-	a.mode = mode;
+	a.mode = fixture_mode;
 	b.receive_bytes_max = 4096;
 	assert_int_equal(refusal_of(a, b, text), -EDQUOT);
 	assert_non_null(strstr(text, "256 slots of 4096 bytes"));
@@ -677,22 +852,12 @@ static void who_does_not_fit_is_told_why(void **state)
 	assert_int_equal(weir_exchange_connect("127.0.0.1:1", &a, &x, NULL), -EINVAL);
 }
 
-static int use_bitmap(void **state)
-{
-	(void)state;
-	mode = WEIR_EXCHANGE_BITMAP;
-	return 0;
-}
-
-static int use_imm(void **state)
-{
-	(void)state;
-	mode = WEIR_EXCHANGE_IMM;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
+	const struct CMUnitTest by_bitmaps[] = {
+		cmocka_unit_test(who_waits_is_told_of_what_comes_alone),
+		cmocka_unit_test(what_is_found_first_is_taken_first_if_order_is_not_wanted),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_put_is_got),
 		cmocka_unit_test(who_has_taken_all_may_leave_at_once),
@@ -707,17 +872,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),
 		cmocka_unit_test(who_will_be_woken_looks_no_more),
+		cmocka_unit_test(a_little_room_is_heard_of_when_its_giver_waits),
 		cmocka_unit_test(descriptors_are_all_that_two_ends_need),
+		cmocka_unit_test(without_order_nothing_is_lost_or_doubled_and_the_end_comes_last),
+		cmocka_unit_test(without_order_a_message_has_one_slot),
 		cmocka_unit_test(what_was_found_outlives_its_sender),
 		cmocka_unit_test(a_sender_hears_that_its_peer_is_dead),
 		cmocka_unit_test(pools_are_as_large_as_their_memory_lets_them_be),
 		cmocka_unit_test(who_does_not_fit_is_told_why),
 	};
-	int failed;
 
 	if (argc == 4)
 		return act(argv);
-	failed = cmocka_run_group_tests_name("bitmaps", tests, use_bitmap, NULL);
-
-	return failed + cmocka_run_group_tests_name("immediates", tests, use_imm, NULL);
+	return cmocka_run_group_tests_name("what bitmaps alone do", by_bitmaps, NULL, NULL) +
+	       fixture_run_modes(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -228,3 +228,26 @@ uint64_t random_next(uint64_t *state)
 	*state ^= *state >> 27;
 	return *state * 2685821657736338717ull;
 }
+
+enum weir_exchange_mode fixture_mode;
+
+static int use_bitmap(void **state)
+{
+	(void)state;
+	fixture_mode = WEIR_EXCHANGE_BITMAP;
+	return 0;
+}
+
+static int use_imm(void **state)
+{
+	(void)state;
+	fixture_mode = WEIR_EXCHANGE_IMM;
+	return 0;
+}
+
+int fixture_run_modes(const struct CMUnitTest *tests, size_t count)
+{
+	int failed = _cmocka_run_group_tests("bitmaps", tests, count, use_bitmap, NULL);
+
+	return failed + _cmocka_run_group_tests("immediates", tests, count, use_imm, NULL);
+}

@@ -64,6 +64,10 @@ void tally_done(void *arg, int status);
 /* Waits until @count are done, at most ten seconds; the session has a thread. */
 void tally_wait(struct tally *tally, int count);
 
+/* For tests of exchanges: all @tests by bitmaps, and then by immediates. Return: how many failed. */
+extern enum weir_exchange_mode fixture_mode;
+int fixture_run_modes(const struct CMUnitTest *tests, size_t count);
+
 uint64_t now_ns(void);
 /* The next number of a small generator. */
 uint64_t random_next(uint64_t *state);

@@ -222,6 +222,34 @@ static void what_stands_before_a_failure_has_succeeded(void **state)
 		assert_int_equal(reqs[i].status, expected[i]);
 }
 
+/* Who was on the way when the network went may be on its way again; who was refused may not. */
+static void what_breaks_a_link_is_no_fault_of_a_request(void **state)
+{
+	static const struct {
+		enum ibv_wc_status said;
+		int meant;
+	} cases[] = {
+		{ IBV_WC_WR_FLUSH_ERR, -ECONNRESET },	  { IBV_WC_RETRY_EXC_ERR, -ECONNRESET },
+		{ IBV_WC_RNR_RETRY_EXC_ERR, -ECONNRESET }, { IBV_WC_REM_ABORT_ERR, -ECONNRESET },
+		{ IBV_WC_RESP_TIMEOUT_ERR, -ECONNRESET },  { IBV_WC_LOC_QP_OP_ERR, -ECONNRESET },
+		{ IBV_WC_REM_ACCESS_ERR, -EACCES },	  { IBV_WC_LOC_PROT_ERR, -EFAULT },
+		{ IBV_WC_LOC_LEN_ERR, -EIO },		  { IBV_WC_REM_OP_ERR, -EIO },
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up(128);
+		post(1, WEIR_OP_WRITE, 4096);
+		complete(0, cases[i].said);
+		assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+		pull();
+		weir_link_settle(link, false);
+		pull();
+		assert_int_equal(reqs[0].status, cases[i].meant);
+	}
+}
+
 static void what_a_half_posted_chain_left_is_drained(void **state)
 {
 	(void)state;
@@ -353,6 +381,7 @@ int main(void)
 		cmocka_unit_test(one_completion_tells_of_a_chain),
 		cmocka_unit_test(a_chain_is_signalled_every_half_queue),
 		cmocka_unit_test(what_stands_before_a_failure_has_succeeded),
+		cmocka_unit_test(what_breaks_a_link_is_no_fault_of_a_request),
 		cmocka_unit_test(what_a_half_posted_chain_left_is_drained),
 		cmocka_unit_test(a_drain_tells_of_those_that_succeeded_in_silence),
 		cmocka_unit_test(without_a_qp_all_outcomes_are_unknown),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* One-sided reads and writes by handles, between two muxes in one process. */
+/*
+ * What goes to and from regions: one-sided reads and writes by handles, and messages that are not
+ * copied; between two muxes in one process.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -273,6 +276,162 @@ static void the_end_of_the_other_mux_is_heard_by_who_writes(void **state)
 	weir_mux_close(p.client);
 }
 
+/* It is there, and is what lies in the near end's region. */
+static void receive_lent(struct pair *p, uint64_t at, size_t length)
+{
+	unsigned char *got = malloc(length), *ours = weir_mux_region_data(p->ours);
+	size_t size = 0;
+
+	assert_non_null(got);
+	assert_int_equal(weir_conn_recv(p->far, got, length, &size, 0), 0);
+	assert_int_equal(size, length);
+	assert_memory_equal(got, ours + at, length);
+	free(got);
+}
+
+struct lending {
+	pthread_t thread;
+	struct pair *p;
+	uint64_t at, length;
+	int rc;
+};
+
+static void *lend_one(void *arg)
+{
+	struct lending *l = arg;
+
+	l->rc = weir_conn_send_region(l->p->near, l->p->ours, l->at, l->length, 0);
+	return NULL;
+}
+
+static void what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring(void **state)
+{
+	static const size_t lengths[] = { 1, 8, 4096, 65535, 65536, 65537, 1000003 };
+	struct lending l;
+	struct pair p;
+	uint64_t before;
+	size_t i, size;
+	uint32_t got;
+
+	(void)state;
+	pair_open(&p);
+	l = (struct lending){ .p = &p };
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		l.at = i;
+		l.length = lengths[i];
+		fill((unsigned char *)weir_mux_region_data(p.ours) + i, lengths[i], (uint32_t)i);
+		before = p.near->out.position;
+		assert_int_equal(weir_conn_send(p.near, &i, sizeof(got), 0), 0);
+		assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
+		assert_int_equal(weir_conn_recv(p.far, &got, sizeof(got), &size, 0), 0);
+		assert_int_equal(got, i);
+		receive_lent(&p, i, lengths[i]);
+		assert_int_equal(pthread_join(l.thread, NULL), 0);
+		assert_int_equal(l.rc, 0);
+		assert_int_equal(p.near->out.position - before, 8 + sizeof(got) + 8);
+	}
+	pair_close(&p);
+}
+
+static void what_is_lent_is_the_muxs_until_the_call_says_otherwise(void **state)
+{
+	struct pollfd room = { .events = POLLIN };
+	struct pair p;
+	char byte = 0;
+	int rc;
+
+	(void)state;
+	pair_open(&p);
+	room.fd = weir_conn_room_fd(p.near);
+	fill(weir_mux_region_data(p.ours), LENGTH, 5);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT),
+			 -EAGAIN);
+	assert_int_equal(weir_conn_send(p.near, &byte, 1, WEIR_CONN_DONTWAIT), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 1, 1, WEIR_CONN_DONTWAIT), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT),
+			 -EAGAIN);
+	receive_lent(&p, 0, LENGTH);
+	while ((rc = weir_conn_send_region(p.near, p.ours, 0, LENGTH, WEIR_CONN_DONTWAIT)) ==
+	       -EAGAIN)
+		assert_int_equal(poll(&room, 1, 60000), 1);
+	assert_int_equal(rc, 0);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 7, 1, 0), 0);
+	receive_lent(&p, 7, 1);
+	pair_close(&p);
+}
+
+static void what_cannot_be_lent_is_refused_and_the_connection_goes_on(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, 0, 0), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, LENGTH, 1, 0), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, UINT64_MAX, 2, 0), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 1, LENGTH, 0), -EINVAL);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, UINT64_MAX, 0), -EMSGSIZE);
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, LENGTH - 1, 1, 0), 0);
+	receive_lent(&p, LENGTH - 1, 1);
+	pair_close(&p);
+}
+
+/* What only who does not keep to mux.h can ask for: the hub checks again. */
+static void who_lends_what_he_has_not_loses_that_connection_alone(void **state)
+{
+	static const struct weir_order wrong[] = {
+		{ .region = 1, .at = LENGTH, .length = 1 },
+		{ .region = 1, .at = UINT64_MAX, .length = 2 },
+		{ .region = 1, .at = 0, .length = UINT64_MAX },
+		{ .region = 1, .at = 0, .length = 0 },
+		{ .region = 99, .at = 0, .length = 1 },
+	};
+	struct weir_conn *near, *far;
+	struct pair p;
+	size_t i, size;
+	char byte;
+
+	(void)state;
+	pair_open(&p);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct weir_order *loan;
+
+		pair_connect(&p, &near, &far);
+		loan = &near->door->loan;
+		loan->region = wrong[i].region;
+		loan->at = wrong[i].at;
+		loan->length = wrong[i].length;
+		__atomic_store_n(&loan->state, WEIR_ORDER_GIVEN, __ATOMIC_SEQ_CST);
+		near->host->news(near);
+		assert_int_equal(weir_conn_recv(far, &byte, 1, &size, 0), -ECONNRESET);
+		assert_int_equal(weir_order_wait(near, loan), -EPROTO);
+		weir_conn_close(near);
+		weir_conn_close(far);
+	}
+	assert_int_equal(weir_conn_send_region(p.near, p.ours, 0, 1, 0), 0);
+	receive_lent(&p, 0, 1);
+	pair_close(&p);
+}
+
+static void the_other_ends_close_is_heard_by_who_lends(void **state)
+{
+	struct lending l;
+	struct pair p;
+	char byte;
+	size_t size;
+
+	(void)state;
+	pair_open(&p);
+	l = (struct lending){ .p = &p, .length = LENGTH };
+	assert_int_equal(pthread_create(&l.thread, NULL, lend_one, &l), 0);
+	assert_int_equal(weir_conn_recv(p.far, &byte, 1, &size, 0), -EMSGSIZE); /* it has begun */
+	weir_conn_close(p.far);
+	p.far = NULL;
+	assert_int_equal(pthread_join(l.thread, NULL), 0);
+	assert_int_equal(l.rc, -ENOTCONN);
+	pair_close(&p); /* nothing is read from the region any more */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +441,12 @@ int main(void)
 		cmocka_unit_test(what_is_withdrawn_is_not_written_any_more),
 		cmocka_unit_test(the_other_ends_close_is_heard_by_who_writes),
 		cmocka_unit_test(the_end_of_the_other_mux_is_heard_by_who_writes),
+		cmocka_unit_test(
+			what_is_lent_arrives_in_its_turn_and_only_its_length_is_in_the_ring),
+		cmocka_unit_test(what_is_lent_is_the_muxs_until_the_call_says_otherwise),
+		cmocka_unit_test(what_cannot_be_lent_is_refused_and_the_connection_goes_on),
+		cmocka_unit_test(who_lends_what_he_has_not_loses_that_connection_alone),
+		cmocka_unit_test(the_other_ends_close_is_heard_by_who_lends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

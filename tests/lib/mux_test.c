@@ -515,6 +515,93 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	pair_close(&p);
 }
 
+static void what_the_ring_has_taken_in_part_is_owed(void **state)
+{
+	struct weir_mux_options options = { .ring_bytes = 4096 };
+	char *data = calloc(1, MIB), *got = calloc(1, MIB);
+	struct sending rest = { .data = data, .length = MIB };
+	struct pair p;
+	size_t length;
+
+	(void)state;
+	assert_true(data && got);
+	pair_open(&p, &options);
+	assert_int_equal(weir_conn_send(p.near, data, MIB, WEIR_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_conn_send(p.near, data, 100, 0), -EINVAL);
+	rest.conn = p.near;
+	assert_int_equal(pthread_create(&rest.thread, NULL, send_one, &rest), 0);
+	assert_int_equal(weir_conn_recv(p.far, got, MIB, &length, 0), 0);
+	assert_int_equal(length, MIB);
+	assert_int_equal(pthread_join(rest.thread, NULL), 0);
+	assert_int_equal(rest.rc, 0);
+	pair_close(&p);
+	free(data);
+	free(got);
+}
+
+/* What the QPs of a mux say of their packets, by class. */
+static void expect_tos(const struct weir_mux *mux, const struct weir_mux_class *classes)
+{
+	struct weir_hub *hub = container_of(mux, struct weir_hub, mux);
+	struct ibv_qp_init_attr init;
+	struct weir_list *at;
+	struct ibv_qp_attr attr;
+
+	pthread_mutex_lock(&hub->lock);
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
+		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		assert_int_equal(ibv_query_qp(lane->id->qp, &attr, IBV_QP_AV, &init), 0);
+		assert_int_equal(attr.ah_attr.grh.traffic_class, classes[lane->class].tos);
+	}
+	pthread_mutex_unlock(&hub->lock);
+}
+
+static void classes_have_types_of_service_of_their_own(void **state)
+{
+	static const struct weir_mux_class classes[] = { { .tos = 104 }, { .level = 1, .tos = 32 } };
+	struct weir_mux_options options = { .classes = classes, .nr_classes = 2 };
+	struct weir_mux_info info;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &options);
+	weir_mux_info(p.client, &info);
+	assert_int_equal(info.queue_pairs, 2);
+	expect_tos(p.client, classes);
+	expect_tos(p.server, classes);
+	pair_close(&p);
+}
+
+static void expect_rnr_timer(const struct weir_mux *mux)
+{
+	struct weir_hub *hub = container_of(mux, struct weir_hub, mux);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct weir_list *at;
+
+	pthread_mutex_lock(&hub->lock);
+	assert_false(weir_list_is_empty(&hub->lanes));
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
+		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		assert_int_equal(ibv_query_qp(lane->id->qp, &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+		assert_int_equal(attr.min_rnr_timer, WEIR_LANE_RNR_TIMER);
+	}
+	pthread_mutex_unlock(&hub->lock);
+}
+
+static void who_finds_no_receive_tries_again_soon(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, NULL);
+	expect_rnr_timer(p.client);
+	expect_rnr_timer(p.server);
+	pair_close(&p);
+}
+
 static void options_out_of_range_are_refused(void **state)
 {
 	static const struct weir_mux_class falling[] = { { .level = 1 }, { .level = 0 } };
@@ -677,6 +764,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_arrive_whole),
 		cmocka_unit_test(messages_arrive_in_order),
+		cmocka_unit_test(what_the_ring_has_taken_in_part_is_owed),
 		cmocka_unit_test(a_message_that_is_too_long_says_how_long_and_stays),
 		cmocka_unit_test(many_connections_share_one_queue_pair),
 		cmocka_unit_test(who_does_not_read_is_held_back_alone),
@@ -691,6 +779,8 @@ int main(void)
 		cmocka_unit_test(the_end_of_a_mux_is_heard_by_the_other),
 		cmocka_unit_test(connections_of_a_lost_mux_leave_their_places),
 		cmocka_unit_test(classes_have_queue_pairs_of_their_own),
+		cmocka_unit_test(classes_have_types_of_service_of_their_own),
+		cmocka_unit_test(who_finds_no_receive_tries_again_soon),
 		cmocka_unit_test(options_out_of_range_are_refused),
 		cmocka_unit_test(nobody_works_when_nothing_is_to_be_done),
 		cmocka_unit_test(a_lie_in_a_ring_ends_its_connection_alone),

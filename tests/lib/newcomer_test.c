@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "lib/address.h"
@@ -135,6 +137,65 @@ static void who_is_mute_holds_nobody_up(void **state)
 	assert_true(all_stay);
 }
 
+/* One that comes to a listener that has much else to do. */
+struct patient {
+	struct acceptor a;
+	struct weir_exchange *x;
+	atomic_bool is_back;
+	int rc;
+};
+
+static void *come(void *arg)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct patient *p = arg;
+
+	p->rc = weir_exchange_connect(weir_exchange_address(p->a.listener), &options, &p->x, NULL);
+	atomic_store(&p->is_back, true);
+	return NULL;
+}
+
+/* Of all there is to hear it hears one thing each time. Return: how long it was away at the most. */
+static uint64_t serve_slowly(struct patient *p)
+{
+	uint64_t before_ns = now_ns(), away_ns = 0;
+
+	for (;;) {
+		accept_one(&p->a);
+		if (now_ns() - before_ns > away_ns)
+			away_ns = now_ns() - before_ns;
+		before_ns = now_ns();
+		if (p->a.x || atomic_load(&p->is_back))
+			return away_ns;
+		usleep(1700000);
+	}
+}
+
+/* Return: whether it was let in, or may not have been because the machine stood still. */
+static bool try_slowly(void)
+{
+	struct patient p = { .a.listener = listen_here() };
+	uint64_t away_ns;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, come, &p), 0);
+	away_ns = serve_slowly(&p);
+	p.a.timeout_ns = TIMEOUT_NS;
+	if (!p.a.x && !p.rc)
+		accept_one(&p.a);
+	pthread_join(thread, NULL);
+	weir_exchange_close(p.x);
+	weir_exchange_close(p.a.x);
+	weir_exchange_unlisten(p.a.listener);
+	return (!p.rc && !p.a.rc) || away_ns >= WEIR_HANDSHAKE_NS;
+}
+
+static void who_is_served_slowly_is_let_in(void **state)
+{
+	(void)state;
+	assert_true(try_slowly());
+}
+
 static void who_is_mute_is_sent_away_in_the_end(void **state)
 {
 	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
@@ -162,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_mute_holds_nobody_up),
 		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
+		cmocka_unit_test(who_is_served_slowly_is_let_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

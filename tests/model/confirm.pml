@@ -7,7 +7,8 @@
  * What must hold at the end of every run, and no run may hang:
  *  - each message was taken once, out of a slot that had all of it;
  *  - nothing was written to a slot whose message had not been taken.
- * An end that sleeps has rung, and has looked since: it goes on when it is woken and only then.
+ * An end that sleeps has rung, and has looked since: it goes on when it is woken, or has been told of as
+ * many messages as its ring allows, and only then.
  *
  * pml.py runs it, also with each of these planted, which it must find:
  *   -DFLIPS_WHEN_POSTED     a bit is flipped before it is known that the data is there
@@ -18,24 +19,32 @@
  *   -DLOOKS_THEN_RINGS      the look does not follow the ring
  *   -DANSWERS_FIRST         the bell is read, and then the bits are flipped
  *   -DSLEEPER_STAYS_RUNG    who is woken takes it that its peer knows of it still
+ *   -DTELLS_BY_BITS_TOO     what is told of flips the bit that the peer reads
+ *   -DTELLS_COUNT_AS_SEEN   who is told takes it that it has seen the bit flipped
+ *   -DTELLS_ARE_NOT_COUNTED who was told of all that its ring allows sleeps on
+ *   -DTELLS_LAND_LATE       the immediate is heard before the data is there
  */
 #define SLOTS 2
 #define MESSAGES 4
 #define DEPTH 3 /* posted and not carried out */
+#define TELLS 2 /* that a ring allows */
 
-mtype = { WRITE, LOOK, BELL, WAKE };
+mtype = { WRITE, LOOK, BELL, WAKE, TELL };
 
 /* What an end has posted: a slot and a message of a WRITE. */
 chan sends = [DEPTH] of { mtype, byte, byte };
-chan asks = [DEPTH] of { mtype };
+chan asks = [DEPTH] of { mtype, byte };
+chan tells = [TELLS] of { byte }; /* immediates that were not heard yet */
 
 /* Memory of the end that sends: its bits, its copy of the peer's, what its look has seen. */
 bit out_bits[SLOTS], out_seen[SLOTS], out_fresh[SLOTS];
+bit out_told[SLOTS];
 bool going[SLOTS], covered[SLOTS], out_bell, out_back, out_looking;
+byte out_bell_tells;
 byte out_wakes;
 
 /* Memory of the end that receives: the mirror holds a message's number, or 0. */
-bit in_bits[SLOTS], in_seen[SLOTS], in_fresh[SLOTS];
+bit in_bits[SLOTS], in_seen[SLOTS], in_fresh[SLOTS], in_told[SLOTS];
 byte mirror[SLOTS];
 bool in_bell, in_back, in_looking;
 byte in_wakes;
@@ -57,6 +66,14 @@ end:	do
 		out_back = true
 	:: sends?WRITE, slot, message ->
 		atomic { assert(!mirror[slot]); mirror[slot] = message }
+	:: sends?TELL, slot, message ->
+#ifdef TELLS_LAND_LATE
+		tells!slot;
+#endif
+		atomic { assert(!mirror[slot]); mirror[slot] = message };
+#ifndef TELLS_LAND_LATE
+		tells!slot
+#endif
 	:: sends?BELL, slot, message -> in_bell = true
 	:: sends?WAKE, slot, message -> in_wakes++
 	od
@@ -64,17 +81,20 @@ end:	do
 
 active proctype direction_in()
 {
+	byte limit;
+
 end:	do
-	:: asks?LOOK ->
+	:: asks?LOOK, limit ->
 		in_fresh[0] = out_bits[0];
 		in_fresh[1] = out_bits[1];
 		in_back = true
-	:: asks?BELL -> out_bell = true
-	:: asks?WAKE -> out_wakes++
+	:: asks?BELL, limit -> atomic { out_bell = true; out_bell_tells = limit }
+	:: asks?WAKE, limit -> out_wakes++
 	od
 }
 
-#define is_free(s) (!going[s] && out_bits[s] == out_seen[s])
+#define is_full(s) (out_bits[s] != (out_seen[s] ^ out_told[s]))
+#define is_free(s) (!going[s] && !is_full(s))
 #define is_any_free (is_free(0) || is_free(1))
 #define is_any_going (going[0] || going[1])
 
@@ -86,6 +106,28 @@ inline put(s)
 	out_bits[s] = 1 - out_bits[s];
 #endif
 }
+
+/* Who waits is told, and the last time that is all it hears. */
+inline tell(s)
+{
+	sends!TELL, s, next;
+	d_step {
+		out_told[s] = 1 - out_told[s];
+		next++;
+		told++
+	}
+#ifdef TELLS_BY_BITS_TOO
+	d_step { out_told[s] = 1 - out_told[s]; out_bits[s] = 1 - out_bits[s] }
+#endif
+	atomic {
+		if
+		:: out_bell_tells == told -> out_bell = false
+		:: else
+		fi
+	}
+}
+
+#define may_tell (next <= MESSAGES && out_bell && told < out_bell_tells && !is_any_going)
 
 inline out_look()
 {
@@ -107,7 +149,7 @@ inline wake_the_receiver()
 /* A peer may flip only what it has. */
 inline free_one(s)
 {
-	assert(out_fresh[s] == out_seen[s] || out_seen[s] != out_bits[s]);
+	assert(out_fresh[s] == out_seen[s] || is_full(s));
 	out_seen[s] = out_fresh[s]
 }
 
@@ -152,12 +194,14 @@ inline out_looked()
 
 active proctype sender()
 {
-	byte next = 1;
+	byte next = 1, told = 0;
 	bool news, rung;
 
 	do
 	:: next <= MESSAGES && is_free(0) -> put(0)
 	:: next <= MESSAGES && is_free(1) -> put(1)
+	:: may_tell && is_free(0) -> tell(0)
+	:: may_tell && is_free(1) -> tell(1)
 	:: is_any_going && !out_looking -> out_look()
 	:: out_back -> out_looked()
 	:: out_wakes -> atomic { out_wakes--; rung = false }
@@ -173,7 +217,7 @@ active proctype sender()
 inline in_look()
 {
 	in_looking = true;
-	asks!LOOK
+	asks!LOOK, 0
 }
 
 inline take(s)
@@ -185,32 +229,57 @@ inline take(s)
 	}
 }
 
-/* Found, read where it lies, given back. */
-inline find(s)
+/* Read where it lies, given back. */
+inline use(s)
 {
-	if
-	:: in_fresh[s] != in_seen[s] ->
-		assert(in_seen[s] == in_bits[s]);
-		in_seen[s] = in_fresh[s];
 #ifdef RELEASES_FIRST
-		in_bits[s] = 1 - in_bits[s];
-		take(s);
+	in_bits[s] = 1 - in_bits[s];
+	take(s);
 #else
-		take(s);
-		in_bits[s] = 1 - in_bits[s];
+	take(s);
+	in_bits[s] = 1 - in_bits[s];
 #endif
-		count++;
-		if
-		:: in_bell -> in_bell = false; asks!WAKE
-		:: else
-		fi
+	count++;
+	if
+	:: in_bell -> in_bell = false; asks!WAKE, 0
 	:: else
 	fi
 }
 
+inline find(s)
+{
+	if
+	:: in_fresh[s] != in_seen[s] ->
+		assert(in_bits[s] == (in_seen[s] ^ in_told[s]));
+		in_seen[s] = in_fresh[s];
+		use(s)
+	:: else
+	fi
+}
+
+inline hear(s)
+{
+	assert(in_bits[s] == (in_seen[s] ^ in_told[s]));
+	d_step {
+#ifdef TELLS_COUNT_AS_SEEN
+		in_seen[s] = 1 - in_seen[s];
+#else
+		in_told[s] = 1 - in_told[s];
+#endif
+		heard++
+	}
+#ifndef TELLS_ARE_NOT_COUNTED
+	if
+	:: heard == allowed -> rung = false
+	:: else
+	fi;
+#endif
+	use(s)
+}
+
 active proctype receiver()
 {
-	byte count;
+	byte count, slot, heard, allowed;
 	bool rung;
 
 	do
@@ -219,7 +288,8 @@ active proctype receiver()
 		find(0);
 		find(1);
 		in_looking = false
-	:: in_wakes ->
+	:: tells?slot -> hear(slot)
+	:: in_wakes && !len(tells) ->
 		atomic {
 			in_wakes--;
 #ifdef SLEEPER_STAYS_RUNG
@@ -231,11 +301,12 @@ active proctype receiver()
 	:: count < MESSAGES && !in_looking && !rung -> in_look()
 	:: count < MESSAGES && !in_looking && !rung ->
 		rung = true;
+		allowed = heard + TELLS;
 #ifdef LOOKS_THEN_RINGS
 		in_look();
-		asks!BELL
+		asks!BELL, allowed
 #else
-		asks!BELL;
+		asks!BELL, allowed;
 #ifndef RINGS_ONLY
 		in_look()
 #endif

@@ -10,11 +10,17 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import weir
 from weir import _library, _memory
 
+try:
+    import hypothesis
+    from hypothesis import strategies
+except ImportError:
+    hypothesis = None
 try:
     import numpy
 except ImportError:
@@ -46,7 +52,101 @@ def peer(code, address):
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+class Interleaving:
+    """Both ends of an exchange by turns, neither of which ever waits."""
+    STEPS = ("put", "acquire", "commit", "flush", "take", "release", "ask")
+
+    def __init__(self, mode, slots, unordered):
+        self.ours, self.theirs = pair(mode=mode, slots=slots, slot_bytes=64, unordered=unordered)
+        self.unordered = unordered
+        self.acquired, self.held = [], []
+        self.sent, self.taken = [], []
+
+    def message(self):
+        return b"%d" % len(self.sent)
+
+    def put(self, count):
+        try:
+            for _ in range(count):
+                self.ours.put(self.message(), 0)
+                self.sent.append(self.message())
+        except TimeoutError:
+            pass
+
+    def acquire(self, count):
+        try:
+            self.acquired += self.ours.acquire(count, 0)
+        except TimeoutError:
+            pass
+
+    def commit(self, count):
+        chosen, self.acquired = self.acquired[:count], self.acquired[count:]
+        for slot in chosen:
+            message = self.message()
+            slot.data[:len(message)] = message
+            slot.length = len(message)
+            self.sent.append(message)
+        self.ours.commit(chosen)
+
+    def flush(self, _):
+        try:
+            self.ours.flush(0)
+        except TimeoutError:
+            pass
+
+    def take(self, count):
+        """Whether there may be more."""
+        try:
+            found = self.theirs.take(count, 0)
+        except TimeoutError:
+            return True
+        self.held += found
+        self.taken += [bytes(slot.data) for slot in found]
+        assert len(set(self.taken)) == len(self.taken), "one came twice"
+        assert set(self.taken) <= set(self.sent), "one came that was not sent"
+        assert self.unordered or self.taken == self.sent[:len(self.taken)], "one came before its turn"
+        return bool(found)
+
+    def release(self, count):
+        """Those first that were taken last, so that slots come to be used out of turn."""
+        self.theirs.release(self.held[-count:])
+        del self.held[-count:]
+
+    def ask(self, count):
+        (self.ours if count % 2 else self.theirs).process()
+
+    def end(self):
+        self.commit(len(self.acquired))
+        limit, is_finished, goes_on = time.monotonic() + PATIENCE_S, False, True
+        while not is_finished or goes_on:
+            assert time.monotonic() < limit, "there is no end"
+            goes_on = goes_on and self.take(9)
+            self.release(9)
+            try:
+                self.ours.finish(0)
+                is_finished = True
+            except TimeoutError:
+                pass
+        assert len(self.taken) == len(self.sent), "one was lost"
+
+    def run(self, steps):
+        with self.ours, self.theirs:
+            for step, count in steps:
+                getattr(self, step)(count)
+            self.end()
+
+
 class Messages(unittest.TestCase):
+    @unittest.skipUnless(hypothesis, "needs python3-hypothesis")
+    def test_nothing_is_lost_or_doubled_or_out_of_turn_whoever_is_when_at_what(self):
+        @hypothesis.settings(max_examples=20, deadline=None, database=None, derandomize=True)
+        @hypothesis.given(mode=strategies.sampled_from(("bitmap", "imm")), slots=strategies.integers(1, 9),
+                          unordered=strategies.booleans(), steps=strategies.lists(strategies.tuples(
+                              strategies.sampled_from(Interleaving.STEPS), strategies.integers(1, 9)), max_size=60))
+        def interleave(mode, slots, unordered, steps):
+            Interleaving(mode, slots, unordered).run(steps)
+        interleave()
+
     def test_messages_of_any_length_arrive_in_order(self):
         for mode in ("bitmap", "imm"):
             ours, theirs = pair(mode=mode, slots=8, slot_bytes=4096)
@@ -62,6 +162,26 @@ class Messages(unittest.TestCase):
                 thread.join()
                 self.assertEqual(theirs.info.bytes_taken, sum(map(len, messages)))
                 self.assertEqual(theirs.info.mode, mode)
+
+    def test_without_order_each_message_arrives_once(self):
+        for mode in ("bitmap", "imm"):
+            ours, theirs = pair(mode=mode, slots=8, slot_bytes=4096, unordered=True)
+            messages = {bytes([n]) * (n + 1) for n in range(200)}
+            with ours, theirs:
+                with self.assertRaises(OSError) as refused:
+                    ours.put(bytes(4097), PATIENCE_S)
+                self.assertEqual(refused.exception.errno, errno.EMSGSIZE)
+
+                def send():
+                    for message in messages:
+                        ours.put(message, PATIENCE_S)
+                    ours.finish(PATIENCE_S)
+                thread = threading.Thread(target=send)
+                thread.start()
+                got = list(theirs)
+                thread.join()
+                self.assertEqual(len(got), len(messages))
+                self.assertEqual(set(got), messages)
 
     def test_a_message_goes_into_a_buffer(self):
         ours, theirs = pair(slots=8, slot_bytes=64)
@@ -230,6 +350,17 @@ class Ends(unittest.TestCase):
                 process.kill()
                 with self.assertRaises(ConnectionResetError):
                     x.get(PATIENCE_S)
+
+    def test_who_sleeps_finds_out_that_its_peer_has_vanished_without_a_word(self):
+        with weir.listen("127.0.0.1:0", slots=8) as listener:
+            with peer("import time; time.sleep(600)", listener.address) as process, listener.accept(PATIENCE_S) as x:
+                with self.assertRaises(TimeoutError):
+                    x.get(0.25)  # it asks to be woken, and need not look from now on
+                subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
+                                "port_down_ms=600000,port_down_after=0"], check=True)
+                with self.assertRaises(ConnectionResetError):
+                    x.get(PATIENCE_S)
+                process.kill()
 
     def test_an_interrupt_ends_a_wait(self):
         with weir.listen("127.0.0.1:0", slots=8) as listener:

@@ -413,7 +413,7 @@ static int check(bool truth)
 
 static int step(struct peer *p, const char *op, const char *a, const char *b)
 {
-	const char *name, *name_b;
+	const char *name = NULL, *name_b = NULL;
 	uint64_t dir, dir_b;
 
 	if (!strcmp(op, "chmod"))

@@ -94,6 +94,34 @@ class Serve(unittest.TestCase):
         process.terminate()
         self.assertNotIn("ts=", self.ends(process)[2])
 
+    def lend(self, pid, size):
+        return subprocess.run([WEIR, "lend", str(pid), size], stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=60)
+
+    def test_how_much_it_lends_can_be_changed_up_to_what_it_was_started_with(self):
+        process, _line = self.donor()
+        for size, lent in (("4M", 4 << 20), ("0", 0), ("1T", 8 << 20)):
+            self.assertEqual(self.lend(process.pid, size).returncode, 0)
+            said = next(line for line in process.stderr if "msg=limit " in line)
+            self.assertIn(f"bytes={lent} ", said)
+        process.terminate()
+        self.assertEqual(self.ends(process)[0], 0)
+
+    def test_it_lends_nothing_where_less_is_available_than_is_to_be_spared(self):
+        process, _line = self.donor("--spare", "1000T")
+        said = next(line for line in process.stderr if "msg=limit " in line)
+        self.assertIn("bytes=0 ", said)
+        self.assertEqual(self.lend(process.pid, "4M").returncode, 0)
+        process.terminate()
+        status, _out, err = self.ends(process)
+        self.assertEqual(status, 0)
+        self.assertNotIn("msg=limit ", err)
+
+    def test_who_is_no_donor_is_told_nothing(self):
+        done = self.lend(os.getpid(), "4M")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("weir serve", done.stderr)
+
     def test_a_port_that_is_taken_is_named(self):
         _process, line = self.donor()
         address = line.split()[1]
@@ -115,7 +143,7 @@ class Serve(unittest.TestCase):
             self.assertIn(os.path.join(self.dir, why), err)
 
     def test_a_bad_command_line_is_status_2(self):
-        for args in (("--memory", "much"), ("--memory", "1K"), ("--quota", "-1"),
+        for args in (("--memory", "much"), ("--memory", "1K"), ("--quota", "-1"), ("--cpu", "101"), ("--cpu", "0"),
                      ("--log-level", "loud"), ("here",), ("--frobnicate",), ("--key",)):
             status, err = run(*args)
             self.assertEqual(status, 2, args)

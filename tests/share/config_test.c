@@ -29,7 +29,7 @@ static void nothing_said_leaves_the_defaults(void **state)
 	assert_false(terms.is_denied);
 	assert_int_equal(terms.weight, 1);
 	assert_int_equal(terms.class_nr, 0);
-	assert_int_equal(terms.connections, 256);
+	assert_int_equal(terms.connections, 1024);
 	assert_int_equal(terms.memory_bytes, UINT64_MAX);
 	assert_int_equal(terms.rate_bytes_s, 0);
 	config_fini(&config);
@@ -85,6 +85,18 @@ static void the_longest_cgroup_that_holds_somebody_counts(void **state)
 	config_fini(&config);
 }
 
+static void classes_have_types_of_service(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("class 1 tos 32\nclass 0 tos 104", &config);
+	assert_int_equal(config.tos[0], 104);
+	assert_int_equal(config.tos[1], 32);
+	assert_int_equal(config.tos[2], 0);
+	config_fini(&config);
+}
+
 static void users_have_names_too(void **state)
 {
 	struct config config;
@@ -101,6 +113,11 @@ static void mistakes_are_told_with_their_line(void **state)
 		const char *text, *told;
 	} wrong[] = {
 		{ "everybody weight 1", "line 1: everybody" },
+		{ "class 8 tos 1", "line 1: class 8" },
+		{ "class 0 tos 256", "line 1: tos 256" },
+		{ "class 0 weight 1", "class 0 tos 104" },
+		{ "class 0 tos", "class 0 tos 104" },
+		{ "class 0 tos 1 2", "class 0 tos 104" },
 		{ "default\nuser", "line 2: which user?" },
 		{ "cgroup", "line 1: which cgroup?" },
 		{ "cgroup a deny", "line 1: cgroup a" },
@@ -112,7 +129,7 @@ static void mistakes_are_told_with_their_line(void **state)
 		{ "default weight -1", "weight -1" },
 		{ "default weight 1x", "weight 1x" },
 		{ "default class 8", "class 8: 0 to 7" },
-		{ "default connections 4097", "connections 4097" },
+		{ "default connections 65536", "connections 65536" },
 		{ "default memory much", "memory much: not a size" },
 		{ "default rate 0", "rate 0: not a size" },
 		{ "default colour 3", "line 1: colour" },
@@ -140,6 +157,7 @@ int main(void)
 		cmocka_unit_test(a_line_says_some_and_default_the_rest),
 		cmocka_unit_test(a_user_or_the_processes_of_a_cgroups_line_are_one_party),
 		cmocka_unit_test(the_longest_cgroup_that_holds_somebody_counts),
+		cmocka_unit_test(classes_have_types_of_service),
 		cmocka_unit_test(users_have_names_too),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
 	};

@@ -102,6 +102,74 @@ static void moved_and_cancelled_ones_happen_as_in_a_plain_list(void **state)
 	}
 }
 
+static struct thing plain[60];
+static struct sim_rng moves;
+static int nr_moves;
+
+/* Looks at all: whether another is due before this one is, or as soon and scheduled earlier. */
+static bool comes_before_all_others(const struct thing *thing)
+{
+	int i;
+
+	for (i = 0; i < 60; i++)
+		if (plain[i].at_ps < thing->at_ps ||
+		    (plain[i].at_ps == thing->at_ps && plain[i].number < thing->number))
+			return false;
+	return true;
+}
+
+static void move(struct thing *thing)
+{
+	thing->at_ps = clock_.now_ps + sim_rng_below(&moves, 20);
+	thing->number = nr_moves++;
+	sim_clock_at(&clock_, &thing->event, thing->at_ps);
+}
+
+/* While it happens nothing else waits for its turn at the same place: see event.c. */
+static void change_others(struct sim_event *event)
+{
+	struct thing *thing = (struct thing *)event;
+	uint64_t first_ps = SIM_NEVER, next_ps = clock_.now_ps + 1;
+	int i, changes = sim_rng_below(&moves, 4);
+
+	assert_int_equal(thing->at_ps, clock_.now_ps);
+	assert_true(comes_before_all_others(thing));
+	thing->at_ps = SIM_NEVER;
+	nr_seen++;
+	for (i = 0; i < 60; i++)
+		if (plain[i].at_ps < first_ps)
+			first_ps = plain[i].at_ps;
+	if (sim_rng_below(&moves, 2))
+		assert_int_equal(sim_clock_skip(&clock_, next_ps),
+				 next_ps <= clock_.until_ps && next_ps < first_ps);
+	while (changes--) {
+		struct thing *other = &plain[sim_rng_below(&moves, 60)];
+
+		if (sim_rng_below(&moves, 3)) {
+			move(other);
+		} else {
+			other->at_ps = SIM_NEVER;
+			sim_clock_cancel(&clock_, &other->event);
+		}
+		assert_int_equal(sim_clock_due_ps(&clock_, &other->event), other->at_ps);
+	}
+}
+
+static void what_happens_may_schedule_move_and_cancel_others_and_skip(void **state)
+{
+	int i;
+
+	(void)state;
+	sim_rng_init(&moves, 3, "changes", 0);
+	for (i = 0; i < 60; i++)
+		plain[i] = (struct thing){ { change_others, 0 }, SIM_NEVER, 0 };
+	for (i = 0; i < 2000; i++) {
+		move(&plain[sim_rng_below(&moves, 60)]);
+		sim_clock_run(&clock_, clock_.now_ps + sim_rng_below(&moves, 10));
+	}
+	assert_true(nr_seen > 2000);
+}
+
 static void time_is_skipped_only_when_nothing_is_due(void **state)
 {
 	struct thing thing = { { note, 0 }, 10, 0 };
@@ -173,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(happens_in_the_order_of_time_then_of_scheduling),
 		TEST(moved_and_cancelled_ones_happen_as_in_a_plain_list),
+		TEST(what_happens_may_schedule_move_and_cancel_others_and_skip),
 		TEST(time_is_skipped_only_when_nothing_is_due),
 		TEST(streams_depend_on_seed_purpose_and_number_only),
 		TEST(the_numbers_are_the_same_on_every_machine),

@@ -51,6 +51,8 @@ REFUSED = [
     ("driver=mux op=send threads=4 conns=3", "each thread has a connection at least"),
     ("driver=trip depth=2", "a round trip is one write"),
     ("driver=trip unload=sometimes", "one of off always hints frequency measured"),
+    ("threads=1000 depth=4096 qps=100", "room for more than 4194304 requests"),
+    ("driver=weir servers=64 qps=16 sq_depth=16384 clients=8", "room for more than 4194304 requests"),
     ("both=1", "both=1 wants clients=2 at least"),
     ("driver=weir pattern=trace", "pattern=trace wants trace=FILE"),
     ("trace=/nowhere", "/nowhere: No such file"),
@@ -166,6 +168,21 @@ class Run(unittest.TestCase):
             return json.loads(run(f"{trip} mrs={regions} unload={way}"))["load"]["latency_us"]["mean"]
         self.assertLess(latency(1, "off"), latency(1, "always"))
         self.assertGreater(latency(1 << 20, "off"), latency(1 << 20, "always"))
+
+    @unittest.skipIf(os.environ.get("WEIR_SIM_SANITIZED"), "a sanitizer's own memory grows")
+    def test_memory_does_not_grow_with_the_length_of_a_run(self):
+        settings = "threads=8 depth=8 size=8 pattern=random"
+        short, long = (self.peak_kib(*settings.split(), f"run_us={us}") for us in (500, 10000))
+        self.assertLess(long, 1.1 * short + 512)
+
+    @staticmethod
+    def peak_kib(*arguments):
+        child = subprocess.Popen([WEIR_SIM, *arguments], stdout=subprocess.DEVNULL,
+                                 env=dict(os.environ, WEIR_SIM_PROFILES=str(PROFILES)))
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        return usage.ru_maxrss
 
     def test_what_is_refused_is_named(self):
         for settings, why in REFUSED:

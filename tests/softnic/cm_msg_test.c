@@ -22,6 +22,7 @@ static struct cm_msg request(void)
 		.rnr_retry_count = 3,
 		.srq = 1,
 		.flow_control = 1,
+		.traffic_class = 104,
 		.ece_vendor = 5,
 		.ece_options = 6,
 		.private_len = CM_REQ_PRIVATE_MAX,

@@ -26,16 +26,21 @@ void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, ui
 	e->remote.addr = (uintptr_t)e->buf;
 }
 
-void to_init(struct end *e)
+void to_init_at(struct end *e, uint8_t port)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY,
+		.qp_state = IBV_QPS_INIT, .port_num = port, .qkey = QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int mask = e->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 
 	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 				       IBV_QP_PORT | mask), 0);
+}
+
+void to_init(struct end *e)
+{
+	to_init_at(e, 1);
 }
 
 void to_ready(struct end *e, uint32_t dest_qpn)

@@ -21,6 +21,7 @@ void two_down(struct two *t);
 /* One more end over the context and region of @base; with create flags. In the reset state. */
 void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, uint32_t flags);
 void to_init(struct end *e);
+void to_init_at(struct end *e, uint8_t port);
 void to_ready(struct end *e, uint32_t dest_qpn);
 
 /* From 127.0.0.1. NULL if it cannot be had. */

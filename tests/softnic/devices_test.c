@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * Several devices with several ports: each is told from the others, and all of them talk
- * to each other, as NICs on one switch do.
+ * to each other, as NICs on one switch do. Their addresses are the host's, which come and go;
+ * so that they can, the program runs in a network of its own.
  */
-#include "verbs_harness.h"
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
-enum { DEVICES = 3, PORTS = 2 };
+#include "datagram_harness.h"
+
+enum { DEVICES = 3, PORTS = 2, ADDRESSES = 20 };
 
 static struct ibv_context *open_nth(int n)
 {
@@ -128,6 +137,231 @@ static void test_objects_of_two_devices_do_not_mix(void **state)
 	assert_int_equal(ibv_close_device(b), 0);
 }
 
+/* A datagram from @ah's port, and an answer to where it came from. */
+static void assert_they_talk(struct end *from, struct end *to, struct ibv_ah *ah, uint8_t port)
+{
+	struct ibv_ah *back;
+	struct ibv_wc wc;
+	struct wr w;
+
+	assert_non_null(ah);
+	assert_int_equal(post_recv(to, 1, 0, 100), 0);
+	wr_make(&w, from, IBV_WR_SEND, 0, 8, 0);
+	w.wr.wr.ud.ah = ah;
+	w.wr.wr.ud.remote_qpn = to->qp->qp_num;
+	w.wr.wr.ud.remote_qkey = QKEY;
+	do_wr(from, &w, IBV_WC_SUCCESS);
+	wc = wait_wc(to);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, GRH + 8);
+	back = ibv_create_ah_from_wc(to->pd, &wc, (void *)to->buf, port);
+	assert_non_null(back);
+	assert_int_equal(post_recv(from, 2, 0, 100), 0);
+	wr_make(&w, to, IBV_WR_SEND, 0, 8, 0);
+	w.wr.wr.ud.ah = back;
+	w.wr.wr.ud.remote_qpn = wc.src_qp;
+	w.wr.wr.ud.remote_qkey = QKEY;
+	do_wr(to, &w, IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc(from).byte_len, GRH + 8);
+	assert_int_equal(ibv_destroy_ah(back), 0);
+}
+
+static struct ibv_ah *ah_to_gid(struct end *e, uint8_t port, const union ibv_gid *to)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = port, .grh = { .dgid = *to, .hop_limit = 1 },
+	};
+
+	return ibv_create_ah(e->pd, &attr);
+}
+
+static void datagram_end_open(struct end *e, const struct end *base, uint8_t port)
+{
+	lossy_open(e, base, IBV_QPT_UD, 0);
+	to_init_at(e, port);
+	to_ready(e, 0);
+}
+
+static void test_the_own_gid_of_every_port_is_reached_from_every_port(void **state)
+{
+	struct end bases[DEVICES], ends[DEVICES * PORTS];
+	union ibv_gid gid;
+	struct ibv_ah *ah;
+	int i, k;
+
+	(void)state;
+	for (i = 0; i < DEVICES; i++)
+		end_open_on(&bases[i], ALL_ACCESS, i);
+	for (i = 0; i < DEVICES * PORTS; i++)
+		datagram_end_open(&ends[i], &bases[i / PORTS], 1 + i % PORTS);
+	for (i = 0; i < DEVICES * PORTS; i++) {
+		for (k = 0; k < DEVICES * PORTS; k++) {
+			if (k == i)
+				continue;
+			assert_int_equal(ibv_query_gid(ends[k].ctx, 1 + k % PORTS, 0, &gid), 0);
+			ah = ah_to_gid(&ends[i], 1 + i % PORTS, &gid);
+			assert_they_talk(&ends[i], &ends[k], ah, 1 + k % PORTS);
+			assert_int_equal(ibv_destroy_ah(ah), 0);
+		}
+	}
+	for (i = 0; i < DEVICES * PORTS; i++)
+		end_close(&ends[i]);
+	for (i = 0; i < DEVICES; i++)
+		end_close(&bases[i]);
+}
+
+static void test_a_gid_that_no_port_can_have_is_not_reached(void **state)
+{
+	struct end base;
+	union ibv_gid gid;
+
+	(void)state;
+	end_open(&base, ALL_ACCESS);
+	assert_int_equal(ibv_query_gid(base.ctx, 1, 0, &gid), 0);
+	gid.raw[14] += 8;	/* as of softnic8: there are eight at most */
+	assert_null(ah_to_gid(&base, 1, &gid));
+	assert_int_equal(errno, EHOSTUNREACH);
+	gid.raw[14] -= 8;
+	gid.raw[15] += 8;
+	assert_null(ah_to_gid(&base, 1, &gid));
+	gid = (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff, 10, 9, 8, 7 } };
+	assert_null(ah_to_gid(&base, 1, &gid));
+	memset(&gid, 0, sizeof(gid));
+	assert_null(ah_to_gid(&base, 1, &gid));
+	end_close(&base);
+}
+
+/* With all that the way to RTS takes, and what @mask names. */
+static int move_by(struct end *e, enum ibv_qp_state to, int mask, uint8_t port, uint8_t path_port)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = to,
+		.port_num = port,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xfffffd,
+		.ah_attr = { .port_num = path_port },
+	};
+
+	return ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | mask);
+}
+
+static void test_a_path_leaves_by_the_port_of_its_queue_pair(void **state)
+{
+	enum {
+		TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		TO_RTR = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		TO_RTS = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			 IBV_QP_MAX_QP_RD_ATOMIC,
+	};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	assert_int_equal(move_by(&e, IBV_QPS_INIT, TO_INIT, 1, 0), 0);
+	assert_int_equal(move_by(&e, IBV_QPS_RTR, TO_RTR, 0, 2), EINVAL);
+	assert_int_equal(move_by(&e, IBV_QPS_RTR, TO_RTR, 0, 1), 0);
+	assert_int_equal(move_by(&e, IBV_QPS_RTS, TO_RTS, 0, 0), 0);
+	assert_int_equal(move_by(&e, IBV_QPS_SQD, 0, 0, 0), 0);
+	assert_int_equal(move_by(&e, IBV_QPS_SQD, IBV_QP_AV | IBV_QP_PORT, 1, 2), EINVAL);
+	assert_int_equal(move_by(&e, IBV_QPS_SQD, IBV_QP_AV, 0, 2), 0);
+	assert_int_equal(ibv_query_qp(e.qp, &attr, IBV_QP_AV | IBV_QP_PORT, &init), 0);
+	assert_int_equal(attr.port_num, 2);
+	assert_int_equal(attr.ah_attr.port_num, 2);
+	end_close(&e);
+}
+
+static bool has_own_network;
+
+static void address_gid(int n, union ibv_gid *gid)
+{
+	*gid = (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff, 10, 1, 0, n } };
+}
+
+/* 10.1.0.n, on the loopback interface. */
+static void set_address(int n, bool there)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct ifreq r = { 0 };
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "lo:%d", n);
+	if (there) {
+		struct sockaddr_in *in = (void *)&r.ifr_addr;
+
+		in->sin_family = AF_INET;
+		in->sin_addr.s_addr = htonl(0x0a010000 + n);
+		assert_int_equal(ioctl(fd, SIOCSIFADDR, &r), 0);
+	} else {
+		assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &r), 0);	/* not up */
+	}
+	close(fd);
+}
+
+/* -1 if it is not in the table. */
+static int index_of_address(struct end *e, int n)
+{
+	union ibv_gid gid, found;
+	int i;
+
+	address_gid(n, &gid);
+	for (i = 0; !ibv_query_gid(e->ctx, 1, i, &found); i++)
+		if (!memcmp(&gid, &found, sizeof(gid)))
+			return i;
+	return -1;
+}
+
+static void assert_gid_change(struct end *e)
+{
+	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_async_event(e->ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_GID_CHANGE);
+	assert_in_range(event.element.port_num, 1, PORTS);
+	ibv_ack_async_event(&event);
+}
+
+static void test_addresses_that_come_later_are_reached_and_keep_their_index(void **state)
+{
+	int at[1 + ADDRESSES], i;
+	struct end base, a, b;
+	union ibv_gid gid;
+	struct ibv_ah *ah;
+
+	(void)state;
+	if (!has_own_network)
+		skip();
+	end_open(&base, ALL_ACCESS);
+	datagram_end_open(&a, &base, 1);
+	datagram_end_open(&b, &base, 1);
+	for (i = 1; i <= ADDRESSES; i++) {
+		assert_int_equal(index_of_address(&a, i), -1);
+		set_address(i, true);
+		address_gid(i, &gid);
+		ah = ah_to_gid(&a, 1, &gid);	/* before anything else asks */
+		assert_they_talk(&a, &b, ah, 1);
+		assert_int_equal(ibv_destroy_ah(ah), 0);
+		at[i] = index_of_address(&a, i);
+		assert_true(at[i] > 1);
+	}
+	assert_gid_change(&base);
+	set_address(3, false);
+	address_gid(3, &gid);
+	assert_null(ah_to_gid(&a, 1, &gid));
+	assert_int_equal(index_of_address(&a, 3), -1);
+	for (i = 4; i <= ADDRESSES; i++)
+		assert_int_equal(index_of_address(&a, i), at[i]);
+	for (i = ADDRESSES; i > 0; i--)		/* with the first of a subnet all would go */
+		if (i != 3)
+			set_address(i, false);
+	end_close(&a);
+	end_close(&b);
+	end_close(&base);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -136,13 +370,34 @@ static int tests(void)
 		cmocka_unit_test(test_the_gid_table_has_those_of_all_ports),
 		cmocka_unit_test(test_every_device_reaches_every_other_in_another_process),
 		cmocka_unit_test(test_objects_of_two_devices_do_not_mix),
+		cmocka_unit_test(test_the_own_gid_of_every_port_is_reached_from_every_port),
+		cmocka_unit_test(test_a_gid_that_no_port_can_have_is_not_reached),
+		cmocka_unit_test(test_a_path_leaves_by_the_port_of_its_queue_pair),
+		cmocka_unit_test(test_addresses_that_come_later_are_reached_and_keep_their_index),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
 }
 
+/* Of the test, and inherited by its puppets. Where that is forbidden, the host's must do. */
+static void enter_own_network(void)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int fd;
+
+	if (unshare(CLONE_NEWNET | (geteuid() ? CLONE_NEWUSER : 0))) {
+		fprintf(stderr, "# no network of its own: addresses stay as they are\n");
+		return;
+	}
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	has_own_network = fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &r);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 1)
+		enter_own_network();
 	setenv("WEIR_SOFTNIC", "devices=3,ports=2", 1);
 	return test_main(argc, argv, tests);
 }

@@ -143,6 +143,11 @@ static void test_a_port_that_stays_down_uses_up_the_retries(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+static int change_range(struct ibv_mr *mr, void *addr, size_t length)
+{
+	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, addr, length, 0);
+}
+
 static void test_registering_fails_at_its_limit(void **state)
 {
 	struct ibv_mr *mr, *more;
@@ -159,6 +164,11 @@ static void test_registering_fails_at_its_limit(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	more = ibv_reg_mr(pair.e.pd, pair.e.buf, 1, 0);
 	assert_non_null(more);
+	/* What takes the place of other memory counts in its stead. */
+	assert_int_equal(change_range(more, pair.e.buf, 1 << 20), 0);
+	assert_int_equal(change_range(more, pair.e.buf, (1 << 20) + 1), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(change_range(more, pair.e.buf, 1 << 20), 0);
 	assert_int_equal(ibv_dereg_mr(more), 0);
 	cause("mr_bytes_max=never");
 	puppet_stop(&pair.p, &pair.e);
@@ -177,6 +187,36 @@ static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
 	assert_int_equal(fault(pair.p.pid, "rnr=1"), -ETIMEDOUT);
 	kill(pair.p.pid, SIGCONT);
 	puppet_stop(&pair.p, &pair.e);
+}
+
+static void nothing_new(struct end *e)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_ah_attr ah = { .port_num = 1 };
+	struct ibv_td_init_attr td = { 0 };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	errno = 0;
+	assert_null(ibv_create_srq(e->pd, &srq));
+	assert_int_equal(errno, EIO);
+	errno = 0;
+	assert_null(ibv_alloc_mw(e->pd, IBV_MW_TYPE_1));
+	assert_int_equal(errno, EIO);
+	errno = 0;
+	assert_null(ibv_create_ah(e->pd, &ah));
+	assert_int_equal(errno, EIO);
+	errno = 0;
+	assert_null(ibv_create_comp_channel(e->ctx));
+	assert_int_equal(errno, EIO);
+	errno = 0;
+	assert_null(ibv_alloc_td(e->ctx, &td));
+	assert_int_equal(errno, EIO);
+	assert_int_equal(ibv_resize_cq(e->cq, 1), EIO);
+	assert_int_equal(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), EIO);
+	errno = 0;
+	assert_null(ibv_open_device(e->ctx->device));
+	assert_int_equal(errno, ENODEV);
 }
 
 /* It cannot come back: in a process of its own. */
@@ -204,6 +244,7 @@ static int lose_device(void)
 	assert_int_equal(ibv_query_device_ex(pair.e.ctx, NULL, &attr), EIO);
 	assert_null(ibv_alloc_pd(pair.e.ctx));
 	assert_null(ibv_create_cq(pair.e.ctx, 1, NULL, NULL, 0));
+	nothing_new(&pair.e);
 	ibv_free_device_list(ibv_get_device_list(&count));
 	assert_int_equal(count, 0);
 	/* The other end: as if nobody answered. */

@@ -5,12 +5,15 @@
  * others goes on.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "odd_file.h"
 #include "softnic/nic.h"
+#include "softnic/passed.h"
 #include "verbs_harness.h"
 
 /* As any process of this user can. */
@@ -54,6 +57,73 @@ static void test_who_passes_for_another_gets_no_queue_pair(void **state)
 	assert_int_equal(ask_from(nic.slot, ours, theirs), EPERM);
 	assert_int_equal(ask_from(0, ours, theirs), EPERM);
 	assert_int_equal(ask_from(nic.slot, ours, nic.slot << SOFTNIC_QP_INDEX_BITS), EPERM);
+}
+
+/* A slot of our own beside softnic's: to the kernel they are one process, which holds both. */
+static int claim_slot(uint32_t *slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+	socklen_t len;
+
+	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
+		len = shared_address(*slot, &addr);
+		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
+			return fd;
+	}
+	fail_msg("no slot is free");
+	return -1;
+}
+
+/* The answer to a question, and how many descriptors came with it. None may be of procfs. */
+static int ask(int fd, const struct message *question, struct message *answer)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	int fds[MESSAGE_FDS_MAX], n = 0;
+
+	assert_int_equal(message_send(fd, question, NULL, 0), 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(message_receive(fd, answer, fds), 0);
+	for (; n < MESSAGE_FDS_MAX && fds[n] >= 0; n++)
+		assert_false(passed_is_proc(fds[n]));
+	message_close_fds(fds);
+	return n;
+}
+
+/* It names itself truly, but nobody has connected to it. */
+static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
+{
+	struct pair *pair = *state;
+	const struct message hello = { .type = MSG_HELLO }, nonsense = {
+		.type = MSG_SET_FAULT, .qpn = UINT32_MAX,
+	};
+	struct message m = hello, file = { .type = MSG_ASK_FILE };
+	int memory = sealed_file(4096), fd = call(nic.slot), listening;
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pair->e.pd, map, 4096, ALL_ACCESS);
+	uint32_t slot;
+
+	assert_non_null(mr);
+	file.value = nic.pub->mrs[mr->handle].file;
+	listening = claim_slot(&slot);
+	m.value = slot;
+	assert_int_equal(ask(fd, &m, &m), 2);
+	assert_int_equal(m.type, MSG_WELCOME);
+	m = (struct message){
+		.type = MSG_ASK_QP,
+		.qpn = pair->e.qp->qp_num,
+		.from = slot << SOFTNIC_QP_INDEX_BITS,
+	};
+	assert_int_equal(ask(fd, &m, &m), 0);
+	assert_int_equal(m.value, EPERM);
+	assert_int_equal(message_send(fd, &file, NULL, 0), 0);
+	assert_int_equal(ask(fd, &nonsense, &m), 0);
+	assert_int_equal(m.type, MSG_FAULT_SET);	/* the file did not come before it */
+	close(fd);
+	close(listening);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(map, 4096);
+	close(memory);
 }
 
 enum { KINDS = 5 };
@@ -133,6 +203,8 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test_setup_teardown(test_who_passes_for_another_gets_no_queue_pair,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_who_has_no_queue_pair_gets_no_way_to_memory,
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),

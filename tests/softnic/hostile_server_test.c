@@ -90,6 +90,8 @@ static int create_pub(void)
 	if (shared_create("hostile-pub", sizeof(*pub), true, &fd, &map))
 		_exit(1);
 	pub = map;
+	pub->proof_addr = (uintptr_t)&memory.nonce;
+	pub->proof = memory.nonce;
 	pub->mrs[KEY >> 16] = (struct shared_mr){
 		.key = KEY,
 		.access = ALL_ACCESS,
@@ -158,30 +160,28 @@ static void greet(int fd, const struct act *act, const struct message *asked)
 	struct message m = {
 		.type = act->is_early ? MSG_QP : MSG_WELCOME,
 		.qpn = asked->qpn,
-		.value = memory.nonce,
-		.addr = (uintptr_t)&memory.nonce,
 	};
 	int fds[] = {
 		odd_file_open(act->pub, create_pub()),
 		odd_file_open(act->bell, create_memory(sizeof(struct shared_bell))),
-		odd_file_open(act->mem, open("/proc/self/mem", O_RDWR | O_CLOEXEC)),
 	};
 
-	send_with(fd, &m, fds, 3);
+	send_with(fd, &m, fds, 2);
 }
 
 static void give_qp(int fd, const struct act *act, const struct message *asked)
 {
 	struct message m = {
 		.type = MSG_QP, .qpn = asked->qpn, .from = asked->from, .addr = asked->addr,
+		.has = act->cord ? HAS_CORD | HAS_MEMORY : HAS_MEMORY,
 	};
-	int fds[] = { odd_file_open(act->qp, create_qp(act, asked)), -1 };
+	int fds[MESSAGE_FDS_MAX] = { odd_file_open(act->qp, create_qp(act, asked)), -1, -1, -1 };
 
-	if (act->cord) {
-		m.has = HAS_CORD;
-		fds[1] = odd_file_open(act->cord, -1);
-	}
-	send_with(fd, &m, fds, 2);
+	if (act->cord)
+		*message_fd(&m, fds, HAS_CORD) = odd_file_open(act->cord, -1);
+	*message_fd(&m, fds, HAS_MEMORY) =
+		odd_file_open(act->mem, open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+	send_with(fd, &m, fds, MESSAGE_FDS_MAX);
 }
 
 static void obey(int fd, const struct act *act, const struct message *m)

@@ -26,13 +26,13 @@ enum {
 /* Who completes: a guest, or the first of them the queue's own process. */
 struct ringer {
 	struct cq *cq;
+	uint32_t qpn;
 	struct bell *bell;
 	struct pull pull;		/* a guest's */
-	struct line *line;		/* NULL: it may end before all was taken, and @rung tells */
+	struct line *line;
 	struct cq_source source;
-	uint32_t first;			/* arrivals before it began */
 	uint32_t rung, taken;
-	uint32_t values[RINGS];		/* without any order but the bell's */
+	uint32_t values[RINGS];		/* each is stored before it is rung */
 	pthread_t thread;
 };
 
@@ -41,18 +41,15 @@ static uint32_t value_of(uint32_t n)
 	return ~n;
 }
 
-static uint32_t num_heard(const struct ringer *r)
-{
-	return r->line ? r->line->heard - r->first : load_acquire(&r->rung);
-}
-
 static int take(struct qp *self, struct ibv_wc *wc, int room)
 {
 	struct ringer *r = (struct ringer *)self;
+	uint32_t at = r->taken;
 	int n;
 
-	for (n = 0; n < room && r->taken != num_heard(r); n++, r->taken++)
-		wc[n] = (struct ibv_wc){ .wr_id = r->taken, .byte_len = r->values[r->taken] };
+	for (n = 0; n < room && at != load_acquire(&r->rung); n++, at++)
+		wc[n] = (struct ibv_wc){ .wr_id = at, .byte_len = r->values[at] };
+	store_release(&r->taken, at);
 	return n;
 }
 
@@ -60,14 +57,17 @@ static uint32_t waiting(struct qp *self)
 {
 	struct ringer *r = (struct ringer *)self;
 
-	return num_heard(r) - r->taken;
+	return load_acquire(&r->rung) - r->taken;
 }
 
 static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
 {
+	static uint32_t num;
+
+	r->qpn = num++;
 	r->cq = to_cq(cq);
-	r->source = (struct cq_source){ take, waiting, (struct qp *)r, NULL };
-	cq_add(r->cq, &r->source);
+	r->source = (struct cq_source){ take, waiting, (struct qp *)r };
+	cq_add(r->cq, &r->source, r->qpn);
 }
 
 /* A guest comes. */
@@ -94,11 +94,15 @@ static void leave(struct ringer *r)
 	close(r->pull.fd);
 }
 
-static bool has_room(const struct shared_cq *at)
+static bool has_room(const struct ringer *r)
 {
-	int32_t waiting = load_relaxed(&at->arrivals) - load_relaxed(&at->consumed);
+	return r->rung - load_acquire(&r->taken) < ROOM;
+}
 
-	return waiting < ROOM;
+static void complete(struct ringer *r)
+{
+	r->values[r->rung] = value_of(r->rung);
+	store_release(&r->rung, r->rung + 1);
 }
 
 /* The next completion. Each fourth is solicited. */
@@ -107,13 +111,12 @@ static void ring(struct ringer *r, struct shared_cq *at)
 	uint32_t n = r->rung;
 	bool solicited = n % 4 == 3;
 
-	while (!has_room(at))
+	while (!has_room(r))
 		sched_yield();
-	r->values[n] = value_of(n);
-	store_release(&r->rung, n + 1);
+	complete(r);
 	if (!r->bell)
-		cq_notice(r->cq, 1, solicited);
-	else if (!cq_ring(at, &r->pull, solicited))
+		cq_notice(r->cq, r->qpn, 1, solicited);
+	else if (!cq_ring(at, r->qpn, &r->pull, solicited))
 		cq_may_have_overrun(r->cq);	/* as the guest would have it told */
 }
 
@@ -203,7 +206,6 @@ static void test_what_many_ring_at_once_is_taken_once(void **state)
 		if (i)
 			come(r);
 		r->line = i ? r->bell->lines : &r->cq->line;
-		r->first = r->line->heard;
 	}
 	for (i = 0; i < RINGERS; i++)
 		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]), 0);
@@ -304,7 +306,6 @@ static void guests_begin(struct ringer *guests, struct ibv_cq *cq)
 		ringer_begin(&guests[i], cq);
 		come(&guests[i]);
 		guests[i].line = guests[i].bell->lines;
-		guests[i].first = guests[i].line->heard;
 	}
 }
 
@@ -338,7 +339,7 @@ static void test_one_arm_gives_one_event_however_many_ring(void **state)
 		assert_int_equal(poll_some(cq), GUESTS);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		assert_false(is_readable(e.channel));
-		cq_notice(to_cq(cq), 1, false);
+		cq_notice(to_cq(cq), 0, 1, false);
 		sleep_until_event(e.channel);
 	}
 	guests_end(guests, cq);
@@ -420,6 +421,102 @@ static void test_what_who_left_had_rung_is_an_event(void **state)
 	end_close(&e);
 }
 
+/* It was killed before it said where to look, or before it said that there is something. */
+static void test_what_who_left_had_not_rung_is_found(void **state)
+{
+	static struct ringer guest;
+	struct ibv_cq *cq;
+	struct end e;
+	int marks;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&guest, cq);
+	for (marks = 0; marks < 2; marks++) {
+		come(&guest);
+		complete(&guest);
+		if (marks)
+			source_mark(&guest.bell->shared->cqs[cq->handle], guest.qpn);
+		assert_int_equal(poll_some(cq), 0);
+		leave(&guest);
+		assert_int_equal(poll_some(cq), 1);
+	}
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+enum { SOURCES = 1000 };
+
+/* A queue that is looked at and has nothing. */
+struct looked_at {
+	struct cq_source source;
+	uint32_t times;
+};
+
+static int count_look(struct qp *self, struct ibv_wc *wc, int room)
+{
+	struct looked_at *l = (struct looked_at *)self;
+
+	(void)wc;
+	(void)room;
+	l->times++;
+	return 0;
+}
+
+static uint32_t none_waiting(struct qp *self)
+{
+	(void)self;
+	return 0;
+}
+
+static uint32_t all_looks(const struct looked_at *all)
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; i < SOURCES; i++)
+		n += all[i].times;
+	return n;
+}
+
+/* Whatever numbers they have: a program may deal every 64th of its queue pairs to one queue. */
+static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state)
+{
+	static const uint32_t strides[] = { 1, 2, 3, 16, 64, 100, 233, 256 };
+	struct looked_at *all = calloc(SOURCES, sizeof(*all));
+	struct ibv_cq *cq;
+	struct end e;
+	uint32_t s, i, before;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	for (s = 0; s < sizeof(strides) / sizeof(strides[0]); s++) {
+		for (i = 0; i < SOURCES; i++) {
+			all[i] = (struct looked_at){
+				.source = { count_look, none_waiting, (struct qp *)&all[i] },
+			};
+			cq_add(to_cq(cq), &all[i].source, 1 + i * strides[s]);
+		}
+		for (i = 0; i < SOURCES; i++) {
+			before = all_looks(all);
+			cq_notice(to_cq(cq), 1 + i * strides[s], 1, false);
+			assert_int_equal(poll_some(cq), 0);
+			assert_true(all[i].times > 0);
+			assert_in_range(all_looks(all) - before, 1, 16);
+		}
+		before = all_looks(all);
+		assert_int_equal(poll_some(cq), 0);
+		assert_int_equal(all_looks(all), before);
+		for (i = 0; i < SOURCES; i++)
+			cq_del(to_cq(cq), &all[i].source);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	free(all);
+	end_close(&e);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -430,6 +527,8 @@ static int tests(void)
 		cmocka_unit_test(test_a_pull_for_nothing_gives_no_more_events_than_arms),
 		cmocka_unit_test(test_a_pull_that_found_no_room_is_no_lost_event),
 		cmocka_unit_test(test_what_who_left_had_rung_is_an_event),
+		cmocka_unit_test(test_what_who_left_had_not_rung_is_found),
+		cmocka_unit_test(test_a_poll_looks_only_at_a_few_that_may_have_something),
 	};
 
 	alarm(PATIENCE_S);

@@ -29,7 +29,7 @@ struct card {
 
 /* A member's region. */
 struct board {
-	uint64_t counter, sink;
+	uint64_t counter, sink[OUTS_MAX];
 	uint8_t mine[OUTS_MAX][PIECE];
 	uint8_t written[OUTS_MAX][PIECE];	/* by others */
 	uint8_t read[OUTS_MAX][PIECE];		/* from others */
@@ -121,7 +121,8 @@ static void do_all(struct member *m, struct end *ends, enum ibv_wr_opcode op, si
 	struct wr w;
 
 	for (j = 0; j < m->plan.outs; j++) {
-		wr_make(&w, &ends[j], op, here + j * step, length, there + j * step);
+		/* Each result has a place of its own, as threads bring them. */
+		wr_make(&w, &ends[j], op, here + j * length, length, there + j * step);
 		if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			w.wr.wr.atomic.compare_add = 1;
 		assert_int_equal(post(&ends[j], &w), 0);

@@ -66,7 +66,7 @@ static void what_is_refused_leaves_no_descriptor(void **state)
 		{ "a message too short", &hello, 8, 3, -EPROTO },
 		{ "not of this version", "0123456789012345678901234567890123456789", 40, 2,
 		  -EPROTO },
-		{ "one descriptor over", &hello, sizeof(hello), 4, -EMFILE },
+		{ "one descriptor over", &hello, sizeof(hello), MESSAGE_FDS_MAX + 1, -EMFILE },
 		{ "far too many descriptors", &hello, sizeof(hello), FDS_SENT_MAX, -EMFILE },
 	};
 	int pair[2], fds[MESSAGE_FDS_MAX], before;

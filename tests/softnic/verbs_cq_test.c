@@ -426,6 +426,59 @@ static void test_what_was_not_polled_goes_with_its_queue_pair(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+enum { ANSWER = 100 };
+
+/* We ask, and the other answers; neither is polled here. */
+static void ask(struct pair *pair, uint64_t id)
+{
+	struct wr w;
+
+	assert_int_equal(post_recv(&pair->e, ANSWER + id, 0, 64), 0);
+	assert_int_equal(tell(&pair->p, ORDER_POST_RECV, 0, 64, 0).result, 0);
+	wr_make(&w, &pair->e, IBV_WR_SEND, 0, 8, 0)->wr.wr_id = id;
+	assert_int_equal(post(&pair->e, &w), 0);
+	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.opcode, IBV_WC_RECV);
+	assert_int_equal(tell(&pair->p, ORDER_SEND, 0, 8, 0).result, 0);
+	assert_int_equal(tell(&pair->p, ORDER_POLL, 0, 0, 0).wc.opcode, IBV_WC_SEND);
+}
+
+/* Returns how many it polled: each question in its turn, and then its answer. */
+static int poll_in_order(struct end *e, int room, uint64_t *asked, uint64_t *answered)
+{
+	struct ibv_wc wc[8];
+	int i, n;
+
+	n = ibv_poll_cq(e->cq, room, wc);
+	for (i = 0; i < n; i++) {
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		if (wc[i].opcode == IBV_WC_SEND) {
+			assert_int_equal(wc[i].wr_id, (*asked)++);
+			continue;
+		}
+		assert_int_equal(wc[i].wr_id, ANSWER + (*answered)++);
+		assert_true(*answered <= *asked);
+	}
+	return n;
+}
+
+static void test_a_question_is_polled_before_its_answer(void **state)
+{
+	struct pair *pair = *state;
+	uint64_t next = 0, asked = 0, answered = 0;
+	int room;
+
+	for (room = 1; room <= 8; room++) {
+		ask(pair, next++);
+		ask(pair, next++);
+		assert_int_equal(poll_in_order(&pair->e, 1, &asked, &answered), 1);
+		ask(pair, next++);
+		while (poll_in_order(&pair->e, room, &asked, &answered))
+			;
+		assert_int_equal(asked, next);
+		assert_int_equal(answered, next);
+	}
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -443,6 +496,8 @@ static int tests(void)
 			test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_there),
 		cmocka_unit_test(test_who_says_so_may_overrun),
 		cmocka_unit_test(test_what_was_not_polled_goes_with_its_queue_pair),
+		cmocka_unit_test_setup_teardown(test_a_question_is_polled_before_its_answer, pair_up,
+						pair_down),
 	};
 
 	return cmocka_run_group_tests_name("softnic completion queues", all, NULL, NULL);

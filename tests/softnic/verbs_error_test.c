@@ -2,7 +2,12 @@
 /*
  * Each thing that can go wrong with a work request, and what both ends are told of it.
  */
+#include <sys/mman.h>
+
 #include "verbs_harness.h"
+
+static const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
+enum { IMPATIENT_MS = 8 * 67 };
 
 static void start(struct pair *pair, int access, const struct manners *m)
 {
@@ -110,6 +115,103 @@ static void test_a_region_of_another_domain_is_refused(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+enum { PAGES_BYTES = 64 << 10 };
+enum loss { READ_ONLY, UNTOUCHABLE, UNMAPPED, CUT_OFF };
+
+/* What is no longer there is the requester's own: only it is told, and only it ends. */
+static const struct lost_case {
+	const char *name;
+	enum ibv_wr_opcode op;
+	uint32_t length;
+	enum loss loss;
+} lost_cases[] = {
+	{ "a small write", IBV_WR_RDMA_WRITE, 8, UNTOUCHABLE },
+	{ "a large write", IBV_WR_RDMA_WRITE, PAGES_BYTES, UNTOUCHABLE },
+	{ "a small write from a file that is shorter", IBV_WR_RDMA_WRITE, 8, CUT_OFF },
+	{ "a small send", IBV_WR_SEND, 8, UNTOUCHABLE },
+	{ "a large send", IBV_WR_SEND, PAGES_BYTES, UNTOUCHABLE },
+	{ "a large send from a file that is shorter", IBV_WR_SEND, PAGES_BYTES, CUT_OFF },
+	{ "a small read", IBV_WR_RDMA_READ, 8, READ_ONLY },
+	{ "a large read", IBV_WR_RDMA_READ, PAGES_BYTES, READ_ONLY },
+	{ "a large read into a file that is shorter", IBV_WR_RDMA_READ, PAGES_BYTES, CUT_OFF },
+	{ "an atomic where nothing is", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, UNMAPPED },
+};
+
+/* Of what is small all goes, else the second half. */
+static void lose(const struct lost_case *c, char *map, int fd)
+{
+	size_t kept = c->length < PAGES_BYTES ? 0 : PAGES_BYTES / 2, lost = PAGES_BYTES - kept;
+
+	switch (c->loss) {
+	case READ_ONLY:
+	case UNTOUCHABLE:
+		assert_int_equal(mprotect(map + kept, lost, c->loss == READ_ONLY ? PROT_READ :
+					  PROT_NONE), 0);
+		break;
+	case UNMAPPED:
+		assert_int_equal(munmap(map + kept, lost), 0);
+		break;
+	case CUT_OFF:
+		assert_int_equal(ftruncate(fd, kept), 0);
+		break;
+	}
+}
+
+/* It finds out that nobody answers, which takes seconds, and keeps its receive until then. */
+static void assert_lives(struct puppet *p)
+{
+	assert_int_equal(tell(p, ORDER_SEND, 0, 8, 0).result, 0);
+	assert_int_equal(tell(p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(tell(p, ORDER_POLL, 0, 0, 0).wc.wr_id, 7);
+}
+
+static void lose_memory(const struct lost_case *c)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+	struct pair pair;
+	struct wr w;
+	void *map;
+
+	assert_int_equal(ftruncate(fd, PAGES_BYTES), 0);
+	map = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	start(&pair, ALL_ACCESS, &impatient);
+	mr = ibv_reg_mr(pair.e.pd, map, PAGES_BYTES, ALL_ACCESS);
+	assert_non_null(mr);
+	assert_int_equal(tell(&pair.p, ORDER_POST_RECV, 0, PAGES_BYTES, 7).result, 0);
+	tell(&pair.p, ORDER_POKE, 0, 0, 5);
+	wr_make(&w, &pair.e, c->op, 0, c->length, 0);
+	if (c->op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		w.wr.wr.atomic.compare_add = 1;
+	w.sge = (struct ibv_sge){ (uintptr_t)map, c->length, mr->lkey };
+	lose(c, map, fd);
+	do_wr(&pair.e, &w, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(state_of(&pair.e), IBV_QPS_ERR);
+	if (c->length < PAGES_BYTES) {
+		assert_int_equal(tell(&pair.p, ORDER_PEEK, 0, 0, 0).value, 5);
+		assert_lives(&pair.p);
+	}
+	ibv_dereg_mr(mr);
+	if (c->loss != UNMAPPED)
+		munmap(map, PAGES_BYTES);
+	close(fd);
+	puppet_stop(&pair.p, &pair.e);
+}
+
+static void test_who_lost_its_own_memory_fails_alone(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(lost_cases) / sizeof(lost_cases[0]); i++) {
+		/* There the CPU copies all but atomics, and whose memory is gone gets a signal. */
+		if (getenv("TEST_MEMORY") && lost_cases[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD)
+			continue;
+		print_message("# %s\n", lost_cases[i].name);
+		lose_memory(&lost_cases[i]);
+	}
+}
+
 static void test_a_receive_that_is_too_short_fails_at_both_ends(void **state)
 {
 	struct pair pair;
@@ -136,6 +238,43 @@ static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_REM_OP_ERR);
 	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_LOC_PROT_ERR);
 	puppet_stop(&pair.p, &pair.e);
+}
+
+/* The receiver's program learns which of its buffers is no longer there. */
+static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
+{
+	struct ibv_sge sge = { .length = PAGES_BYTES };
+	struct ibv_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct pair pair;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	uint32_t length;
+	void *map;
+
+	(void)state;
+	map = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	for (length = 8; length <= PAGES_BYTES; length *= PAGES_BYTES / 8) {
+		start(&pair, ALL_ACCESS, &plain);
+		assert_int_equal(ftruncate(fd, PAGES_BYTES), 0);
+		mr = ibv_reg_mr(pair.e.pd, map, PAGES_BYTES, ALL_ACCESS);
+		assert_non_null(mr);
+		sge.addr = (uintptr_t)map;
+		sge.lkey = mr->lkey;
+		assert_int_equal(ibv_post_recv(pair.e.qp, &wr, &bad), 0);
+		assert_int_equal(post_recv(&pair.e, 8, 0, 64), 0);
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(tell(&pair.p, ORDER_SEND, 0, length, 0).result, 0);
+		assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_REM_OP_ERR);
+		wc = wait_wc(&pair.e);
+		assert_int_equal(wc.status, IBV_WC_LOC_PROT_ERR);
+		assert_int_equal(wc.wr_id, 7);
+		assert_int_equal(wait_wc(&pair.e).status, IBV_WC_WR_FLUSH_ERR);
+		ibv_dereg_mr(mr);
+		puppet_stop(&pair.p, &pair.e);
+	}
+	munmap(map, PAGES_BYTES);
+	close(fd);
 }
 
 static void test_a_receiver_that_is_late_is_waited_for(void **state)
@@ -226,9 +365,6 @@ static void test_in_the_error_state_posts_are_flushed(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
-static const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
-enum { IMPATIENT_MS = 8 * 67 };
-
 static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 {
 	struct pair pair;
@@ -309,8 +445,10 @@ static int tests(void)
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_access_is_checked),
 		cmocka_unit_test(test_a_region_of_another_domain_is_refused),
+		cmocka_unit_test(test_who_lost_its_own_memory_fails_alone),
 		cmocka_unit_test(test_a_receive_that_is_too_short_fails_at_both_ends),
 		cmocka_unit_test(test_a_receive_with_a_wrong_key_fails_at_both_ends),
+		cmocka_unit_test(test_a_receive_into_lost_memory_fails_at_both_ends),
 		cmocka_unit_test(test_a_receiver_that_is_late_is_waited_for),
 		cmocka_unit_test(test_a_receiver_that_is_never_ready_uses_up_the_retries),
 		cmocka_unit_test(test_after_an_error_the_rest_is_flushed_in_order),

@@ -8,8 +8,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "softnic/mapping.h"
 #include "softnic/qp.h"
 #include "verbs_harness.h"
 
@@ -33,6 +35,61 @@ static unsigned int num_fds(void)
 		n++;
 	closedir(d);
 	return n;
+}
+
+enum { PAGE = 4096, PAGES = 3 };
+
+/* Of three pages in a row, what may be done to the last decides. */
+static const struct page_case {
+	const char *name;
+	int prot, access, err;
+} page_cases[] = {
+	{ "what may be written may be written", PROT_READ | PROT_WRITE, ALL_ACCESS, 0 },
+	{ "what may be read may be read", PROT_READ, 0, 0 },
+	{ "and by others", PROT_READ, IBV_ACCESS_REMOTE_READ, 0 },
+	{ "what may only be read is not received into", PROT_READ, IBV_ACCESS_LOCAL_WRITE, EFAULT },
+	{ "nor written by others", PROT_READ, ALL_ACCESS, EFAULT },
+	{ "nor lent to a window, which may be for writing", PROT_READ, IBV_ACCESS_MW_BIND, EFAULT },
+	{ "what may not be touched is not read", PROT_NONE, 0, EFAULT },
+	{ "nor written", PROT_NONE, ALL_ACCESS, EFAULT },
+};
+
+static void test_memory_is_registered_for_what_may_be_done_to_it(void **state)
+{
+	char *map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0), *last = map + (PAGES - 1) * PAGE;
+	size_t length = PAGES * PAGE - 100, i;
+	struct ibv_mr *mr;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	for (i = 0; i < sizeof(page_cases) / sizeof(page_cases[0]); i++) {
+		const struct page_case *c = &page_cases[i];
+		bool write = c->access & ~IBV_ACCESS_REMOTE_READ;
+
+		print_message("# %s\n", c->name);
+		assert_int_equal(mprotect(last, PAGE, c->prot), 0);
+		errno = 0;
+		mr = ibv_reg_mr(e.pd, map + 100, length, c->access);
+		assert_int_equal(mr ? 0 : errno, c->err);
+		assert_int_equal(mapping_check_text(map + 100, length, write), c->err);
+		if (mr)
+			assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+	/* What is read may not become what is written by a change of rights. */
+	assert_int_equal(mprotect(last, PAGE, PROT_READ), 0);
+	mr = ibv_reg_mr(e.pd, map, PAGES * PAGE, 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL_ACCESS),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(last, PAGE);
+	assert_null(ibv_reg_mr(e.pd, map, PAGES * PAGE, 0));
+	assert_int_equal(mapping_check_text(map, PAGES * PAGE, false), EFAULT);
+	munmap(map, (PAGES - 1) * PAGE);
+	end_close(&e);
 }
 
 static void test_a_peer_does_not_post_receives_for_us(void **state)
@@ -62,6 +119,7 @@ static void receive_wrongly(struct end *e, uint32_t times)
 	struct qp *qp = to_qp(e->qp);
 	const struct rq_result result = {
 		.status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = 1 << 20,
+		.dest_qp = e->qp->qp_num,
 	};
 	struct rq_receive r;
 	uint32_t i;
@@ -71,7 +129,7 @@ static void receive_wrongly(struct end *e, uint32_t times)
 	assert_true(rq_finish(&qp->rq->ring, &r, 1, &result, &qp->arrivals.ring));
 	for (i = 1; i < times; i++)	/* the same again, as if it were not the owner's */
 		arrivals_add(&qp->arrivals.ring, r.index);
-	cq_notice(to_cq(e->cq), times, false);
+	cq_notice(to_cq(e->cq), e->qp->qp_num, times, false);
 }
 
 static void test_a_peer_does_not_make_a_receive_longer_than_its_buffer(void **state)
@@ -558,6 +616,7 @@ static void test_the_counters_can_be_read_from_outside(void **state)
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_memory_is_registered_for_what_may_be_done_to_it),
 		cmocka_unit_test(test_once_deregistered_a_region_is_not_written_any_more),
 		cmocka_unit_test(test_a_killed_peer_ends_what_is_under_way),
 		cmocka_unit_test(test_a_killed_peer_wakes_a_sleeper),

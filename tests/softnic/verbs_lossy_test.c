@@ -229,7 +229,7 @@ static void test_a_receive_that_a_dead_process_had_is_received_into(void **state
 /* The sender may not use a region that is gone, so what it had taken is given back. */
 static void test_a_receive_that_was_given_back_is_received_into(void **state)
 {
-	const struct rq_result nothing = { .status = RECV_VOID };
+	struct rq_result nothing = { .status = RECV_VOID };
 	struct rq_receive r;
 	struct two t;
 	struct qp *qp;
@@ -238,11 +238,12 @@ static void test_a_receive_that_was_given_back_is_received_into(void **state)
 	(void)state;
 	two_up(&t, IBV_QPT_UC);
 	qp = to_qp(t.b.qp);
+	nothing.dest_qp = qp->ibv.qp_num;
 	assert_int_equal(post_recv(&t.b, 7, 8192, 200), 0);
 	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
 	assert_true(rq_take(&qp->rq->ring, &r, t.a.qp->qp_num));
 	assert_true(rq_finish(&qp->rq->ring, &r, t.a.qp->qp_num, &nothing, &qp->arrivals.ring));
-	add_ordered(&to_cq(t.b.cq)->line.at->arrivals, 1);
+	cq_nudge(to_cq(t.b.cq)->line.at, t.b.qp->qp_num);
 	assert_nothing(&t.b);
 	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 8, 0), IBV_WC_SUCCESS);
 	assert_int_equal(wait_wc(&t.b).wr_id, 7);
@@ -347,6 +348,54 @@ static void test_senders_that_are_killed_leave_every_receive_usable(void **state
 	two_down(&t);
 }
 
+static int mapped_queue_pairs(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, "/memfd:softnic-qp") != NULL;
+	fclose(maps);
+	return n;
+}
+
+/* Each of these was mapped twice: by its owner, and by who sent to it. */
+static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void **state)
+{
+	enum { MANY = 20 };
+	uint64_t give_up_ms;
+	struct end after;
+	struct two t;
+	struct wr w;
+	int first, i;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	first = mapped_queue_pairs();
+	for (i = 0; i < MANY; i++) {
+		lossy_open(&after, &t.base, IBV_QPT_UD, 0);
+		to_init(&after);
+		to_ready(&after, 0);
+		assert_int_equal(post_recv(&after, 1, 4096, 100), 0);
+		datagram(&w, &t, 8);
+		w.wr.wr.ud.remote_qpn = after.qp->qp_num;
+		do_wr(&t.a, &w, IBV_WC_SUCCESS);
+		assert_int_equal(wait_wc(&after).status, IBV_WC_SUCCESS);
+		end_close(&after);
+	}
+	give_up_ms = now_ms() + PATIENCE_MS;
+	while (mapped_queue_pairs() != first) {
+		assert_true(now_ms() < give_up_ms);
+		usleep(1000);
+	}
+	assert_int_equal(post_recv(&t.b, 1, 4096, 100), 0);
+	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc(&t.b).status, IBV_WC_SUCCESS);
+	two_down(&t);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -362,6 +411,7 @@ static int tests(void)
 		cmocka_unit_test(test_a_receive_that_was_given_back_is_received_into),
 		cmocka_unit_test(test_the_end_of_a_process_is_no_answer_from_another),
 		cmocka_unit_test(test_senders_that_are_killed_leave_every_receive_usable),
+		cmocka_unit_test(test_who_sends_to_one_after_the_other_keeps_none_that_has_gone),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -501,6 +501,8 @@ static void test_a_parent_domain_is_its_domain(void **state)
 	struct ibv_td_init_attr td_init = { 0 };
 	struct ibv_td *td = ibv_alloc_td(s->b.ctx, &td_init);
 	struct ibv_parent_domain_init_attr init = { .pd = s->b.pd, .td = td };
+	struct ibv_cq_init_attr_ex of_cq = { .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	struct ibv_cq_ex *cq;
 	struct ibv_pd *parent;
 	struct ibv_mr *mr;
 
@@ -511,6 +513,14 @@ static void test_a_parent_domain_is_its_domain(void **state)
 	assert_int_equal(reach_window(s, mr->rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+	of_cq.parent_domain = parent;
+	cq = ibv_create_cq_ex(s->b.ctx, &of_cq);
+	assert_non_null(cq);
+	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	of_cq.parent_domain = s->b.pd;
+	assert_null(ibv_create_cq_ex(s->b.ctx, &of_cq));
+	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_dealloc_td(td), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(s->b.pd), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(parent), 0);

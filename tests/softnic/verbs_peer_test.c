@@ -171,11 +171,29 @@ static void test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped(voi
 	puppet_stop(&pair.p, &pair.e);
 }
 
+static void test_an_atomic_that_cannot_be_locked_fails_at_once(void **state)
+{
+	struct pair pair;
+	struct peer *peer;
+	struct wr w;
+	int fd;
+
+	(void)state;
+	start(&pair);
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0), IBV_WC_SUCCESS);
+	peer = to_qp(pair.e.qp)->remote.peer;
+	fd = peer->atomic_fd;
+	peer->atomic_fd = -1;	/* as where there is no /proc to open it anew by */
+	do_wr(&pair.e, &w, IBV_WC_LOC_QP_OP_ERR);
+	peer->atomic_fd = fd;
+	puppet_stop(&pair.p, &pair.e);
+}
+
 static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 {
 	struct pair pair;
 	struct segment segment;
-	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1 };
+	int fds[MESSAGE_FDS_MAX] = { -1, -1, -1, -1 };
 	struct message late = { .type = MSG_QP };
 	struct qp *qp;
 	struct wr w;
@@ -208,6 +226,7 @@ static int tests(void)
 		cmocka_unit_test(test_a_number_that_went_to_another_process_is_not_written_to),
 		cmocka_unit_test(test_a_stopped_peer_holds_up_nobody_who_leaves),
 		cmocka_unit_test(test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped),
+		cmocka_unit_test(test_an_atomic_that_cannot_be_locked_fails_at_once),
 		cmocka_unit_test(test_an_answer_to_an_earlier_question_is_not_taken),
 	};
 

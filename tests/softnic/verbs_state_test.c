@@ -2,6 +2,7 @@
 /*
  * The states of a queue pair, what posting refuses, and what the device says of itself.
  */
+#include <arpa/inet.h>
 #include <poll.h>
 
 #include "verbs_harness.h"
@@ -73,6 +74,141 @@ static void test_states_change_as_they_may(void **state)
 		print_message("# %s\n", steps[i].name);
 		assert_int_equal(move(&e, steps[i].to, steps[i].mask), steps[i].result);
 	}
+	end_close(&e);
+}
+
+/* One value of a change of state, and the first that is too large, or too small. */
+static const struct value_case {
+	const char *name;
+	size_t offset, size;
+	enum ibv_qp_state to;
+	int mask;
+	uint32_t allowed, refused;
+} values[] = {
+#define VALUE(field, to, mask, allowed, refused)                                                   \
+	{ #field, offsetof(struct ibv_qp_attr, field),                                             \
+	  sizeof(((struct ibv_qp_attr *)0)->field), to, mask, allowed, refused }
+	VALUE(port_num, IBV_QPS_INIT, TO_INIT, 1, 0),
+	VALUE(port_num, IBV_QPS_INIT, TO_INIT, 1, 2),
+	VALUE(pkey_index, IBV_QPS_INIT, TO_INIT, 0, 1),
+	VALUE(qp_access_flags, IBV_QPS_INIT, TO_INIT, IBV_ACCESS_OPTIONAL_RANGE | 0x3ff, 1 << 30),
+	VALUE(dest_qp_num, IBV_QPS_RTR, TO_RTR, 0xffffff, 0x1000000),
+	VALUE(path_mtu, IBV_QPS_RTR, TO_RTR, IBV_MTU_256, IBV_MTU_256 - 1),
+	VALUE(path_mtu, IBV_QPS_RTR, TO_RTR, IBV_MTU_4096, IBV_MTU_4096 + 1),
+	VALUE(ah_attr.port_num, IBV_QPS_RTR, TO_RTR, 1, 0),
+	VALUE(ah_attr.port_num, IBV_QPS_RTR, TO_RTR, 1, 2),
+	VALUE(ah_attr.grh.sgid_index, IBV_QPS_RTR, TO_RTR, 0, 255),
+	VALUE(max_dest_rd_atomic, IBV_QPS_RTR, TO_RTR, 128, 129),
+	VALUE(min_rnr_timer, IBV_QPS_RTR, TO_RTR, 31, 32),
+	VALUE(timeout, IBV_QPS_RTS, TO_RTS, 31, 32),
+	VALUE(retry_cnt, IBV_QPS_RTS, TO_RTS, 7, 8),
+	VALUE(rnr_retry, IBV_QPS_RTS, TO_RTS, 7, 8),
+	VALUE(max_rd_atomic, IBV_QPS_RTS, TO_RTS, 128, 129),
+#undef VALUE
+};
+
+/* To its state, all but the one value as it should be. */
+static int move_with(struct end *e, const struct value_case *c, uint32_t value)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = c->to,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xfffffd,
+		.ah_attr = {
+			.port_num = 1,
+			.is_global = 1,
+			.grh.dgid.raw = { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 },
+		},
+	};
+
+	memcpy((char *)&attr + c->offset, &value, c->size);	/* of a little-endian machine */
+	return ibv_modify_qp(e->qp, &attr, c->mask);
+}
+
+static void test_a_value_beyond_its_limit_is_refused(void **state)
+{
+	struct ibv_device_attr limits;
+	struct end e;
+	unsigned int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	assert_int_equal(ibv_query_device(e.ctx, &limits), 0);
+	assert_int_equal(limits.max_qp_rd_atom, 128);
+	assert_int_equal(limits.max_qp_init_rd_atom, 128);
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		const struct value_case *c = &values[i];
+
+		print_message("# %s: %u, not %u\n", c->name, c->allowed, c->refused);
+		assert_int_equal(move(&e, IBV_QPS_RESET, IBV_QP_STATE), 0);
+		if (c->to != IBV_QPS_INIT)
+			assert_int_equal(move(&e, IBV_QPS_INIT, TO_INIT), 0);
+		if (c->to == IBV_QPS_RTS)
+			assert_int_equal(move(&e, IBV_QPS_RTR, TO_RTR), 0);
+		assert_int_equal(move_with(&e, c, c->refused), EINVAL);
+		assert_int_equal(move_with(&e, c, c->allowed), 0);
+	}
+	end_close(&e);
+}
+
+/* From INIT; without a GRH if @to is NULL. */
+static int lead_to(struct end *e, const char *to)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xfffffd,
+		.ah_attr = { .port_num = 1, .is_global = !!to },
+	};
+
+	assert_int_equal(move(e, IBV_QPS_RESET, IBV_QP_STATE), 0);
+	assert_int_equal(move(e, IBV_QPS_INIT, TO_INIT), 0);
+	if (to)
+		assert_int_equal(inet_pton(AF_INET6, to, &attr.ah_attr.grh.dgid), 1);
+	return ibv_modify_qp(e->qp, &attr, TO_RTR);
+}
+
+/* As an address handle does, which says the same of the same address. */
+static void test_a_path_leads_to_an_address_of_this_host(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	assert_int_equal(lead_to(&e, "::ffff:127.0.0.1"), 0);
+	assert_int_equal(lead_to(&e, NULL), 0);
+	assert_int_equal(lead_to(&e, "::"), EHOSTUNREACH);
+	assert_int_equal(lead_to(&e, "::ffff:203.0.113.9"), EHOSTUNREACH);
+	assert_int_equal(lead_to(&e, "2001:db8::9"), EHOSTUNREACH);
+	assert_int_equal(lead_to(&e, "::ffff:239.1.2.3"), EINVAL);
+	assert_int_equal(lead_to(&e, "ff0e::9"), EINVAL);
+	end_close(&e);
+}
+
+/* What goes beyond is not there, as where a NIC has that many bits for it. */
+static void test_a_packets_number_has_24_bits(void **state)
+{
+	struct ibv_qp_attr attr = {
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 0xfffffd,
+		.rq_psn = 0x7f000001,
+		.sq_psn = 0xff000002,
+		.ah_attr = { .port_num = 1 },
+	};
+	struct ibv_qp_init_attr init;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	assert_int_equal(move(&e, IBV_QPS_INIT, TO_INIT), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(e.qp, &attr, TO_RTR), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(ibv_modify_qp(e.qp, &attr, TO_RTS), 0);
+	assert_int_equal(ibv_query_qp(e.qp, &attr, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init), 0);
+	assert_int_equal(attr.rq_psn, 1);
+	assert_int_equal(attr.sq_psn, 2);
 	end_close(&e);
 }
 
@@ -312,6 +448,9 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_states_change_as_they_may),
+		cmocka_unit_test(test_a_value_beyond_its_limit_is_refused),
+		cmocka_unit_test(test_a_path_leads_to_an_address_of_this_host),
+		cmocka_unit_test(test_a_packets_number_has_24_bits),
 		cmocka_unit_test(test_a_query_says_what_was_set),
 		cmocka_unit_test_setup_teardown(test_a_drained_queue_waits_until_it_may_go_on,
 						pair_up, pair_down),

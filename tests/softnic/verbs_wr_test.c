@@ -246,6 +246,10 @@ static void test_only_what_was_asked_for_is_there(void **state)
 	ibv_wr_send(ibv_qp_to_qp_ex(qp));
 	assert_int_equal(ibv_wr_complete(ibv_qp_to_qp_ex(qp)), EINVAL);	/* it is not connected */
 	assert_int_equal(ibv_destroy_qp(qp), 0);
+	qp = create(&e, IBV_QP_INIT_ATTR_PD, 0);
+	assert_non_null(qp);
+	assert_null(ibv_qp_to_qp_ex(qp));
+	assert_int_equal(ibv_destroy_qp(qp), 0);
 	end_close(&e);
 }
 

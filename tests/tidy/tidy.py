@@ -5,7 +5,8 @@
   tidy.py ROOT [OBJECT...]
 
 Checks the source tree at ROOT: that includes point in the direction of the arrows, that
-every source file says its licence, that nothing names a place of somebody's machine. Of
+every source file says its licence, that nothing names a place of somebody's machine, that
+no folder keeps make from making what is called like it. Of
 the OBJECTs (or archives), those of the core, it checks what they want from outside: only what
 the kernel has too. Prints each violation as FILE:LINE: what is wrong and what to do.
 """
@@ -28,7 +29,7 @@ ARROWS = {
     "lib": {"core", "wire", "include"},
     "kernel": {"core", "wire"},
     "sim": {"core"},
-    "unload": {"core", "wire"},
+    "unload": {"lib", "core", "wire", "include"},
     "softnic": set(),
     "verbs": set(),
     "apps": {"lib", "core", "wire", "include", "softnic"},
@@ -129,6 +130,17 @@ def check_places(lines):
             yield number, f"{match[0]}... exists on one machine only: make it relative"
 
 
+def check_makefile(name, lines):
+    """Make does nothing for a target that is there already, as a folder of its name would be."""
+    if name != "Makefile":
+        return
+    phony = {word for line in lines if line.startswith(".PHONY:") for word in line.split()[1:]}
+    for number, line in enumerate(lines, 1):
+        target = re.match(r"([a-z][\w-]*):(?!=)", line)
+        if target and target[1] not in phony:
+            yield number, f"'make {target[1]}' makes no file of that name: add it to .PHONY"
+
+
 def check_file(root, name):
     try:
         text = (root / name).read_text()
@@ -140,6 +152,7 @@ def check_file(root, name):
     yield from check_kernel_version(name, lines)
     yield from check_licence(name, text, lines)
     yield from check_places(lines)
+    yield from check_makefile(name, lines)
 
 
 def symbols(objects):

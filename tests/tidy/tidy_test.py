@@ -42,6 +42,8 @@ PLANTED = [
     ("a script without suffix and licence", "apps/a", "#!/bin/sh\n", "licence"),
     ("a place of one machine", "lib/a.c", SPDX + f'"{SOMEBODYS}"\n', "one machine"),
     ("a place of one machine in a document", "README.md", f"see {SOMEBODYS}\n", "one machine"),
+    ("what make would not make where a folder is called so", "Makefile",
+     ".PHONY: all\nall:\nlab:\n\ttrue\n", "'make lab' makes no file"),
 ]
 
 ALLOWED = [
@@ -49,6 +51,7 @@ ALLOWED = [
     ("apps/a.c", SPDX + '#include "softnic/b.h"\n'),
     ("core/platform.h", SPDX + "#ifdef __KERNEL__\n#include <linux/bug.h>\n#endif\n"),
     ("kernel/a.c", KERNEL_SPDX + '#include "core/b.h"\n'),
+    ("Makefile", "A := 1\n.PHONY: all lab\nall: lab\nlab: build/a\nbuild/a:\n\ttrue\n"),
     ("README.md", "Homes: see example.org/home/somebody\n"),
 ]
 

@@ -4,9 +4,12 @@
 
 perftest_test.py WEIR: the command.
 """
+import os
 import random
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -15,6 +18,7 @@ import unittest
 
 WEIR = sys.argv.pop(1)
 PATIENCE_S = 120
+LAST_NAME = 31
 SUMMARY = re.compile(r"weir unload: (\d+) of (\d+) small writes unloaded, (\d+) of them repeated .*; "
                      r"(\d+) copied for peers, (\d+) refused")
 
@@ -34,6 +38,19 @@ def free_port():
         port = random.randrange(20000, 32000)
         if not listens(port):
             return port
+
+
+def count_datagrams(heard, pid):
+    """What waits there, and was sent by that process: other programs of this user ask, too."""
+    count = 0
+    try:
+        while True:
+            _data, ancillary, _flags, _address = heard.recvmsg(1024, 128)
+            sender = [struct.unpack("3i", data)[0] for level, kind, data in ancillary
+                      if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS)]
+            count += sender == [pid]
+    except BlockingIOError:
+        return count
 
 
 @unittest.skipUnless(shutil.which("ib_write_lat"), "perftest is not installed")
@@ -88,6 +105,16 @@ class Perftest(unittest.TestCase):
     def test_also_what_goes_inline(self):
         self.expect_unloading("ib_write_lat -I 64 -s 64")
 
+    def test_a_target_that_sends_nothing_is_found(self):
+        """Its queue pair never leaves RTR. How soon it is found is not for a test to say."""
+        for length in ("-n 5000", "-D 6", "-D 20"):
+            outputs = self.run_pair(f"ib_write_bw -s 64 -t 1 {length}", "--unload=always")
+            server, client = (SUMMARY.search(output) for output in outputs)
+            if server and client:
+                self.assertEqual(server[4], client[1], "each is copied once")
+                return
+        self.fail("nothing was unloaded")
+
     def test_what_is_longer_goes_by_the_device(self):
         for output in self.run_pair("ib_write_lat -s 4096 -n 500", "--unload=always"):
             self.assertNotIn("small writes", output)
@@ -103,6 +130,10 @@ class Perftest(unittest.TestCase):
         while not listens(port):
             self.assertLess(time.monotonic(), deadline, "the server does not listen")
             time.sleep(0.02)
+        heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.addCleanup(heard.close)
+        heard.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        heard.bind(f"\0weir-unload-{os.getuid()}-{LAST_NAME}")
         client = self.start(["--unload=always"], f"{command} 127.0.0.1")
         patience = threading.Timer(PATIENCE_S, client.kill)
         patience.start()
@@ -110,6 +141,7 @@ class Perftest(unittest.TestCase):
         told = next((line for line in client.stdout if "weir unload" in line), "nothing was said")
         self.assertIn("nobody answers for its peer", told)
         self.assertIsNone(client.poll())
+        self.assertIn(count_datagrams(heard, client.pid), range(2, 9), "of the one queue pair")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "pair.h"
 #include "softnic/stat.h"
 #include "verbs/count.h"
+#include "verbs/wrap.h"
 
 #define PATIENCE_S 20
 
@@ -306,6 +307,23 @@ static void softnics_own_counters_agree(void **in)
 	assert_int_equal(ours.posted_atomics, theirs->atomics);
 }
 
+/* What is freed as one and comes again as the other must not write into the smaller one's place. */
+static void what_is_kept_of_one_kind_is_not_anothers(void **in)
+{
+	static char object;
+	void *context = wrapped_get(WRAPPED_CONTEXT, &object, 8), *qp;
+
+	(void)in;
+	assert_non_null(context);
+	qp = wrapped_get(WRAPPED_QP, &object, 4096);
+	assert_non_null(qp);
+	assert_ptr_not_equal(qp, context);
+	assert_ptr_equal(wrapped_find(WRAPPED_CONTEXT, &object), context);
+	assert_ptr_equal(wrapped_find(WRAPPED_QP, &object), qp);
+	assert_ptr_equal(wrapped_get(WRAPPED_QP, &object, 4096), qp);
+	assert_null(wrapped_find(WRAPPED_CQ, &object));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -315,6 +333,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(errors_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(arms_and_events_are_counted, setup, teardown),
 		cmocka_unit_test(the_extended_interfaces_count_alike),
+		cmocka_unit_test(what_is_kept_of_one_kind_is_not_anothers),
 		cmocka_unit_test_setup_teardown(softnics_own_counters_agree, setup, teardown),
 	};
 

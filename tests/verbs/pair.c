@@ -38,6 +38,11 @@ static uint8_t gid_choose(struct ibv_context *context, union ibv_gid *gid)
 	return 0;
 }
 
+uint32_t pair_psn(const struct ibv_qp *qp)
+{
+	return qp->qp_num * 2654435761u >> 8;
+}
+
 static void connect_to(struct pair *pair, struct ibv_qp *qp, const struct ibv_qp *to)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
@@ -51,6 +56,7 @@ static void connect_to(struct pair *pair, struct ibv_qp *qp, const struct ibv_qp
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = port.active_mtu,
 		.dest_qp_num = to->qp_num,
+		.rq_psn = pair_psn(to),
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } },
@@ -61,7 +67,7 @@ static void connect_to(struct pair *pair, struct ibv_qp *qp, const struct ibv_qp
 					       IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
 	/* Soft-RoCE tries for ever where it may try 7 times. */
 	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 3,
-				     .rnr_retry = 7, .max_rd_atomic = 1 };
+				     .rnr_retry = 7, .max_rd_atomic = 1, .sq_psn = pair_psn(qp) };
 	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 					       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 					       IBV_QP_MAX_QP_RD_ATOMIC), 0);
@@ -97,6 +103,17 @@ bool pair_connect(struct pair *pair, pair_make_fn *make)
 	connect_to(pair, pair->qp[0], pair->qp[1]);
 	connect_to(pair, pair->qp[1], pair->qp[0]);
 	return true;
+}
+
+void pair_begin_anew(struct pair *pair)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	int i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(ibv_modify_qp(pair->qp[i], &reset, IBV_QP_STATE), 0);
+	connect_to(pair, pair->qp[0], pair->qp[1]);
+	connect_to(pair, pair->qp[1], pair->qp[0]);
 }
 
 void pair_close(struct pair *pair)

@@ -35,7 +35,12 @@ typedef struct ibv_qp *pair_make_fn(struct pair *pair, struct ibv_qp_init_attr *
 void pair_open(struct pair *pair);
 /* All the rest; @make may be NULL for ibv_create_qp(). False: @make made none, errno says why. */
 bool pair_connect(struct pair *pair, pair_make_fn *make);
+/* Both queue pairs are reset and connected again. */
+void pair_begin_anew(struct pair *pair);
 void pair_close(struct pair *pair);
+
+/* That the queue pair sends with first. */
+uint32_t pair_psn(const struct ibv_qp *qp);
 
 /* A piece of the first one's bytes. */
 struct ibv_sge pair_sge(const struct pair *pair, uint32_t length);

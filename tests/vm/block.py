@@ -71,6 +71,9 @@ class Donor:
         self.process.wait(LONG)
         self.process.stdout.close()
 
+    def lend(self, size):
+        must(WEIR, "lend", str(self.process.pid), size)
+
     def corrupt(self, pattern):
         """Changes a byte of what it keeps, wherever @pattern is. Returns in how many places."""
         found = 0
@@ -560,6 +563,41 @@ class Donors(unittest.TestCase):
         write(device, b"here" * 1024)
         self.assertEqual(read(device), b"here" * 1024)
 
+    def test_what_a_donor_wants_back_moves_to_others_while_it_is_written(self):
+        first = self.donor(DONOR)
+        self.donor(SECOND)
+        device = self.attached(donors=(DONOR, SECOND))
+        data = os.urandom(MIB)
+        write(device, data, 15 * MIB)
+        verifier = subprocess.Popen(
+            FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16",
+                   "--size=12m"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(verifier.kill)
+        until(device, lambda now: now["bytes_written"] > 4 * MIB)
+        first.lend("0")
+        until(device, lambda now: now["donors"][0]["bytes"] == 0)
+        self.assertEqual(stat(device)["leaving"], 0)
+        first.end(signal.SIGKILL)
+        said, _ = verifier.communicate(timeout=LONG)
+        self.assertEqual(verifier.returncode, 0, said)
+        self.assertEqual(read(device, 15 * MIB, MIB), data)
+        self.assertEqual(stat(device)["lost"], 0)
+
+    def test_what_nobody_else_has_room_for_stays_until_somebody_has(self):
+        first, second = self.donor(DONOR), self.donor(SECOND)
+        device = self.attached(donors=(DONOR, SECOND), size="8M")
+        data = os.urandom(8 * MIB)
+        write(device, data)
+        second.lend("0")
+        until(device, lambda now: now["donors"][1]["bytes"] == 0)
+        first.lend("2M")
+        until(device, lambda now: now["leaving"] == 6)
+        self.assertEqual(stat(device)["donors"][0]["bytes"], 8 * MIB)
+        second.lend("96M")
+        until(device, lambda now: now["donors"][0]["bytes"] == 2 * MIB)
+        self.assertEqual(stat(device)["leaving"], 0)
+        self.assertEqual(read(device, 0, 8 * MIB), data)
+
     def test_pieces_go_where_there_is_most_room(self):
         self.donor(DONOR, "64M"), self.donor(SECOND, "24M")
         device = self.attached(donors=(DONOR, SECOND), size="60M")
@@ -591,6 +629,15 @@ class Removal(unittest.TestCase):
         self.assertEqual(removal.wait(LONG), 0)
         detach(device)
         must("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "d0")
+
+
+class Core(unittest.TestCase):
+    def test_its_unit_tests_hold_inside_the_kernel(self):
+        done = run("insmod", f"{MODULES}-tests/weir_test.ko")
+        said = [line for line in must("dmesg").splitlines() if "weir_test" in line]
+        self.assertEqual(done.returncode, 0, "\n".join(said))
+        must("rmmod", "weir_test")
+        self.assertRegex(said[-1], r"weir_test: \d\d\d passed, 0 failed")
 
 
 class Unloading(unittest.TestCase):

@@ -136,19 +136,22 @@ class Guests:
             say(f"the {role} guest's console", tail(read(machine.console)))
 
 
-def block_device(build, report):
-    """The test of the kernel modules, which are built for the guest's kernel; or none."""
+def modules_of(build, report):
+    """Where the kernel modules are, built for the guest's kernel; or None."""
     modules = os.path.abspath(os.path.join(build, "modules"))
-    made = subprocess.run([os.path.join(HERE, "../../scripts/modules"), modules,
-                           kernel.newest().version], capture_output=True, check=False)
+    script, version = os.path.join(HERE, "../../scripts/modules"), kernel.newest().version
+    made = subprocess.run([script, modules, version], capture_output=True, check=False)
+    if not made.returncode:
+        made = subprocess.run([script, "--tests", f"{modules}-tests", version], capture_output=True,
+                              check=False)
     if made.returncode == tests.SKIPPED:
         report.add(BLOCK, "SKIP", why=made.stderr.decode().strip())
-        return []
+        return None
     if made.returncode:
         report.add(BLOCK, "FAIL", why="the modules do not build")
         say(BLOCK, made.stdout + made.stderr)
-        return []
-    return [own(build, BLOCK, "block.py", modules)]
+        return None
+    return modules
 
 
 def own(build, name, program, *args):
@@ -165,9 +168,10 @@ def check(build, names):
 
     report = Report(build)
     wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
-    if is_wanted(BLOCK):
-        wanted += block_device(build, report)
-    pair = [own(build, PAIR, "two-hosts")] if is_wanted(PAIR) else []
+    modules = modules_of(build, report) if is_wanted(BLOCK) or is_wanted(PAIR) else None
+    if modules and is_wanted(BLOCK):
+        wanted.append(own(build, BLOCK, "block.py", modules))
+    pair = [own(build, PAIR, "two-hosts", *([modules] if modules else []))] if is_wanted(PAIR) else []
     if not wanted and not pair and not report.lines:
         sys.exit(f"vm: no such test in the suite '{tests.SUITE}' of {build}: "
                  "meson test --list shows what there is")

@@ -51,7 +51,7 @@ static void unknown_kinds_and_credits_with_a_body_are_refused(void **state)
 	(void)state;
 	build(0, 0, 0);
 	assert_int_equal(wire_control_decode(message, sizeof(head), &head, &body), -EPROTO);
-	build(WIRE_CREDIT + 1, 0, 0);
+	build(WIRE_RECALL + 1, 0, 0);
 	assert_int_equal(wire_control_decode(message, sizeof(head), &head, &body), -EPROTO);
 	assert_int_equal(wire_control_decode(message, build(WIRE_CREDIT, 1, 1), &head, &body),
 			 -EPROTO);

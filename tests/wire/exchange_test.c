@@ -52,7 +52,8 @@ static void an_offer_out_of_range_is_refused(void **state)
 	REFUSES(slot_bytes, 0, -EPROTO);
 	REFUSES(slot_bytes, WIRE_SLOT_BYTES_MAX + 1, -EPROTO);
 	REFUSES(is_imm, 2, -EPROTO);
-	REFUSES(zero[2], 1, -EPROTO);
+	REFUSES(is_unordered, 2, -EPROTO);
+	REFUSES(zero[1], 1, -EPROTO);
 	REFUSES(head.magic, WIRE_MAGIC, -EPROTO);
 	REFUSES(head.type, WIRE_HELLO, -EPROTO);
 	REFUSES(head.length, 72, -EPROTO);

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """libweir as Python sees it: loading it, its errors, its ways of waiting."""
+from __future__ import annotations
+
 import errno
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 import cffi
 
@@ -16,7 +20,7 @@ _SLICE_S = 0.1
 _NOT_YET = (-errno.EAGAIN, -errno.ETIMEDOUT)
 
 
-def _load():
+def _load() -> Any:
     name = os.environ.get("WEIR_LIBRARY", "libweir.so.0")
     try:
         return ffi.dlopen(name)
@@ -27,19 +31,19 @@ def _load():
 lib = _load()
 
 
-def failure(status, text=""):
+def failure(status: int, text: str = "") -> OSError:
     """The exception of a negative errno, such as ConnectionResetError of -ECONNRESET."""
     return OSError(-status, text or ffi.string(lib.weir_strerror(status)).decode())
 
 
-def check(status, error=None):
+def check(status: int, error: Any = None) -> int:
     """Raises if it is negative; error is the struct weir_error that explains it."""
     if status < 0:
         raise failure(status, ffi.string(error.text).decode(errors="replace") if error else "")
     return status
 
 
-def wait(timeout, call):
+def wait(timeout: float | None, call: Callable[[int], int]) -> int:
     """What call(timeout_ns) returns in the end; raises TimeoutError after timeout seconds (None: never)."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The memory of other libraries' arrays, without a copy: the buffer protocol, or else DLPack."""
+from __future__ import annotations
+
 import ctypes
+from typing import Any
 
 from weir._library import ffi
 
@@ -23,9 +26,9 @@ _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
-def _tensor_bytes(tensor):
+def _tensor_bytes(tensor: Any) -> int | None:
     """Return: how many bytes; or None if they do not lie in a row."""
-    size = tensor.bits * tensor.lanes // 8
+    size: int = tensor.bits * tensor.lanes // 8
     for i in reversed(range(tensor.ndim)):
         if tensor.strides and tensor.shape[i] > 1 and tensor.strides[i] * (tensor.bits * tensor.lanes // 8) != size:
             return None
@@ -39,21 +42,22 @@ class DeviceMemory:
     pointer is the GPU's address, nbytes how much there is.
     """
 
-    def __init__(self, pointer, nbytes):
-        self.pointer, self.nbytes = pointer, nbytes
+    def __init__(self, pointer: int, nbytes: int) -> None:
+        self.pointer: int | None = pointer
+        self.nbytes = nbytes
 
     @property
-    def __cuda_array_interface__(self):
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.pointer is None:
             raise ValueError("the slot is given away")
         return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.pointer, False), "version": 3}
 
-    def release(self):
+    def release(self) -> None:
         """What looks into it cannot be known here: it is the caller's to have let go of that."""
         self.pointer = None
 
 
-def _from_dlpack(array, gpu):
+def _from_dlpack(array: Any, gpu: bool) -> tuple[Any, int]:
     capsule = array.__dlpack__()
     tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
     if tensor.device_type not in (*_HOST_DEVICES, *[_GPU] * gpu):
@@ -67,7 +71,7 @@ def _from_dlpack(array, gpu):
     return ffi.gc(ffi.cast("char *", tensor.data) + tensor.byte_offset, lambda _, kept=capsule: None), size
 
 
-def memory_of(array, writable=False, gpu=False):
+def memory_of(array: Any, writable: bool = False, gpu: bool = False) -> tuple[Any, int]:
     """An array's address and its length in bytes. The address keeps the array.
 
     Anything that has the buffer protocol (bytes, memoryview, array, NumPy) or DLPack (PyTorch and

@@ -67,7 +67,7 @@ def _leave(group: Group) -> None:
     group.close()
 
 
-class ProcessGroup(dist.ProcessGroup):
+class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     """What torch.distributed calls. Each operation is one or two of a weir.Group's."""
 
     def __init__(self, group: Group, timeout: float) -> None:
@@ -160,7 +160,7 @@ def _own_address() -> str:
     family, kind, _, _, address = socket.getaddrinfo(master, 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(address)
-        return probe.getsockname()[0]
+        return str(probe.getsockname()[0])
 
 
 def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> ProcessGroup:

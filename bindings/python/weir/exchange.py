@@ -78,6 +78,7 @@ class Info(NamedTuple):
     bytes_taken: int
     writes: int
     looks: int
+    tells: int
     wakes: int
     gives: int
     recvs: int
@@ -90,7 +91,7 @@ class Info(NamedTuple):
 def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
                slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
                timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-               exchanges: int = 0) -> tuple[Any, Any]:
+               exchanges: int = 0, unordered: bool = False) -> tuple[Any, Any]:
     """The options in C, and what must live as long as they are used."""
     if mode not in _MODES:
         raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
@@ -108,6 +109,7 @@ def options_of(key: Key | None = None, device: str | None = None, mode: str = "b
     options.timeout_ns = int(timeout * 1e9)
     options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
     options.pool_bytes, options.exchanges = pool_bytes, exchanges
+    options.unordered = unordered
     return options, (key, name)
 
 
@@ -155,7 +157,7 @@ class Exchange:
 
         def attempt(timeout_ns: int) -> int:
             nonlocal sent
-            status = self._call(lib.weir_exchange_put, memory + sent, length - sent, timeout_ns, done)
+            status: int = self._call(lib.weir_exchange_put, memory + sent, length - sent, timeout_ns, done)
             sent += done[0] if status else 0
             done[0] = 0
             return status
@@ -198,7 +200,7 @@ class Exchange:
         if status == -errno.ENOENT:
             raise EOFError("the peer has finished")
         check(status, None)
-        return length[0]
+        return int(length[0])
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -277,11 +279,12 @@ class Exchange:
         return bool(self._held) or check(self._call(lib.weir_exchange_process)) == 1
 
     def fileno(self) -> int:
-        return self._call(lib.weir_exchange_fd)
+        return int(self._call(lib.weir_exchange_fd))
 
     @property
     def info(self) -> Info:
-        return self._call(info_of)
+        info: Info = self._call(info_of)
+        return info
 
     def close(self) -> None:
         """Ends the exchange, and for the peer what it has not found: finish() first.
@@ -321,7 +324,7 @@ class Listener:
     def address(self) -> str:
         """Where it listens: address:port."""
         with self._lock:
-            return ffi.string(lib.weir_exchange_address(self._open())).decode()
+            return str(ffi.string(lib.weir_exchange_address(self._open())).decode())
 
     def _open(self) -> Any:
         if self._listener is None:
@@ -334,7 +337,7 @@ class Listener:
 
         def attempt(timeout_ns: int) -> int:
             with self._lock:
-                return lib.weir_exchange_accept(self._open(), timeout_ns, x, error)
+                return int(lib.weir_exchange_accept(self._open(), timeout_ns, x, error))
 
         check(wait(timeout, attempt), error)
         return Exchange(x[0], self._kept)

@@ -38,11 +38,11 @@ class Group:
     @property
     def member(self) -> int:
         """Which one this is."""
-        return self._call(lib.weir_group_member)
+        return int(self._call(lib.weir_group_member))
 
     @property
     def size(self) -> int:
-        return self._call(lib.weir_group_size)
+        return int(self._call(lib.weir_group_size))
 
     def info(self, member: int) -> Info | None:
         """What became of the exchange with another member so far; None: it is this one."""
@@ -102,7 +102,7 @@ class Group:
         if rest:
             raise ValueError(f"{length} bytes do not part into {self.size}")
 
-        @ffi.callback("weir_group_add_fn *")
+        @ffi.callback("weir_group_add_fn *")  # type: ignore[untyped-decorator, unused-ignore]
         def call_add(result: Any, other: Any, count: int, _: Any) -> None:
             try:
                 add(memoryview(ffi.buffer(result, count)).cast("B"), memoryview(ffi.buffer(other, count)).cast("B"))

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * pollcost [ROUNDS]: what ibv_poll_cq() costs with 1, 10, 100 and 1,000 queue pairs of one completion
+ * queue, of which none or one is busy. Each is connected to itself; the busy one sends itself 8 bytes,
+ * so that a poll finds two completions. Medians.
+ */
+#include <err.h>
+#include <infiniband/verbs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { QPS_MAX = 1000, ROUNDS = 2001, ROOM = 16 };
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static uint8_t buffer[64];
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Nanoseconds of one poll, or, without a queue, of measuring itself. */
+static uint64_t measure(struct ibv_cq *polled, int expected)
+{
+	struct ibv_wc wc[ROOM];
+	uint64_t begin_ns = now_ns(), ns;
+	int n = polled ? ibv_poll_cq(polled, ROOM, wc) : 0;
+
+	ns = now_ns() - begin_ns;
+	if (n != expected)
+		errx(1, "%d completions, expected %d", n, expected);
+	return ns;
+}
+
+static void connect_to_itself(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
+		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+
+	if (ibv_query_gid(ctx, 1, 1, &attr.ah_attr.grh.dgid) ||
+	    ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			  IBV_QP_ACCESS_FLAGS))
+		errx(1, "no way to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		errx(1, "no way to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
+		errx(1, "no way to RTS");
+}
+
+static struct ibv_qp *create_qp(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 8, 8, 1, 1, 0 },
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	if (!qp)
+		err(1, "ibv_create_qp");
+	connect_to_itself(qp);
+	return qp;
+}
+
+static void send_to_itself(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = { (uintptr_t)buffer, 8, mr->lkey };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+
+	if (ibv_post_recv(qp, &recv, &bad_recv) || ibv_post_send(qp, &send, &bad))
+		errx(1, "no way to post");
+}
+
+static void drain(int completions)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while (completions) {
+		n = ibv_poll_cq(cq, 1, &wc);
+		if (n && wc.status)
+			errx(1, "%s", ibv_wc_status_str(wc.status));
+		completions -= n;
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static uint64_t median(int rounds, struct ibv_cq *polled, struct ibv_qp *busy)
+{
+	uint64_t *all = calloc(rounds, sizeof(*all)), middle;
+	int i;
+
+	if (!all)
+		err(1, "calloc");
+	for (i = 0; i < rounds; i++) {
+		if (busy)
+			send_to_itself(busy);
+		all[i] = measure(polled, busy ? 2 : 0);
+	}
+	qsort(all, rounds, sizeof(*all), by_size);
+	middle = all[rounds / 2];
+	free(all);
+	return middle;
+}
+
+static void print_row(int qps, int rounds, struct ibv_qp *busy)
+{
+	int64_t none = median(rounds, NULL, NULL);
+
+	printf("%11d %10d %14d\n", qps, (int)(median(rounds, cq, NULL) - none),
+	       (int)(median(rounds, cq, busy) - none));
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS, i;
+	struct ibv_device **devices = ibv_get_device_list(NULL);
+	struct ibv_qp *busy = NULL;
+
+	ctx = devices && devices[0] ? ibv_open_device(devices[0]) : NULL;
+	if (!ctx || rounds < 1)
+		errx(2, "usage: pollcost [ROUNDS], where there is a device: weir run -- pollcost");
+	pd = ibv_alloc_pd(ctx);
+	cq = ibv_create_cq(ctx, 4 * QPS_MAX, NULL, NULL, 0);
+	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+	if (!pd || !cq || !mr)
+		err(1, "making what a queue pair needs");
+	printf("queue pairs  empty, ns  one busy, ns\n");
+	for (i = 1; i <= QPS_MAX; i++) {
+		struct ibv_qp *qp = create_qp();
+
+		send_to_itself(qp);
+		drain(2);
+		busy = busy ? busy : qp;
+		if (i == 1 || i == 10 || i == 100 || i == 1000)
+			print_row(i, rounds, busy);
+	}
+	ibv_free_device_list(devices);
+	return 0;
+}

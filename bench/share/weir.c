@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir's mux, as it is without options: of the process's own, or its daemon's. Messages are copied, or
+ * sent from a region, or written into the other end's region and told of by a message.
+ */
+#include "bench/share/way.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir/weir.h>
+
+#define SERVICE 1
+
+static struct weir_mux *mux;
+static struct weir_listener *listener;
+static struct weir_conn *conns[CONNS_MAX];
+static char *buffers[CONNS_MAX];
+static size_t sizes[CONNS_MAX];
+static struct weir_mux_region *regions[CONNS_MAX];
+static uint32_t handles[CONNS_MAX];
+static uint64_t rounds[CONNS_MAX];
+static int depth;
+static bool is_put, is_lent;
+
+static void check(int status, const char *what)
+{
+	must(!status, what, weir_strerror(status));
+}
+
+static void mux_open(const char *listen, const char *share)
+{
+	const struct weir_mux_options options = { .listen = listen, .share = share ? share : "" };
+	struct weir_error error = { "" };
+
+	must(!weir_mux_open(&options, &mux, &error), "mux", error.text);
+}
+
+static void buffer_open(const struct job *job, int conn)
+{
+	sizes[conn] = bytes_of(job, conn);
+	buffers[conn] = calloc(1, sizes[conn]);
+	must(buffers[conn], "memory", "none is left");
+}
+
+static void mux_serve(const struct job *job, char *address)
+{
+	struct weir_mux_info info;
+
+	snprintf(address, ADDRESS_MAX, "%s:0", job->host);
+	mux_open(address, job->far);
+	check(weir_mux_listen(mux, SERVICE, CONNS_MAX, &listener), "listen");
+	weir_mux_info(mux, &info);
+	snprintf(address, ADDRESS_MAX, "%s", info.address);
+}
+
+/* A place for each message that may be under way. */
+static void region_open(const struct job *job, int conn)
+{
+	depth = job->depth;
+	check(weir_mux_region_open(mux, sizes[conn] * (size_t)depth, &regions[conn]), "region");
+}
+
+static void grant(const struct job *job, int conn)
+{
+	region_open(job, conn);
+	check(weir_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * (size_t)depth,
+			      WEIR_MAY_WRITE, &handles[conn]), "grant");
+	check(weir_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
+}
+
+/* In the order in which they were connected: the caller does it one after another. */
+static void mux_accept(const struct job *job)
+{
+	struct pollfd in = { .fd = weir_listener_fd(listener), .events = POLLIN };
+	int i;
+
+	for (i = 0; i < job->conns; i++) {
+		while (weir_listener_accept(listener, &conns[i]))
+			poll(&in, 1, -1);
+		buffer_open(job, i);
+		if (is_put)
+			grant(job, i);
+	}
+}
+
+static void mux_call(const struct job *job, const char *address)
+{
+	struct weir_conn_options options = { .weight = 1 };
+	struct weir_error error = { "" };
+	size_t length;
+	int i;
+
+	mux_open(NULL, job->near);
+	for (i = 0; i < job->conns; i++) {
+		options.class_nr = i == job->urgent ? WEIR_CLASS_URGENT : WEIR_CLASS_NORMAL;
+		must(!weir_mux_connect(mux, address, SERVICE, &options, &conns[i], &error),
+		     "connect", error.text);
+		buffer_open(job, i);
+		if (is_put || is_lent)
+			region_open(job, i);
+		if (is_put)
+			check(weir_conn_recv(conns[i], &handles[i], sizeof(*handles), &length, 0),
+			      "receive");
+	}
+}
+
+static void mux_send(int conn, size_t size)
+{
+	check(weir_conn_send(conns[conn], buffers[conn], size, 0), "send");
+}
+
+static void lent_call(const struct job *job, const char *address)
+{
+	is_lent = true;
+	mux_call(job, address);
+}
+
+static void lent_send(int conn, size_t size)
+{
+	if (regions[conn])
+		check(weir_conn_send_region(conns[conn], regions[conn], 0, size, 0), "send");
+	else
+		mux_send(conn, size);
+}
+
+static void put_serve(const struct job *job, char *address)
+{
+	is_put = true;
+	mux_serve(job, address);
+}
+
+static void put_call(const struct job *job, const char *address)
+{
+	is_put = true;
+	mux_call(job, address);
+}
+
+/* The caller's; answers are messages. */
+static void put_send(int conn, size_t size)
+{
+	const uint64_t at = rounds[conn]++ % (uint64_t)depth * sizes[conn];
+
+	if (size > ANSWER_BYTES)
+		check(weir_conn_write(conns[conn], handles[conn], at, regions[conn], at, size),
+		      "write");
+	mux_send(conn, ANSWER_BYTES);
+}
+
+static void mux_receive(int conn)
+{
+	size_t length;
+
+	check(weir_conn_recv(conns[conn], buffers[conn], sizes[conn], &length, 0), "receive");
+}
+
+static void mux_count(struct tally *tally)
+{
+	struct weir_mux_info info;
+
+	weir_mux_info(mux, &info);
+	*tally = (struct tally){ info.work_requests, info.doorbells, info.sleeps,
+				 info.ahead_bytes_max };
+}
+
+const struct way way_weir = { "weir", mux_serve, mux_accept, mux_call, mux_send, mux_receive,
+			      mux_count };
+const struct way way_lent = { "lent", mux_serve, mux_accept, lent_call, lent_send, mux_receive,
+			      mux_count };
+const struct way way_put = { "put", put_serve, mux_accept, put_call, put_send, mux_receive,
+			     mux_count };

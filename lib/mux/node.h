@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Another mux, as the hub knows it: its lanes, one a class, and who posts on them. */
+#ifndef WEIR_LIB_MUX_NODE_H
+#define WEIR_LIB_MUX_NODE_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+
+#include "core/inbox.h"
+#include "core/list.h"
+#include "core/sched.h"
+#include "lib/address.h"
+#include "lib/handshake.h"
+#include "lib/mux/circuit.h"
+
+struct weir_hub;
+
+#define WEIR_LANE_DEPTH 256 /* WRs of streams on a lane */
+#define WEIR_LANE_CONTROLS 64 /* control messages besides */
+#define WEIR_LANE_HANDSHAKES 3 /* and those of the handshake */
+#define WEIR_LANE_CHAIN 16 /* WRs with one doorbell */
+#define WEIR_LANE_RNR_TIMER 12 /* 0.64 ms, as verbs encode it */
+
+enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
+
+/* A WR of a lane, until its completion is seen; in the order posted. @errand: NULL: of none. */
+struct weir_posted {
+	struct weir_circuit *conn;
+	struct weir_errand *errand;
+	uint32_t bytes;
+	bool is_control;
+};
+
+/**
+ * struct weir_stake - what a party's connections to a node have in a class, together
+ * @link: in node->stakes
+ * @refs: connections; hub->lock
+ * @bundle: the worker's
+ */
+struct weir_stake {
+	struct weir_list link;
+	const struct weir_party *party;
+	unsigned int refs;
+	struct weir_bundle bundle;
+};
+
+/**
+ * struct weir_lane - one QP
+ * @link: in hub->lanes
+ * @id: the connection manager's; its context is this
+ * @cm: its own event channel, where this end has connected; NULL where it was connected to
+ * @state, @status: hub->lock; @status says why it failed
+ * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
+ * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
+ */
+struct weir_lane {
+	struct weir_list link;
+	struct weir_node *node;
+	uint8_t class;
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *cm;
+	enum weir_lane_state state;
+	int status;
+	struct weir_handshake handshake;
+	uint64_t deadline_ns;
+	bool is_counted; /* among the unproven */
+
+	struct wire_mux *controls;
+	struct ibv_mr *mr;
+
+	struct weir_posted posted[WEIR_LANE_DEPTH + WEIR_LANE_CONTROLS];
+	unsigned int first, count, nr_controls, next_control, nr_handshakes;
+	struct ibv_send_wr chain[WEIR_LANE_CHAIN];
+	struct ibv_sge sges[WEIR_LANE_CHAIN];
+	unsigned int nr_chain;
+};
+
+/**
+ * struct weir_node - another mux
+ * @link: in hub->nodes
+ * @name: as connected to; or where it connected from
+ * @session_id: names it to further lanes
+ * @refs: connections that know it, and one of the mux's; hub->lock
+ * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
+ *	it after an acquire
+ * @stakes: of parties who have connections; hub->lock
+ * @dialing: an application's thread connects
+ * @status: why it is lost, or 0; any thread
+ * @inbox, @asleep, @bell: how the worker gets news
+ * @control_waits: connections with something to say, for which there was no room; @paced: those
+ *	that have something to send, and may not yet, since their owner has sent so much; the worker's
+ */
+struct weir_node {
+	struct weir_list link;
+	struct weir_hub *hub;
+	char name[WEIR_ADDRESS_MAX];
+	uint64_t session_id;
+	unsigned int refs;
+	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
+	bool is_ours, is_dialing, has_worker, is_over;
+	int status;
+	struct weir_list conns, stakes;
+
+	struct ibv_comp_channel *completions;
+	struct ibv_cq *cq;
+	pthread_t worker;
+	struct weir_inbox inbox;
+	uint32_t asleep;
+	int bell;
+
+	struct weir_sched sched;
+	struct weir_list control_waits, paced;
+	uint32_t posted; /* WRs whose completion has not been seen, over all lanes */
+	unsigned int cq_events;
+	bool is_armed; /* the CQ, and its event has not been taken */
+};
+
+/*
+ * node.c: all with hub->lock held, but weir_node_fail(), which takes none.
+ * weir_node_fail() breaks a node for good: its worker sees to the rest.
+ */
+int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **node);
+int weir_node_start(struct weir_node *node);
+void weir_node_fail(struct weir_node *node, int status);
+void weir_node_put(struct weir_node *node);
+/* Ends what is over: joins its worker, destroys its QPs. The poller's. */
+void weir_nodes_reap(struct weir_hub *hub);
+
+/* lane.c: with hub->lock held. */
+int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
+		  struct weir_lane **lane);
+void weir_lane_destroy(struct weir_lane *lane);
+struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn);
+/* Begins the handshake, as who has connected or as who was connected to. */
+int weir_lane_hello(struct weir_lane *lane, bool is_client);
+void weir_lane_fail(struct weir_lane *lane, int status);
+/* A message of the handshake came, from whoever it is. */
+void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
+
+/* worker.c: the thread of a node, and how it is woken. */
+void *weir_node_worker(void *node);
+void weir_node_wake(struct weir_node *node);
+
+/* stake.c: with hub->lock held. */
+int weir_stake_take(struct weir_circuit *conn);
+void weir_stake_give(struct weir_circuit *conn);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Owners, and the parties that they are of: whatever is bounded is bounded for the party, so that
+ * a user with many processes has no more than one with a single one.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "lib/mux/hub.h"
+
+static void party_init(struct weir_party *party, uint64_t id)
+{
+	*party = (struct weir_party){ .id = id, .weight = 1, .bytes_max = UINT64_MAX,
+				      .nr_conns_max = UINT_MAX };
+	weir_list_init(&party->link);
+}
+
+void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
+{
+	*owner = (struct weir_owner){ .hub = hub, .party = &owner->own };
+	party_init(&owner->own, 0);
+	weir_list_init(&owner->chunks);
+	weir_list_init(&owner->plots);
+}
+
+void weir_owner_fini(struct weir_owner *owner)
+{
+	while (!weir_list_is_empty(&owner->chunks))
+		weir_chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
+	while (!weir_list_is_empty(&owner->plots))
+		weir_plot_free(weir_list_entry(owner->plots.next, struct weir_plot, link));
+}
+
+struct weir_party *weir_party_get(struct weir_hub *hub, uint64_t id)
+{
+	struct weir_party *party;
+	struct weir_list *at;
+
+	for (at = hub->parties.next; at != &hub->parties; at = at->next) {
+		party = weir_list_entry(at, struct weir_party, link);
+		if (party->id == id)
+			return party;
+	}
+	party = malloc(sizeof(*party));
+	if (!party)
+		return NULL;
+	party_init(party, id);
+	weir_list_add_tail(&hub->parties, &party->link);
+	return party;
+}
+
+/* Those of its connections that may wait for their turn look again. */
+static void tell_conns(const struct weir_party *party, struct weir_node *node)
+{
+	struct weir_list *at;
+
+	for (at = node->conns.next; at != &node->conns; at = at->next) {
+		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, node_link);
+
+		if (conn->owner->party == party && !conn->is_detached &&
+		    __atomic_load_n(&conn->is_open, __ATOMIC_ACQUIRE))
+			weir_circuit_news(conn);
+	}
+}
+
+static void tell_all(const struct weir_party *party, struct weir_hub *hub)
+{
+	struct weir_list *at;
+
+	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
+		tell_conns(party, weir_list_entry(at, struct weir_node, link));
+}
+
+void weir_party_limit(struct weir_hub *hub, struct weir_party *party, unsigned int weight,
+		      uint64_t bytes_s)
+{
+	if (party->weight == weight &&
+	    __atomic_load_n(&party->rate.bytes_s, __ATOMIC_RELAXED) == bytes_s)
+		return;
+	__atomic_store_n(&party->weight, weight, __ATOMIC_RELAXED);
+	weir_rate_set(&party->rate, bytes_s);
+	tell_all(party, hub);
+}
+
+void weir_owner_join(struct weir_owner *owner, struct weir_party *party)
+{
+	if (owner->party == party)
+		return;
+	owner->party->bytes -= owner->bytes;
+	owner->party->nr_conns -= owner->nr_conns;
+	owner->party->nr_plots -= owner->nr_plots;
+	party->bytes += owner->bytes;
+	party->nr_conns += owner->nr_conns;
+	party->nr_plots += owner->nr_plots;
+	__atomic_store_n(&owner->party, party, __ATOMIC_RELEASE);
+	tell_all(party, owner->hub);
+}
+
+int weir_owner_take_bytes(struct weir_owner *owner, uint64_t bytes)
+{
+	struct weir_party *party = owner->party;
+
+	/* It may have more than it may: once it was allowed to. */
+	if (party->bytes > party->bytes_max || bytes > party->bytes_max - party->bytes)
+		return -EDQUOT;
+	party->bytes += bytes;
+	owner->bytes += bytes;
+	return 0;
+}
+
+void weir_owner_give_bytes(struct weir_owner *owner, uint64_t bytes)
+{
+	owner->party->bytes -= bytes;
+	owner->bytes -= bytes;
+}
+
+int weir_owner_take_plot(struct weir_owner *owner, uint64_t bytes)
+{
+	int rc = owner->party->nr_plots < WEIR_PLOTS_MAX ? weir_owner_take_bytes(owner, bytes) :
+							    -EDQUOT;
+
+	if (rc)
+		return rc;
+	owner->party->nr_plots++;
+	owner->nr_plots++;
+	return 0;
+}
+
+void weir_owner_give_plot(struct weir_owner *owner, uint64_t bytes)
+{
+	weir_owner_give_bytes(owner, bytes);
+	owner->party->nr_plots--;
+	owner->nr_plots--;
+}
+
+int weir_owner_take_conn(struct weir_owner *owner)
+{
+	if (owner->party->nr_conns >= owner->party->nr_conns_max)
+		return -EDQUOT;
+	owner->party->nr_conns++;
+	owner->nr_conns++;
+	return 0;
+}
+
+void weir_owner_give_conn(struct weir_owner *owner)
+{
+	owner->party->nr_conns--;
+	owner->nr_conns--;
+}
+
+void weir_owner_cut(struct weir_owner *owner)
+{
+	struct weir_hub *hub = owner->hub;
+	unsigned int i;
+
+	for (i = 0; i < hub->options.connections_max; i++)
+		if (hub->table[i] && hub->table[i]->owner == owner && hub->table[i]->is_closed)
+			weir_circuit_abort(hub->table[i]);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the core's tests want of it, in the kernel. */
+#ifndef WEIR_TESTS_KERNEL_STDLIB_H
+#define WEIR_TESTS_KERNEL_STDLIB_H
+
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+static inline int rand_r(unsigned int *seed)
+{
+	*seed = *seed * 1103515245 + 12345;
+	return *seed >> 1;
+}
+
+#define malloc(bytes) kvmalloc(bytes, GFP_KERNEL)
+#define calloc(count, bytes) kvcalloc(count, bytes, GFP_KERNEL)
+#define free(memory) kvfree(memory)
+
+#endif

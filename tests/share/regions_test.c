@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share: what tenants read, write and send with their regions. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/mux/tenant.h"
+#include "tests/share/daemons.h"
+
+#define LENT MIB
+
+/* Lends its memory, and waits to be killed, or for the other end to go. */
+static int lend(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	uint32_t handle, got;
+	size_t length;
+
+	if (weir_mux_region_open(mux, LENT, &region) ||
+	    weir_conn_grant(conn, region, 0, LENT, WEIR_MAY_READ | WEIR_MAY_WRITE, &handle) ||
+	    weir_conn_send(conn, &handle, sizeof(handle), 0))
+		return 1;
+	while (!weir_conn_recv(conn, &got, sizeof(got), &length, 0))
+		;
+	weir_conn_close(conn);
+	return weir_mux_region_close(region);
+}
+
+static uint32_t handle_of(struct weir_conn *conn)
+{
+	uint32_t handle = 0;
+	size_t length;
+
+	assert_int_equal(weir_conn_recv(conn, &handle, sizeof(handle), &length, 0), 0);
+	return handle;
+}
+
+static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
+{
+	pid_t child = child_start(SERVICE, "lend"), second = child_start(SERVICE + 1, "lend");
+	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_conn *other = connect_to(hostile, &far, SERVICE + 1);
+	uint32_t handle = handle_of(conn), others = handle_of(other);
+	struct weir_mux_region *region, *foreign;
+	char *data;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, 2 * LENT, &region), 0);
+	assert_int_equal(weir_mux_region_open(hostile, 4096, &foreign), 0);
+	data = weir_mux_region_data(region);
+	fill(data, LENT, 1);
+	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	assert_int_equal(weir_conn_read(conn, handle, 0, region, LENT, LENT), 0);
+	assert_memory_equal(data, data + LENT, LENT);
+	/* A number that is not its own, of either kind, and one that nobody has. */
+	assert_int_equal(weir_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
+	foreign->number += 1;
+	assert_int_equal(weir_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
+	foreign->number -= 1;
+	assert_int_equal(weir_conn_read(other, others, LENT, foreign, 0, 1), -EACCES);
+	assert_int_equal(weir_conn_read(other, others, 0, foreign, 1, 4096), -EINVAL);
+	weir_conn_close(conn);
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_close(foreign), 0);
+	weir_mux_close(mux);
+	weir_mux_close(hostile);
+	child_end(child, 0);
+	child_end(second, 0);
+}
+
+/* Its memory goes when nothing is posted to it any more: the queue pair of all is whole. */
+static void who_lends_and_is_killed_breaks_nothing(void **state)
+{
+	pid_t steady = child_start(SERVICE, "echo"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_region *region;
+	uint32_t handle;
+	int i, rc;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
+	for (i = 0; i < 5; i++) {
+		child = child_start(SERVICE + 1, "lend");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		handle = handle_of(conn);
+		assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+		assert_int_equal(kill(child, SIGKILL), 0);
+		do {
+			rc = weir_conn_write(conn, handle, 0, region, 0, LENT);
+		} while (!rc);
+		assert_int_equal(rc, -ECONNRESET);
+		child_end(child, SIGKILL);
+		weir_conn_close(conn);
+		round_trip(other, 100000);
+	}
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+}
+
+/* Sends the same from its region, again and again, without a copy. */
+static int send_lent(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	int rc;
+
+	if (weir_mux_region_open(mux, LENT, &region))
+		return 1;
+	fill(weir_mux_region_data(region), LENT, 9);
+	while (!(rc = weir_conn_send_region(conn, region, 0, LENT, 0)))
+		;
+	weir_conn_close(conn);
+	return weir_mux_region_close(region) || rc != -ENOTCONN;
+}
+
+static void what_tenants_send_from_regions_arrives(void **state)
+{
+	pid_t child = child_start(SERVICE, "send_lent");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	char *data = malloc(LENT), *got = malloc(LENT);
+	size_t length;
+	int i;
+
+	(void)state;
+	assert_true(data && got);
+	fill(data, LENT, 9);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+		assert_int_equal(length, LENT);
+		assert_memory_equal(got, data, LENT);
+	}
+	weir_conn_close(conn); /* it sends on: what it lends is its own again, and it ends */
+	child_end(child, 0);
+	weir_mux_close(mux);
+	free(data);
+	free(got);
+}
+
+/* What is posted of its memory is done before that goes, whether the other end reads or not. */
+static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **state)
+{
+	pid_t steady = child_start(SERVICE, "echo"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	char *got = malloc(LENT);
+	size_t length;
+	int i, rc;
+
+	(void)state;
+	assert_non_null(got);
+	for (i = 0; i < fixture_rounds(6); i++) {
+		child = child_start(SERVICE + 1, "send_lent");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		if (i % 2)
+			assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+		else
+			wait_readable(weir_conn_fd(conn));
+		child_end(child, SIGKILL);
+		while (!(rc = weir_conn_recv(conn, got, LENT, &length, 0)))
+			;
+		assert_int_equal(rc, -ECONNRESET);
+		weir_conn_close(conn);
+		round_trip(other, 100000);
+	}
+	weir_conn_close(other);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+	free(got);
+}
+
+static void who_sends_from_anothers_region_loses_that_connection_alone(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo"), second = child_start(SERVICE + 1, "hold");
+	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_conn *bad = connect_to(hostile, &far, SERVICE + 1);
+	struct weir_mux_region *region, *foreign;
+	char got[4096];
+	size_t length;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, 4096, &region), 0);
+	assert_int_equal(weir_mux_region_open(mux, 4096, &foreign), 0);
+	assert_int_equal(weir_conn_send_region(bad, foreign, 0, 1, 0), -EPROTO);
+	assert_int_equal(weir_conn_send(bad, "x", 1, 0), -EPROTO);
+	assert_int_equal(weir_conn_send_region(conn, region, 0, 4096, 0), 0);
+	assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(length, 4096);
+	weir_conn_close(bad);
+	weir_conn_close(conn);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_close(foreign), 0);
+	weir_mux_close(hostile);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(second, SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct role roles[] = {
+		ROLE_ECHO,
+		ROLE_HOLD,
+		{ "lend", lend, NULL },
+		{ "send_lent", send_lent, NULL },
+		{ 0 },
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
+		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
+		cmocka_unit_test(what_tenants_send_from_regions_arrives),
+		cmocka_unit_test(who_is_killed_while_he_sends_from_a_region_breaks_nothing),
+		cmocka_unit_test(who_sends_from_anothers_region_loses_that_connection_alone),
+	};
+
+	if (IS_CHILD(argc))
+		return child_main(argv, roles);
+	return cmocka_run_group_tests(tests, daemons_start, daemons_stop);
+}
