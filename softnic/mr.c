@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "fault.h"
 #include "fork.h"
@@ -84,13 +85,19 @@ int mr_check_rights(unsigned int access)
 	return (access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
-/* As for a NIC, whose pages the kernel takes for writing if they ever may be written. */
+/*
+ * As for a NIC: the kernel takes its pages for writing if they ever may be written, and maps them
+ * whole, so that an address of the region's own lies as far into its page as the memory does.
+ */
 static int check_range(const struct shared_mr *mr)
 {
+	const uint64_t within = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	const uint32_t writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 
 	if (!mr->length || mr->addr + mr->length < mr->length || mr->iova + mr->length < mr->length)
+		return EINVAL;
+	if (!(mr->access & IBV_ACCESS_ZERO_BASED) && ((mr->iova ^ mr->addr) & within))
 		return EINVAL;
 	return mapping_check((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
 }

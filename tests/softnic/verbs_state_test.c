@@ -360,16 +360,19 @@ static void test_a_region_may_begin_at_an_address_of_its_own(void **state)
 {
 	struct pair *pair = *state;
 	struct end *e = &pair->e;
-	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, e->buf + 64, 64, 0x1000, ALL_ACCESS);
+	const uint64_t own = 0x1000 + (uintptr_t)(e->buf + 64) % 4096;
+	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, e->buf + 64, 64, own, ALL_ACCESS);
 	struct wr w;
 
 	assert_non_null(mr);
 	memset(e->buf + 64, 0x33, 64);
 	wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0);
-	w.sge = (struct ibv_sge){ 0x1000 + 8, 8, mr->lkey };
+	w.sge = (struct ibv_sge){ own + 8, 8, mr->lkey };
 	do_wr(e, &w, IBV_WC_SUCCESS);
 	assert_true(tell(&pair->p, ORDER_PEEK, 0, 0, 0).value == 0x3333333333333333ull);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_null(ibv_reg_mr_iova(e->pd, e->buf + 64, 64, own + 1, ALL_ACCESS));
+	assert_int_equal(errno, EINVAL);
 }
 
 static void test_the_port_is_what_it_says(void **state)
