@@ -2,18 +2,34 @@
 #include "core/copier.h"
 #include "core/store.h"
 
-int weir_copier_copy(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
-		     uint32_t tag, uint64_t addr, const void *data, uint32_t length)
+int weir_copier_refuse(struct weir_copier *c)
+{
+	c->is_refused = true;
+	return -EACCES;
+}
+
+int weir_copier_check(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+		      uint32_t tag, uint64_t addr, uint32_t length)
 {
 	if (c->is_refused)
 		return -ECANCELED;
-	if (weir_umtt_check(map, owner, tag, addr, length)) {
-		c->is_refused = true;
-		return -EACCES;
-	}
+	return weir_umtt_check(map, owner, tag, addr, length) ? weir_copier_refuse(c) : 0;
+}
+
+void weir_copier_store(struct weir_copier *c, uint64_t addr, const void *data, uint32_t length)
+{
 	weir_store((void *)(uintptr_t)addr, data, length);
 	c->seen++;
-	return 0;
+}
+
+int weir_copier_copy(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+		     uint32_t tag, uint64_t addr, const void *data, uint32_t length)
+{
+	int err = weir_copier_check(c, map, owner, tag, addr, length);
+
+	if (!err)
+		weir_copier_store(c, addr, data, length);
+	return err;
 }
 
 bool weir_copier_tells(const struct weir_copier *c, bool more)

@@ -35,6 +35,21 @@ static inline void weir_copier_init(struct weir_copier *c, uint16_t tell_max)
 }
 
 /**
+ * weir_copier_check() - the next write has come
+ *
+ * For who looks for more himself before the copy, which is weir_copier_store()'s then, or who refuses
+ * it by weir_copier_refuse(). The rest is as of weir_copier_copy(), which is both.
+ */
+int weir_copier_check(struct weir_copier *c, const struct weir_umtt *map, uint32_t owner,
+		      uint32_t tag, uint64_t addr, uint32_t length);
+
+/* One that has been checked is copied. */
+void weir_copier_store(struct weir_copier *c, uint64_t addr, const void *data, uint32_t length);
+
+/* One that has been checked is not copied, nor is any behind it. Return: -EACCES. */
+int weir_copier_refuse(struct weir_copier *c);
+
+/**
  * weir_copier_copy() - the next write has come
  * @map: what may be written; @owner: whose the initiator is
  * @tag, @addr: where it goes, as the initiator says

@@ -15,6 +15,7 @@
 #include "unload/clock.h"
 #include "unload/connect.h"
 #include "unload/device.h"
+#include "unload/memory.h"
 #include "unload/next.h"
 #include "unload/post.h"
 #include "unload/say.h"
@@ -135,6 +136,20 @@ static bool may_be_copied(const struct watched *w, const struct ibv_send_wr *wr)
 	return true;
 }
 
+/* What is inline the CPU reads, whichever way it goes. */
+static bool is_there(const struct ibv_send_wr *wr)
+{
+	int i;
+
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return true;
+	for (i = 0; i < wr->num_sge; i++)
+		if (wr->sg_list[i].length &&
+		    !memory_is_readable(wr->sg_list[i].addr, wr->sg_list[i].length))
+			return false;
+	return true;
+}
+
 /* Its length, or 0: it is none that could be unloaded. */
 static uint32_t small_write(const struct ibv_send_wr *wr)
 {
@@ -202,10 +217,13 @@ static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *w
 	if (!watch_has_room(w))
 		return WEIR_PATH_OFFLOAD;
 	path = decide(w, wr, now_ns);
-	why = path & WEIR_PATH_UNLOAD ? end_of(w, side, now_ns) : NULL;
-	if (!why)
+	if (!(path & WEIR_PATH_UNLOAD))
 		return path;
-	watch_make_plain(w, why);
+	why = end_of(w, side, now_ns);
+	if (!why && is_there(wr))
+		return path;
+	if (why)
+		watch_make_plain(w, why);
 	watch_forgo(w, path);
 	return WEIR_PATH_OFFLOAD;
 }

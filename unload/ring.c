@@ -11,6 +11,7 @@
 #include "unload/clock.h"
 #include "unload/connect.h"
 #include "unload/device.h"
+#include "unload/memory.h"
 #include "unload/next.h"
 #include "unload/ring.h"
 #include "unload/say.h"
@@ -116,6 +117,20 @@ struct ring *ring_open(const struct watched *w, const struct path *path,
 	return ring;
 }
 
+/* What the map allows, and the program's mappings do, too: else it is refused. */
+static int copy(struct ring *ring, uint32_t tag, const struct wire_slot *slot, uint32_t length,
+		uint64_t addr)
+{
+	struct weir_copier *copier = &ring->copier;
+	int err = weir_copier_check(copier, &ring->device->remote, ring->pd, tag, addr, length);
+
+	if (!err && !memory_is_writable(addr, length))
+		return weir_copier_refuse(copier);
+	if (!err)
+		weir_copier_store(copier, addr, slot->data, length);
+	return err;
+}
+
 static void received(struct ring *ring, const struct ibv_wc *wc)
 {
 	const struct wire_slot *slot = &ring->slots[ring->copier.seen % WIRE_SLOTS];
@@ -132,8 +147,7 @@ static void received(struct ring *ring, const struct ibv_wc *wc)
 		return;
 	}
 	length = wire_slot_decode(slot, wc->byte_len, &addr);
-	err = weir_copier_copy(&ring->copier, &ring->device->remote, ring->pd, ntohl(wc->imm_data),
-			       addr, slot->data, length);
+	err = copy(ring, ntohl(wc->imm_data), slot, length, addr);
 	if (!err)
 		COUNT(copied);
 	else if (err == -EACCES)

@@ -13,6 +13,7 @@
 #include "unload/clock.h"
 #include "unload/device.h"
 #include "unload/meet.h"
+#include "unload/memory.h"
 #include "unload/next.h"
 #include "unload/ring.h"
 #include "unload/say.h"
@@ -224,8 +225,13 @@ static int thread_start(void)
 
 static void start(void)
 {
-	int err = meet_open(&service.sockets);
+	int err;
 
+	if (!memory_can_be_asked()) {
+		say("this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
+		return;
+	}
+	err = meet_open(&service.sockets);
 	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (err || service.bell < 0 || atexit(at_exit) || thread_start()) {
 		say("no socket or no thread is left for it: nothing is unloaded");

@@ -46,6 +46,20 @@ static void nothing_behind_what_was_refused_is_copied(void **state)
 	assert_int_equal(t.copier.seen, 1);
 }
 
+static void what_is_checked_may_be_refused_all_the_same(void **state)
+{
+	struct target t;
+
+	(void)state;
+	target_init(&t);
+	assert_int_equal(weir_copier_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
+			 0);
+	assert_int_equal(weir_copier_refuse(&t.copier), -EACCES);
+	assert_int_equal(copy(&t, 0, 0xcc), -ECANCELED);
+	assert_int_equal(t.memory[0], 0);
+	assert_true(weir_copier_tells(&t.copier, true));
+}
+
 static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
 {
 	struct target t;
@@ -97,6 +111,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SAYS("nothing behind what was refused is copied",
 		     nothing_behind_what_was_refused_is_copied),
+		SAYS("what is checked may be refused all the same",
+		     what_is_checked_may_be_refused_all_the_same),
 		SAYS("who waits is told, and who goes on when there is enough",
 		     who_waits_is_told_and_who_goes_on_when_there_is_enough),
 		SAYS("a refusal is told at once, and once", a_refusal_is_told_at_once_and_once),

@@ -7,7 +7,9 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "unload/connect.h"
 
@@ -29,26 +31,45 @@ static void expect_refusal(struct pair *pair, struct ibv_send_wr *wr)
 	assert_no_completion(pair);
 }
 
+/* A pair that unloads, and a small write to a region of its own at @at. */
+struct beyond {
+	struct pair pair;
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+};
+
+static void beyond_open(struct beyond *b, void *at, uint64_t iova, int rights)
+{
+	open_unloading(&b->pair);
+	b->mr = iova == (uintptr_t)at ? ibv_reg_mr(b->pair.pd, at, SMALL, rights) :
+					ibv_reg_mr_iova(b->pair.pd, at, SMALL, iova, rights);
+	assert_non_null(b->mr);
+	b->wr = small_write(&b->pair, &b->sge);
+	b->wr.wr.rdma.remote_addr = iova;
+	b->wr.wr.rdma.rkey = b->mr->rkey;
+}
+
+static void beyond_close(struct beyond *b)
+{
+	if (b->mr)
+		assert_int_equal(ibv_dereg_mr(b->mr), 0);
+	pair_close(&b->pair);
+}
+
 static void nothing_is_written_after_deregistration(void **state)
 {
 	static char other[SMALL];
-	struct pair pair;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr;
-	struct ibv_mr *mr;
+	struct beyond b;
 
 	(void)state;
-	open_unloading(&pair);
-	mr = ibv_reg_mr(pair.pd, other, sizeof(other), RIGHTS);
-	assert_non_null(mr);
-	wr = small_write(&pair, &sge);
-	wr.wr.rdma.remote_addr = (uintptr_t)other;
-	wr.wr.rdma.rkey = mr->rkey;
-	complete(&pair, &wr);
-	assert_memory_equal(other, pair.bytes, SMALL);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	expect_refusal(&pair, &wr);
-	pair_close(&pair);
+	beyond_open(&b, other, (uintptr_t)other, RIGHTS);
+	complete(&b.pair, &b.wr);
+	assert_memory_equal(other, b.pair.bytes, SMALL);
+	assert_int_equal(ibv_dereg_mr(b.mr), 0);
+	b.mr = NULL;
+	expect_refusal(&b.pair, &b.wr);
+	beyond_close(&b);
 }
 
 static void one_byte_beyond_is_refused(void **state)
@@ -91,45 +112,105 @@ static void what_nobody_asks_a_completion_of_is_there(void **state)
 	/* anywhere else, as far into its page as the memory */
 	const uint64_t known_as = (uintptr_t)other + (1ull << 20);
 	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
-	struct pair pair;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr;
-	struct ibv_mr *mr;
+	struct beyond b;
 
 	(void)state;
-	open_unloading(&pair);
-	mr = ibv_reg_mr_iova(pair.pd, other, sizeof(other), known_as, RIGHTS);
-	assert_non_null(mr);
-	wr = small_write(&pair, &sge);
-	wr.wr.rdma.remote_addr = known_as;
-	wr.wr.rdma.rkey = mr->rkey;
-	wr.send_flags = 0;
-	memset(pair.bytes, 0x5a, SMALL);
-	post(&pair, &wr);
+	beyond_open(&b, other, known_as, RIGHTS);
+	b.wr.send_flags = 0;
+	memset(b.pair.bytes, 0x5a, SMALL);
+	post(&b.pair, &b.wr);
 	while (__atomic_load_n(&other[SMALL - 1], __ATOMIC_ACQUIRE) != 0x5a)
 		assert_true(now_ns() < until);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	pair_close(&pair);
+	beyond_close(&b);
 }
 
 static void what_may_only_be_read_is_not_written(void **state)
 {
 	static char other[SMALL];
-	struct pair pair;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr;
-	struct ibv_mr *mr;
+	struct beyond b;
 
 	(void)state;
-	open_unloading(&pair);
-	mr = ibv_reg_mr(pair.pd, other, sizeof(other), IBV_ACCESS_REMOTE_READ);
-	assert_non_null(mr);
-	wr = small_write(&pair, &sge);
-	wr.wr.rdma.remote_addr = (uintptr_t)other;
-	wr.wr.rdma.rkey = mr->rkey;
-	expect_refusal(&pair, &wr);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	pair_close(&pair);
+	beyond_open(&b, other, (uintptr_t)other, IBV_ACCESS_REMOTE_READ);
+	expect_refusal(&b.pair, &b.wr);
+	beyond_close(&b);
+}
+
+/*
+ * The write is the device's, whose pages are there still, or who says why not: nobody dies of it.
+ * Return: how it ended.
+ */
+static enum ibv_wc_status write_by_the_device(struct beyond *b)
+{
+	uint64_t copied = said_now().copied;
+	struct ibv_wc wc;
+
+	b->wr.wr_id = 4711;
+	memset(b->pair.bytes, 0x77, SMALL);
+	post(&b->pair, &b->wr);
+	wc = next_wc(&b->pair);
+	assert_int_equal(wc.wr_id, 4711);
+	assert_int_equal(said_now().copied, copied);
+	assert_no_completion(&b->pair);
+	return wc.status;
+}
+
+static void what_has_become_read_only_is_for_the_device(void **state)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	struct beyond b;
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	beyond_open(&b, at, (uintptr_t)at, RIGHTS);
+	complete(&b.pair, &b.wr);
+	assert_int_equal(mprotect(at, (size_t)page, PROT_READ), 0);
+	if (write_by_the_device(&b) == IBV_WC_SUCCESS)
+		assert_memory_equal(at, b.pair.bytes, SMALL);
+	beyond_close(&b);
+	munmap(at, (size_t)page);
+}
+
+static void what_its_file_has_no_longer_is_for_the_device(void **state)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("shortened", MFD_CLOEXEC);
+	struct beyond b;
+	char *at;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, page), 0);
+	at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	beyond_open(&b, at, (uintptr_t)at, RIGHTS);
+	complete(&b.pair, &b.wr);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	write_by_the_device(&b);
+	beyond_close(&b);
+	munmap(at, (size_t)page);
+	close(fd);
+}
+
+static void what_the_program_may_not_read_is_for_the_device(void **state)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	struct beyond b;
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	beyond_open(&b, at, (uintptr_t)at, RIGHTS);
+	b.sge = (struct ibv_sge){ (uintptr_t)at, SMALL, b.mr->lkey };
+	b.wr.wr.rdma.remote_addr = (uintptr_t)b.pair.bytes;
+	b.wr.wr.rdma.rkey = b.pair.mr->rkey;
+	complete(&b.pair, &b.wr);
+	assert_int_equal(mprotect(at, (size_t)page, PROT_NONE), 0);
+	write_by_the_device(&b);
+	beyond_close(&b);
+	munmap(at, (size_t)page);
 }
 
 static void a_peer_that_is_gone_ends_in_an_error(void **state)
@@ -291,6 +372,9 @@ int main(void)
 		cmocka_unit_test(who_asks_for_no_completion_hears_of_a_refusal),
 		cmocka_unit_test(what_nobody_asks_a_completion_of_is_there),
 		cmocka_unit_test(what_may_only_be_read_is_not_written),
+		cmocka_unit_test(what_has_become_read_only_is_for_the_device),
+		cmocka_unit_test(what_its_file_has_no_longer_is_for_the_device),
+		cmocka_unit_test(what_the_program_may_not_read_is_for_the_device),
 		cmocka_unit_test(a_peer_that_is_gone_ends_in_an_error),
 		cmocka_unit_test(what_a_device_does_not_take_is_not_unloaded),
 		cmocka_unit_test(who_never_asks_for_a_completion_soon_goes_by_the_device),
