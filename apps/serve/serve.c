@@ -191,13 +191,14 @@ static void say_ready(const struct serve *serve)
 }
 
 /* The signals that tell it something; blocked in all threads, so that they can be waited for. */
-static void hold_signals(sigset_t *set)
+static void hold_signals(sigset_t *ends, sigset_t *all)
 {
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, LEND_SIGNAL);
-	sigprocmask(SIG_BLOCK, set, NULL);
+	sigemptyset(ends);
+	sigaddset(ends, SIGINT);
+	sigaddset(ends, SIGTERM);
+	*all = *ends;
+	sigaddset(all, LEND_SIGNAL);
+	sigprocmask(SIG_BLOCK, all, NULL);
 }
 
 /* Return: the signal that ends it. */
@@ -222,16 +223,17 @@ static int wait_end(const struct serve *serve, const sigset_t *set)
 
 static int run(struct serve *serve)
 {
-	sigset_t set;
+	sigset_t ends, all;
 	int sig, status;
 
-	hold_signals(&set);
+	hold_signals(&ends, &all);
 	status = open_donor(serve);
 	if (status)
 		return status;
 	say_ready(serve);
-	sig = wait_end(serve, &set);
-	sigprocmask(SIG_UNBLOCK, &set, NULL); /* a second one ends it at once */
+	sig = wait_end(serve, &all);
+	/* A second one ends it at once; what it is to lend is nothing to it any more. */
+	sigprocmask(SIG_UNBLOCK, &ends, NULL);
 	log_event(WEIR_LOG_INFO, "stopping signal=%d", sig);
 	tenants_stop(&serve->tenants);
 	weir_donor_close(serve->donor);

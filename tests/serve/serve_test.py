@@ -117,6 +117,14 @@ class Serve(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertNotIn("msg=limit ", err)
 
+    def test_it_ends_cleanly_with_a_change_still_before_it(self):
+        process, _line = self.donor()
+        process.send_signal(signal.SIGSTOP)
+        self.assertEqual(self.lend(process.pid, "4M").returncode, 0)
+        process.terminate()
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.ends(process)[0], 0)
+
     def test_who_is_no_donor_is_told_nothing(self):
         done = self.lend(os.getpid(), "4M")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
