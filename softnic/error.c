@@ -144,6 +144,16 @@ void qp_guest_ended(struct guest *guest, uint32_t slot)
 	}
 }
 
+static bool was_asked_anew(struct qp *qp)
+{
+	bool asked;
+
+	pthread_mutex_lock(&qp->lock);
+	asked = qp_ask_anew(qp);
+	pthread_mutex_unlock(&qp->lock);
+	return asked;
+}
+
 /* A queue pair that was destroyed in good order before its process ended is no accident. */
 void qp_peer_ended(struct peer *peer)
 {
@@ -159,6 +169,7 @@ void qp_peer_ended(struct peer *peer)
 		if (qp->remote.shared &&
 		    load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)
 			continue;
-		peer_died(qp);
+		if (!was_asked_anew(qp))
+			peer_died(qp);
 	}
 }

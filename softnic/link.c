@@ -70,12 +70,17 @@ static void unlink_remotes(struct qp *qp)
 	}
 }
 
+/*
+ * One that is waited for is asked for anew, once: it may be of the process that has the slot since,
+ * and of whose coming we knew before we were told of the end of the last.
+ */
 static bool forsake(struct remote *r)
 {
-	bool was_awaited = !r->shared && !r->is_mute;
+	bool was_awaited = !r->shared && !r->is_mute, was_asked_anew = r->was_asked_anew;
 
 	drop(r);
-	r->is_refused = was_awaited;
+	r->is_refused = was_awaited && was_asked_anew;
+	r->was_asked_anew = was_awaited && !was_asked_anew;
 	return was_awaited;
 }
 
@@ -211,7 +216,7 @@ static int adopt(struct qp *qp, struct remote *r, const struct message *m, int *
 		return err;
 	}
 	r->shared = map;
-	r->is_mute = r->is_refused = false;
+	r->is_mute = r->is_refused = r->was_asked_anew = false;
 	r->size = size;
 	return 0;
 }
@@ -268,6 +273,18 @@ void qp_link(struct qp *qp)
 		if (!ends[i]->shared)
 			find_out(qp, ends[i]);
 	}
+}
+
+bool qp_ask_anew(struct qp *qp)
+{
+	struct remote *r = &qp->remote;
+
+	if (r->shared || r->was_asked_anew || !qp_is_connected(qp))
+		return false;
+	drop(r);
+	r->was_asked_anew = true;
+	qp_link(qp);
+	return r->peer;
 }
 
 int qp_linked(struct peer *peer, const struct message *m, int *fds)

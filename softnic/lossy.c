@@ -28,7 +28,7 @@ int lossy_status(struct qp *qp, int status)
 	case RESP_SILENT:
 		if (r->shared ? remote_is_gone(r) : !r->is_refused && !r->is_mute)
 			return RESP_SILENT;
-		r->is_refused = false;
+		r->is_refused = r->was_asked_anew = false;
 		break;
 	case IBV_WC_REM_OP_ERR:
 		/* Its receive is at fault, and is done with; or else it is given back. */

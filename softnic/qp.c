@@ -248,9 +248,9 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
 	pthread_mutex_unlock(&qp->lock);
 	qp_wait_for_copies(qp);
+	softnic_timer_disarm(&qp->quiet);	/* it looks at the guest, while that knows of us */
 	nic_del_qp(qp, ibv->qp_num);
 	softnic_timer_disarm(&qp->timer);
-	softnic_timer_disarm(&qp->quiet);
 	softnic_work_cancel(&qp->work);
 	pthread_mutex_lock(&nic.lock);
 	pthread_mutex_lock(&qp->lock);

@@ -109,6 +109,7 @@ struct remote {
 	struct remote *next;		/* of a datagram queue pair's, with the same hash */
 	bool is_refused;		/* nobody there; for the work request that waits */
 	bool is_mute;			/* no answer in time: drop until there is one */
+	bool was_asked_anew;		/* as the process that was asked first has ended */
 	struct guard guard;		/* ours, in shared */
 	struct peer *peer;
 	struct shared_qp *shared;	/* NULL until then */
@@ -262,6 +263,16 @@ void qp_peer_complains(struct qp *qp, uint64_t value);
 struct remote *qp_remote(struct qp *qp, uint32_t qpn);
 /** qp_link() - ask for the other ends that are awaited. nic.lock, qp->lock held. */
 void qp_link(struct qp *qp);
+/**
+ * qp_ask_anew() - the process that a connected queue pair's other end was asked of has ended
+ *
+ * It may have ended long before, and we were told only now: then the number is of a queue pair of
+ * whoever has the slot since. That one is asked, once.
+ *
+ * Context: nic.lock and qp->lock held.
+ * Return: false if there is nobody to ask, or there was an answer already.
+ */
+bool qp_ask_anew(struct qp *qp);
 /**
  * qp_unlink_peer() - forget those of a process that has ended
  *

@@ -200,12 +200,11 @@ static bool has_slot(const struct guest *g, uint32_t slot)
 	return has;
 }
 
-/* Who only wants to look has none. */
-static void handle_hello(struct guest *g, uint32_t slot)
+/* Who only wants to look has none. Whoever had the slot before has ended, see take_over(). */
+static void handle_hello(struct guest *g, uint32_t slot, bool is_guest)
 {
 	const struct message m = { .type = MSG_WELCOME };
 	int fds[] = { nic.pub_fd, -1 };
-	bool is_guest = slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot);
 
 	if (is_guest)
 		g->bell = line_create_bell(&fds[1]);
@@ -299,6 +298,61 @@ static void end(struct guest *g)
 	free(g);
 }
 
+static void do_as_told(struct guest *g, const struct message *m)
+{
+	pthread_mutex_lock(&nic.lock);
+	switch (m->type) {
+	case MSG_ASK_QP:
+		handle_ask(g, m);
+		break;
+	case MSG_ASK_FILE:
+		if (g->is_let_in)
+			share_send(g->fd, m->value);
+		break;
+	case MSG_BYE_QP:
+	case MSG_CQ_OVERRUN:
+	case MSG_SRQ_LIMIT:
+	case MSG_QP_ERROR:
+		handle_from_user(g, m);
+		break;
+	}
+	pthread_mutex_unlock(&nic.lock);
+}
+
+enum { LAST_WORDS_MAX = 4096 };
+
+/*
+ * One that ends leaves its slot a little before we are told that it did, and another may come from
+ * there first. What is done by slot, as taking back what the dead had taken, must not meet the
+ * living: so the old guest's last words are heard, and then it has ended.
+ */
+static void take_over(uint32_t slot)
+{
+	struct guest *old;
+	struct message m;
+	uint32_t i;
+
+	/* Only the engine's thread, which this is, changes the list. */
+	for (old = guests; old && old->slot != slot; old = old->next)
+		;
+	if (!old)
+		return;
+	for (i = 0; i < LAST_WORDS_MAX && !message_receive(old->fd, &m, NULL); i++)
+		do_as_told(old, &m);
+	end(old);
+}
+
+static void greet(struct guest *g, uint32_t slot)
+{
+	bool is_guest = slot && slot < SOFTNIC_SLOTS && !g->bell && has_slot(g, slot);
+
+	if (is_guest)
+		take_over(slot);
+	pthread_mutex_lock(&nic.lock);
+	handle_hello(g, slot, is_guest);
+	pthread_mutex_unlock(&nic.lock);
+}
+
 static void handle(void *arg, uint32_t events)
 {
 	struct guest *g = arg;
@@ -309,34 +363,14 @@ static void handle(void *arg, uint32_t events)
 	err = message_receive(g->fd, &m, NULL);
 	if (err == -EAGAIN)
 		return;
-	if (err) {
+	if (err)
 		end(g);
-		return;
-	}
-	if (m.type == MSG_SET_FAULT) {
+	else if (m.type == MSG_SET_FAULT)
 		handle_fault(g, &m);
-		return;
-	}
-	pthread_mutex_lock(&nic.lock);
-	switch (m.type) {
-	case MSG_HELLO:
-		handle_hello(g, m.value);
-		break;
-	case MSG_ASK_QP:
-		handle_ask(g, &m);
-		break;
-	case MSG_ASK_FILE:
-		if (g->is_let_in)
-			share_send(g->fd, m.value);
-		break;
-	case MSG_BYE_QP:
-	case MSG_CQ_OVERRUN:
-	case MSG_SRQ_LIMIT:
-	case MSG_QP_ERROR:
-		handle_from_user(g, &m);
-		break;
-	}
-	pthread_mutex_unlock(&nic.lock);
+	else if (m.type == MSG_HELLO)
+		greet(g, m.value);
+	else
+		do_as_told(g, &m);
 }
 
 enum { ACCEPT_AGAIN_NS = 100000000 };

@@ -21,6 +21,8 @@ struct act {
 	const char *name;
 	enum kind pub, bell, mem, qp, cord;
 	enum step ends, mumbles;	/* answers nothing; answers with eight bytes */
+	enum step hangs_up;		/* once; whoever calls again gets an answer */
+	bool always;			/* hangs up, that is */
 	bool is_early;			/* answers a question that nobody asked */
 	uint32_t guards, arrivals, rq_size, cq;	/* wrong, if not 0 */
 	enum ibv_wc_status status;	/* how a write to it ends */
@@ -30,6 +32,9 @@ struct act {
 
 static const struct act acts[] = {
 	{ "does all as it should" },
+	{ "hangs up when it is greeted first, as one whose slot another has now", .hangs_up = AT_HELLO },
+	{ "hangs up when it is asked first", .hangs_up = AT_QUESTION },
+	{ "hangs up on all", .hangs_up = AT_HELLO, .always = true, BROKEN },
 	{ "ends before it greets", .ends = AT_HELLO, BROKEN },
 	{ "greets with half a message", .mumbles = AT_HELLO, BROKEN },
 	{ "answers before it is asked", .is_early = true, BROKEN },
@@ -184,18 +189,25 @@ static void give_qp(int fd, const struct act *act, const struct message *asked)
 	send_with(fd, &m, fds, MESSAGE_FDS_MAX);
 }
 
-static void obey(int fd, const struct act *act, const struct message *m)
+/* Returns false to hang up. */
+static bool obey(int fd, const struct act *act, const struct message *m)
 {
 	enum step step = m->type == MSG_HELLO ? AT_HELLO : AT_QUESTION;
+	static bool has_hung_up;
 
 	if (act->ends == step)
 		_exit(0);
+	if (act->hangs_up == step && (act->always || !has_hung_up)) {
+		has_hung_up = true;
+		return false;
+	}
 	if (act->mumbles == step)
 		(void)!write(fd, m, 8);
 	else if (m->type == MSG_HELLO)
 		greet(fd, act, m);
 	else if (m->type == MSG_ASK_QP)
 		give_qp(fd, act, m);
+	return true;
 }
 
 static bool *curtain;	/* is up: shared with the fakes, which begin then */
@@ -210,8 +222,8 @@ static void play(int listening, const struct act *act)
 		usleep(1000);
 	for (;;) {
 		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-		while (read(fd, &m, sizeof(m)) == sizeof(m))
-			obey(fd, act, &m);
+		while (read(fd, &m, sizeof(m)) == sizeof(m) && obey(fd, act, &m))
+			;
 		close(fd);
 	}
 }
@@ -281,7 +293,7 @@ static void test_whoever_answers_wrongly_breaks_its_own_connection(void **state)
 	memset(pair->e.buf, 0xa5, 4096);
 	for (i = 0; i < ACTS; i++) {
 		end_open_sharing(&ends[i], &pair->e);
-		end_connect(&ends[i], &fakes[i].name, &hasty);
+		end_connect(&ends[i], &fakes[i].name, acts[i].status ? &hasty : &plain);
 		write_to(&ends[i]);
 	}
 	store_release(curtain, true);
