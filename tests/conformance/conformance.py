@@ -7,8 +7,8 @@
   conformance.py tests VERB        the tests that call VERB
 
 A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. It works if a
-test of softnic calls it, for the tests pass; it is refused if refused_test.c says so. One that is
-neither fails the check.
+test of softnic calls it, for the tests pass; it is refused if refused_test.c says so, which also
+says what of a verb that works is refused. One that is neither fails the check.
 """
 import pathlib
 import re
@@ -27,6 +27,7 @@ VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
 NO_VERB = re.compile(r"ibv_\w+_str$|ibv_query_gid_type$")
 CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
 REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
+PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # A function's head begins a line, and its end is a brace that does.
 FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
@@ -39,8 +40,8 @@ HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 
 Made out of the tests by `tests/conformance/conformance.py`; a test fails when it is out of date. What
 works is called by a test of `tests/softnic`, which says what it must do: `conformance.py tests VERB`
-names them. What is refused gives this error, and harms nothing. The limits within a verb are in
-[softnic](softnic.md).
+names them. What is refused gives this error, and harms nothing. What verbs that work refuse is
+[at the end](#what-verbs-that-work-refuse); sizes and numbers are in [softnic](softnic.md#limits).
 """
 
 
@@ -55,6 +56,11 @@ def test_sources():
 def refusals():
     """{verb: errno}"""
     return {verb: error for error, verb in REFUSAL.findall(source(HERE / "refused_test.c"))}
+
+
+def parts():
+    """[(errno, verb, what of it is refused)]"""
+    return PART.findall(source(HERE / "refused_test.c"))
 
 
 def called():
@@ -99,7 +105,8 @@ def table(library):
     for name, members in groups.items():
         text += f"\n## {name}\n\n| verb | softnic |\n| --- | --- |\n"
         text += "".join(f"| `{verb}` | {state(verb, works, refused)} |\n" for verb in members)
-    return text
+    text += "\n## What verbs that work refuse\n\n| verb | what | softnic |\n| --- | --- | --- |\n"
+    return text + "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
 
 
 def tests_of(verb):

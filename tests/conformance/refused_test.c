@@ -99,6 +99,14 @@ static void refused_with(const char *verb, int error, int expected)
 		refused_with(#verb, errno, expected);                                              \
 	} while (0)
 
+/* What a verb that works refuses all the same. @result is 0 or an errno. */
+#define REFUSES_PART(expected, verb, what, result) refused_with(#verb ", " what, result, expected)
+
+static int error_of(const void *made)
+{
+	return made ? 0 : errno;
+}
+
 static void what_belongs_to_other_processes(void **state)
 {
 	(void)state;
@@ -249,6 +257,86 @@ static void rsockets(void **state)
 	REFUSES(EOPNOTSUPP, riowrite, 0, &byte, 1, 0, 0);
 }
 
+static int error_of_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *other = queue_pair(type, 0);
+	struct ibv_send_wr wr = { .opcode = op }, *bad;
+	int err;
+
+	assert_non_null(other);
+	assert_int_equal(ibv_modify_qp(other, &attr, IBV_QP_STATE), 0);
+	err = ibv_post_send(other, &wr, &bad);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+	return err;
+}
+
+static int error_of_shared_queue(enum ibv_srq_type type)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = type,
+		.pd = pd,
+	};
+
+	return error_of(ibv_create_srq_ex(context, &init));
+}
+
+static int error_of_modify(int mask)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					IBV_QP_ACCESS_FLAGS | mask);
+}
+
+static int error_of_endpoint(enum ibv_qp_type type)
+{
+	struct rdma_addrinfo info = { .ai_port_space = RDMA_PS_TCP, .ai_qp_type = type };
+	struct rdma_cm_id *id;
+
+	return rdma_create_ep(&id, &info, NULL, NULL) ? errno : 0;
+}
+
+static void parts_of_verbs_that_work(void **state)
+{
+	struct ibv_srq_attr larger = { .max_wr = 2 };
+	uint64_t word;
+
+	(void)state;
+	REFUSES_PART(EOPNOTSUPP, ibv_create_qp, "queue pairs of XRC, to send",
+		     error_of(queue_pair(IBV_QPT_XRC_SEND, 0)));
+	REFUSES_PART(EOPNOTSUPP, ibv_create_qp, "queue pairs of XRC, to receive",
+		     error_of(queue_pair(IBV_QPT_XRC_RECV, 0)));
+	REFUSES_PART(EOPNOTSUPP, ibv_create_qp, "queue pairs for raw packets",
+		     error_of(queue_pair(IBV_QPT_RAW_PACKET, 0)));
+	REFUSES_PART(EOPNOTSUPP, ibv_create_srq_ex, "SRQs of XRC",
+		     error_of_shared_queue(IBV_SRQT_XRC));
+	REFUSES_PART(EOPNOTSUPP, ibv_create_srq_ex, "SRQs that match tags",
+		     error_of_shared_queue(IBV_SRQT_TM));
+	REFUSES_PART(EOPNOTSUPP, ibv_modify_srq, "another size (`IBV_SRQ_MAX_WR`)",
+		     ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR));
+	REFUSES_PART(EINVAL, ibv_modify_qp, "another path to migrate to (`IBV_QP_ALT_PATH`)",
+		     error_of_modify(IBV_QP_ALT_PATH));
+	REFUSES_PART(EINVAL, ibv_modify_qp, "migration (`IBV_QP_PATH_MIG_STATE`)",
+		     error_of_modify(IBV_QP_PATH_MIG_STATE));
+	REFUSES_PART(EINVAL, ibv_modify_qp, "a rate (`IBV_QP_RATE_LIMIT`)",
+		     error_of_modify(IBV_QP_RATE_LIMIT));
+	REFUSES_PART(EOPNOTSUPP, ibv_reg_mr, "paging on demand (`IBV_ACCESS_ON_DEMAND`)",
+		     error_of(ibv_reg_mr(pd, &word, sizeof(word), IBV_ACCESS_ON_DEMAND)));
+	REFUSES_PART(EINVAL, ibv_post_send, "reads of UC",
+		     error_of_post(IBV_QPT_UC, IBV_WR_RDMA_READ));
+	REFUSES_PART(EINVAL, ibv_post_send, "atomics of UC",
+		     error_of_post(IBV_QPT_UC, IBV_WR_ATOMIC_FETCH_AND_ADD));
+	REFUSES_PART(EINVAL, ibv_post_send, "sends of UC that invalidate",
+		     error_of_post(IBV_QPT_UC, IBV_WR_SEND_WITH_INV));
+	REFUSES_PART(EINVAL, ibv_post_send, "writes of UD",
+		     error_of_post(IBV_QPT_UD, IBV_WR_RDMA_WRITE));
+	REFUSES_PART(EOPNOTSUPP, rdma_create_ep, "endpoints of XRC",
+		     error_of_endpoint(IBV_QPT_XRC_SEND));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -260,6 +348,7 @@ int main(void)
 		cmocka_unit_test(operations_of_later_devices),
 		cmocka_unit_test(what_is_a_nics_own),
 		cmocka_unit_test(rsockets),
+		cmocka_unit_test(parts_of_verbs_that_work),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
