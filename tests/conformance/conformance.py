@@ -23,8 +23,8 @@ DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
 SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
 # Of what the library exports: it stands in for some of libc's functions, too.
 VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
-# Words for values, which libibverbs has for all devices; and what only ibv_devinfo knows of.
-NO_VERB = re.compile(r"ibv_\w+_str$|ibv_query_gid_type$")
+# Words and units for values, which libibverbs has for all devices; and what only ibv_devinfo knows of.
+NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")
 CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
 REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
 PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Libraries that stand on verbs run on softnic as they are: UCX, libfabric, qperf.
 
-foreign.py LIBRARY: the library to preload. Each test is a server and its client; a program that is not
-installed skips its tests.
+foreign.py LIBRARY OUTER: the library to preload, and one that loads another. Each test is a server and
+its client; a program that is not installed skips its tests.
 """
 import os
 import random
@@ -14,6 +14,8 @@ import time
 import unittest
 
 LIBRARY = os.path.abspath(sys.argv.pop(1))
+OUTER = os.path.abspath(sys.argv.pop(1))
+LATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "late.py")
 PATIENCE_S = 100
 PINGPONG_SIZES = ("64", "256", "1k", "4k", "64k", "1m")
 CUT_OFF_S = 3
@@ -93,6 +95,9 @@ class Foreign(unittest.TestCase):
         script = ("c=__import__('ctypes');f=c.CDLL(None).__xstat;st=c.create_string_buffer(256);"
                   "print([f(1,path,st)for(path)in(b'/dev/infiniband/softnic0',b'/dev/infiniband/none',b'/')])")
         self.assertIn("[0, -1, 0]", self.succeed(self.start(f"/usr/bin/python3 -c {script}")))
+
+    def test_a_program_that_loads_libibverbs_while_it_runs_finds_the_device(self):
+        self.assertIn("all is well", self.succeed(self.start(f"/usr/bin/python3 {LATE} {OUTER}")))
 
     def test_a_path_that_is_none_is_the_kernels_to_refuse(self):
         script = "c=__import__('ctypes').CDLL(None);print([c.access(None,0),c.access(1,0)])"
