@@ -240,6 +240,98 @@ static void the_order_holds_behind_a_barrier(void **state)
 	bench_free(b);
 }
 
+/* The window is full: what waits for it lies beside what is behind the barrier. */
+static void what_the_window_holds_back_is_before_the_barrier(void **state)
+{
+	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
+							  .chain_max = WEIR_BATCH_MAX,
+							  .sge_max = WEIR_SGE_MAX, .merge = true };
+	struct bench *b = bench_new_with(&config, 8 * KIB, 2);
+	struct weir_req full = bench_req(WEIR_OP_READ, 1 << 20, 8 * KIB);
+	struct weir_req before[2], barrier = bench_req(WEIR_OP_BARRIER, 0, 0), after[2];
+	int i;
+
+	(void)state;
+	bench_submit(b, &full);
+	assert_int_equal(b->nr_posted, 2);
+	for (i = 0; i < 2; i++) {
+		before[i] = bench_req(WEIR_OP_WRITE, 1024 * i, 1024);
+		bench_submit(b, &before[i]);
+	}
+	bench_submit(b, &barrier);
+	for (i = 0; i < 2; i++) {
+		after[i] = bench_req(WEIR_OP_WRITE, 2048 + 1024 * i, 1024);
+		bench_submit(b, &after[i]);
+	}
+	assert_int_equal(b->nr_posted, 2);
+
+	bench_complete(b, 0, 0); /* there is room for all four */
+	assert_int_equal(b->nr_posted, 3);
+	assert_int_equal(b->posted[2]->length, 2048);
+	assert_int_equal(b->nr_done, 0);
+	bench_complete(b, 2, 0);
+	assert_int_equal(b->nr_done, 2); /* the barrier waits for what was there before, too */
+	assert_int_equal(b->nr_posted, 3);
+	bench_complete(b, 1, 0);
+	assert_ptr_equal(b->done[3], &barrier);
+	assert_int_equal(b->nr_posted, 4);
+	assert_int_equal(b->posted[3]->length, 2048);
+	bench_complete(b, 3, 0);
+	assert_int_equal(b->nr_done, 6);
+	bench_free(b);
+}
+
+static void a_barrier_waits_for_each_part_that_the_window_lets_through(void **state)
+{
+	struct weir_req before = bench_req(WEIR_OP_WRITE, 0, 40 * KIB);
+	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
+	struct weir_req after = bench_req(WEIR_OP_READ, 1 << 20, 8);
+	struct bench *b = bench_new(8 * KIB, 2);
+	unsigned int i;
+
+	(void)state;
+	bench_submit(b, &before);
+	bench_submit(b, &barrier);
+	bench_submit(b, &after);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(b->nr_done, 0);
+		assert_true(b->nr_posted <= 10);
+		bench_complete(b, i, 0);
+	}
+	assert_int_equal(b->nr_done, 2);
+	assert_ptr_equal(b->posted[10]->req, &after);
+	bench_complete(b, 10, 0);
+	bench_free(b);
+}
+
+/* Another engine on the same NIC has all of the window, and lets go of it late. */
+static void a_barrier_that_waits_for_the_window_of_others_still_orders(void **state)
+{
+	struct weir_req before = bench_req(WEIR_OP_READ, 0, 4 * KIB);
+	struct weir_req barrier = bench_req(WEIR_OP_BARRIER, 0, 0);
+	struct weir_req after = bench_req(WEIR_OP_READ, 8 * KIB, 4 * KIB);
+	struct bench *b = bench_new(4 * KIB, 2);
+	struct weir_window_waiter other;
+
+	(void)state;
+	weir_window_waiter_init(&other);
+	assert_int_equal(weir_window_take(&b->window, &other, 4 * KIB), 0);
+	bench_submit(b, &before);
+	bench_submit(b, &barrier);
+	bench_submit(b, &after);
+	assert_int_equal(b->nr_posted, 0);
+	weir_window_give(&b->window, 4 * KIB);
+	bench_pull(b);
+	assert_int_equal(b->nr_posted, 1);
+	assert_ptr_equal(b->posted[0]->req, &before);
+	assert_int_equal(b->nr_done, 0);
+	bench_complete(b, 0, 0);
+	assert_ptr_equal(b->done[1], &barrier);
+	assert_ptr_equal(b->posted[1]->req, &after);
+	bench_complete(b, 1, 0);
+	bench_free(b);
+}
+
 /* Cutting. */
 
 static void cuts_local_memory_along(void **state)
@@ -305,6 +397,12 @@ int main(void)
 		SAYS("two barriers pass one by one", two_barriers_pass_one_by_one),
 		SAYS("requests behind a barrier keep their order",
 		     the_order_holds_behind_a_barrier),
+		SAYS("what the window holds back is before the barrier, and merges with nothing behind it",
+		     what_the_window_holds_back_is_before_the_barrier),
+		SAYS("a barrier waits for each part that the window lets through",
+		     a_barrier_waits_for_each_part_that_the_window_lets_through),
+		SAYS("a barrier behind what waits for others to leave the window still orders",
+		     a_barrier_that_waits_for_the_window_of_others_still_orders),
 		SAYS("local memory is cut along with the request", cuts_local_memory_along),
 		SAYS("a request larger than the window progresses",
 		     larger_than_the_window_progresses),
