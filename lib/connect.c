@@ -10,6 +10,8 @@
 #include "lib/clock.h"
 #include "lib/error.h"
 
+#define ANSWER_NS_MIN (100 * WEIR_NS_PER_MS) /* or the last attempts would be in vain */
+
 static int check_device(const struct weir_attempt *a)
 {
 	const char *wanted = a->session->options.device;
@@ -70,8 +72,10 @@ static int create_qp(struct weir_attempt *a)
 	unsigned int recvs = WIRE_HANDSHAKE_RECVS + (link->number ? 0 : WEIR_MESSAGE_RECVS);
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS, .max_recv_wr = recvs,
-			 .max_send_sge = session->nic->sge_max, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS +
+					WEIR_KEEPALIVE_SENDS,
+			 .max_recv_wr = recvs, .max_send_sge = session->nic->sge_max,
+			 .max_recv_sge = 1 },
 	};
 	int rc = create_recv_cq(a);
 
@@ -176,7 +180,7 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 }
 
 /* Up to the proof. What is there already of the session is for use, and not changed. */
-static int attempt(struct weir_attempt *a, const struct sockaddr *address, struct weir_handshake *h)
+static int reach(struct weir_attempt *a, const struct sockaddr *address)
 {
 	int rc = weir_attempt_route(a, address);
 
@@ -190,6 +194,31 @@ static int attempt(struct weir_attempt *a, const struct sockaddr *address, struc
 		rc = post_recvs(a);
 	if (!rc)
 		rc = weir_attempt_connect(a);
+	return rc;
+}
+
+/*
+ * An attempt to mend that is stuck where packets were lost must leave time for others: it is given
+ * half of what there is. Not so the proof: who breaks that off tells the donor that it leaves.
+ */
+static uint64_t answer_by(const struct weir_attempt *a)
+{
+	uint64_t now_ns = weir_now_ns(), by_ns;
+
+	if (!a->link->id || a->deadline_ns <= now_ns)
+		return a->deadline_ns;
+	by_ns = now_ns + (a->deadline_ns - now_ns) / 2 + ANSWER_NS_MIN;
+	return by_ns < a->deadline_ns ? by_ns : a->deadline_ns;
+}
+
+static int attempt(struct weir_attempt *a, const struct sockaddr *address, struct weir_handshake *h)
+{
+	uint64_t deadline_ns = a->deadline_ns;
+	int rc;
+
+	a->deadline_ns = answer_by(a);
+	rc = reach(a, address);
+	a->deadline_ns = deadline_ns;
 	return rc ? rc : weir_attempt_prove(a, h);
 }
 

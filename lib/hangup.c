@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The end of channels: what is let go of, and what is heard of it. */
+#include <errno.h>
+
 #include "lib/clock.h"
+#include "lib/mend.h"
 #include "lib/session.h"
 
 void weir_session_retire(struct weir_session *session, uint16_t number)
@@ -37,6 +40,14 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number)
 	weir_session_unlock(session);
 }
 
+static void end(struct weir_link *link, enum rdma_cm_event_type type)
+{
+	if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		weir_mend_give_up(link->session, -ENODEV);
+	else
+		weir_link_fail(link);
+}
+
 /* A donor that ends before it has heard that the connection is up rejects it after all. */
 static bool is_end(enum rdma_cm_event_type type)
 {
@@ -55,6 +66,6 @@ void weir_session_hear(struct weir_session *session)
 
 		rdma_ack_cm_event(event);
 		if (is_current && is_end(type))
-			weir_link_fail(link);
+			end(link, type);
 	}
 }

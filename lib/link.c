@@ -222,6 +222,10 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 	uint32_t before = link->in_flight;
 
 	link->session->counters->completions++;
+	if (wc->wr_id == WEIR_KEEPALIVE_WR) {
+		weir_keepalive_completed(link, wc->status, now_ns);
+		return 0;
+	}
 	if (weir_unload_is(link))
 		return weir_unload_completed(link, wc, now_ns);
 	if (wc->wr_id == WEIR_DRAIN_WR)
@@ -316,6 +320,7 @@ void weir_link_fail(struct weir_link *link)
 
 void weir_link_forget(struct weir_link *link)
 {
+	weir_keepalive_forget(link);
 	while (link->in_flight)
 		weir_link_retire(link, -ECONNRESET, 0);
 }
@@ -323,7 +328,8 @@ void weir_link_forget(struct weir_link *link)
 /* What came in before the end, but finds no room, is not to be lost with the QP. */
 static bool is_flushed(const struct weir_link *link)
 {
-	return !link->in_flight && (link->number || weir_messages_have_room(link->session));
+	return !link->in_flight && !link->asked &&
+	       (link->number || weir_messages_have_room(link->session));
 }
 
 bool weir_link_settle(struct weir_link *link, bool may_mend)

@@ -30,6 +30,7 @@ struct weir_session;
 #define WEIR_HANDSHAKE_WR_MAX 254
 #define WEIR_DRAIN_WR 255
 #define WEIR_RETURN_WR 256 /* a receive of the link that unloads */
+#define WEIR_KEEPALIVE_WR 257
 
 enum weir_link_state {
 	WEIR_LINK_CLOSED,
@@ -45,6 +46,7 @@ enum weir_link_state {
  * @number: of the channel
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
  * @unsignalled: of them, those behind the last signalled one
+ * @asked: its keep-alive has not completed
  * @inline_max: bytes that a write or a message may have to be posted with its data
  * @id: the connection, or NULL
  * @qp_num: of its QP
@@ -59,6 +61,7 @@ struct weir_link {
 	uint32_t in_flight;
 	struct weir_wr *oldest, *newest;
 	uint32_t unsignalled;
+	bool asked;
 	uint32_t inline_max;
 	struct rdma_cm_id *id;
 	uint32_t qp_num;

@@ -44,11 +44,14 @@ static struct weir_link *broken_link(struct weir_session *session)
 	return NULL;
 }
 
-/* Where trying again is useless: the donor has ended, or has forgotten us, or is another. */
+/*
+ * Where trying again is useless: the donor has ended, or has forgotten us, or is another. Not so
+ * where the route leads to another device or to none: a link that is down has taken ours along.
+ */
 static bool is_final(int status)
 {
 	return status == -ESTALE || status == -ECONNREFUSED || status == -EKEYREJECTED ||
-	       status == -EPROTONOSUPPORT || status == -ECANCELED || status == -ENODEV;
+	       status == -EPROTONOSUPPORT || status == -ECANCELED;
 }
 
 /* Waits, unless the session closes. With nic->lock held, which it gives up. */

@@ -7,10 +7,9 @@
  * was sent on it may still be on its way, and only the donor can say that it is not (promises 1
  * and 3).
  *
- * Nothing is sent to keep a connection alive. What is under way on a channel finds out by itself
- * that the donor's host is gone: the transport tries again, and gives up, and requests have
- * deadlines. A session with nothing under way loses nothing meanwhile, and finds out with its next
- * request.
+ * What is under way on a channel finds out by itself that the donor's host is gone: the transport
+ * tries again, and gives up, and requests have deadlines. For a session with nothing under way
+ * keepalive.h finds out.
  *
  * All functions: with nic->lock held, unless noted.
  */

@@ -43,6 +43,7 @@ static void fill(struct weir_session_options *o)
 	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
 	o->chain_max = o->chain_max ? o->chain_max : WEIR_BATCH_MAX;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
+	o->keepalive_ns = o->keepalive_ns ? o->keepalive_ns : WEIR_KEEPALIVE_NS_DEFAULT;
 	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
 	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
 	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
@@ -65,6 +66,7 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		  "bytes of fragment" },
 		{ o->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
 		{ o->retries, 0, UINT8_MAX, "retries" },
+		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
 		{ o->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
 		{ o->poll_percent_max, 1, 100, "percent of the time" },
 	};

@@ -114,6 +114,8 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 	int events = 0;
 
 	weir_window_tick(session->engine.window, now_ns);
+	if (now_ns >= session->keepalive.due_ns)
+		weir_keepalive_look(session, now_ns);
 	for (i = 0; i < session->nr_cqs; i++) {
 		if (session->cqs[i]->in_flight)
 			events += weir_links_poll(session, session->cqs[i], now_ns);
@@ -158,11 +160,13 @@ static bool arm_all(struct weir_session *session, bool receive)
 
 static void set_timer(struct weir_session *session)
 {
-	uint64_t ns = deadline_ns(session);
-	struct itimerspec at = { .it_value = weir_timespec(ns) };
+	uint64_t ns = deadline_ns(session), keepalive_ns = session->keepalive.due_ns;
+	struct itimerspec at;
 
+	ns = ns < keepalive_ns ? ns : keepalive_ns;
 	if (ns >= session->timer_ns)
 		return;
+	at = (struct itimerspec){ .it_value = weir_timespec(ns) };
 	session->timer_ns = ns;
 	timerfd_settime(session->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }

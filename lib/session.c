@@ -85,6 +85,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	session->options = *options;
 	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
 	session->ledger_fd = -1;
+	session->keepalive.due_ns = UINT64_MAX;
 	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
 		session->links[i].session = session;
 		session->links[i].number = i;
@@ -254,6 +255,14 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 	return 0;
 }
 
+static int session_start(struct weir_session *session, struct weir_error *error)
+{
+	weir_session_lock(session);
+	weir_keepalive_begin(session, weir_now_ns());
+	weir_session_unlock(session);
+	return weir_thread_start(session, error);
+}
+
 static int session_open(const struct weir_session_options *options,
 			const struct sockaddr *address, struct weir_session **out,
 			struct weir_error *error)
@@ -267,7 +276,7 @@ static int session_open(const struct weir_session_options *options,
 	if (!rc)
 		rc = session_connect(session, address, error);
 	if (!rc)
-		rc = weir_thread_start(session, error);
+		rc = session_start(session, error);
 	if (rc) {
 		weir_session_free(session);
 		return rc;

@@ -24,6 +24,7 @@
 #include "lib/address.h"
 #include "lib/bell.h"
 #include "lib/call.h"
+#include "lib/keepalive.h"
 #include "lib/ledger.h"
 #include "lib/link.h"
 #include "lib/message.h"
@@ -36,6 +37,7 @@
 #define WEIR_DEPTH_DEFAULT 128
 #define WEIR_DEPTH_MAX 4096
 #define WEIR_TIMEOUT_NS_DEFAULT (10 * WEIR_NS_PER_S)
+#define WEIR_KEEPALIVE_NS_DEFAULT (10 * WEIR_NS_PER_S)
 #define WEIR_RETRIES_DEFAULT 3
 #define WEIR_FRAGMENT_BYTES (1u << 20)
 #define WEIR_FRAGMENT_BYTES_MAX (1u << 30)
@@ -62,6 +64,7 @@
  * @thread: the session's own, unless options.no_thread or the NIC's drives it; @has_thread: either
  *	does
  * @mender, @mend: the thread that mends, once there is one, and what it waits for
+ * @keepalive: whether the donor's host is there
  * @stopping: no more submits; the threads end; written with the lock, atomic to read
  * @lost: broken channels do not come back
  * @down, @down_status: no channel is left; written with the lock, atomic to read
@@ -120,6 +123,7 @@ struct weir_session {
 	pthread_t mender;
 	bool has_mender;
 	struct weir_bell mend;
+	struct weir_keepalive keepalive;
 	bool stopping;
 	bool lost;
 	bool down;

@@ -7,6 +7,11 @@
  * repeated, and so are writes to regions held exclusively, if they have retries left; all else
  * ends with -ECONNRESET, outcome unknown. Calls that were sent and not answered end so at once. What
  * was not sent yet is sent. A session whose donor has ended, or that could not be mended, is down.
+ *
+ * A session that has posted nothing for keepalive_ns asks on each channel whether the donor's host
+ * is there still, by an empty RDMA write, which takes none of the donor's CPU time. A host that has
+ * vanished without a word is so found out after keepalive_ns to twice as long, and what the
+ * transport takes to give up, or timeout_ns if that is less; timeout_ns later the session is down.
  */
 #ifndef WEIR_SESSION_H
 #define WEIR_SESSION_H
@@ -98,6 +103,8 @@ struct weir_session_options {
 	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The first
 				* session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
+	uint64_t keepalive_ns; /* without a work request until the donor's host is asked for, at least
+				* 1 ms; UINT64_MAX: never; default 10 s */
 	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted again
 			       * after a channel failed; default 3 */
 	enum weir_preset preset;

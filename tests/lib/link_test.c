@@ -374,6 +374,105 @@ static void what_the_device_refuses_is_not_in_flight(void **state)
 	assert_int_equal(session.counters->work_requests, 0);
 }
 
+/* A keep-alive is due now. */
+static void set_up_quiet(void)
+{
+	set_up(128);
+	session.options.channels = 1;
+	session.options.keepalive_ns = 100;
+	session.options.timeout_ns = 1000;
+	weir_keepalive_begin(&session, 0);
+	assert_int_equal(session.keepalive.due_ns, 100);
+}
+
+static void a_link_with_nothing_to_do_is_asked(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	weir_keepalive_look(&session, 100);
+	assert_int_equal(nic.nr_posted, 1);
+	assert_int_equal(nic.posted[0].opcode, IBV_WR_RDMA_WRITE);
+	assert_int_equal(nic.posted[0].num_sge, 0);
+	assert_true(is_signalled(0));
+	assert_int_equal(send_cq.in_flight, 1); /* somebody polls, or arms it */
+	assert_int_equal(session.keepalive.due_ns, 1100);
+	complete(0, IBV_WC_SUCCESS);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 500), 0);
+	assert_int_equal(send_cq.in_flight, 0);
+	assert_int_equal(link->state, WEIR_LINK_UP);
+	assert_int_equal(session.keepalive.due_ns, 600);
+}
+
+static void a_session_that_posts_is_not_asked(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	post(1, WEIR_OP_READ, 4096);
+	weir_keepalive_look(&session, 100);
+	weir_keepalive_look(&session, 200); /* it is under way still */
+	assert_int_equal(nic.nr_posted, 1);
+	complete(0, IBV_WC_SUCCESS);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 0), 1);
+	assert_int_equal(pull(), 1);
+	weir_keepalive_look(&session, 300);
+	assert_int_equal(nic.nr_posted, 2);
+	complete(1, IBV_WC_SUCCESS);
+	weir_links_poll(&session, &send_cq, 0);
+}
+
+static void what_the_transport_gives_up_breaks_the_link(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	weir_keepalive_look(&session, 100);
+	complete(0, IBV_WC_RETRY_EXC_ERR);
+	weir_links_poll(&session, &send_cq, 500);
+	assert_true(nic.in_error);
+	assert_true(weir_link_settle(link, true));
+	assert_int_equal(link->state, WEIR_LINK_BROKEN);
+	assert_int_equal(session.counters->errors, 1);
+}
+
+/* What is submitted behind it waits for the same flush. */
+static void what_is_not_answered_in_time_breaks_the_link(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	weir_keepalive_look(&session, 100);
+	post(1, WEIR_OP_READ, 4096);
+	weir_keepalive_look(&session, 1100);
+	assert_true(nic.in_error);
+	assert_false(weir_link_settle(link, true));
+	complete(0, IBV_WC_WR_FLUSH_ERR);
+	complete(1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(weir_links_poll(&session, &send_cq, 1200), 1);
+	assert_true(weir_link_settle(link, true));
+	assert_int_equal(send_cq.in_flight, 0);
+}
+
+static void a_link_that_cannot_be_asked_is_broken(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	nic.accepts = 0;
+	weir_keepalive_look(&session, 100);
+	assert_int_equal(send_cq.in_flight, 0);
+	assert_true(weir_link_settle(link, true));
+}
+
+static void without_a_qp_nothing_is_asked_any_more(void **state)
+{
+	(void)state;
+	set_up_quiet();
+	weir_keepalive_look(&session, 100);
+	weir_link_forget(link);
+	assert_int_equal(send_cq.in_flight, 0);
+	assert_int_equal(session.keepalive.asked, 0);
+	session.down = true;
+	weir_keepalive_look(&session, 1100);
+	assert_int_equal(session.keepalive.due_ns, UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +487,12 @@ int main(void)
 		cmocka_unit_test(small_writes_and_messages_bring_their_data),
 		cmocka_unit_test(what_goes_the_short_way_is_a_work_request_as_any),
 		cmocka_unit_test(what_the_device_refuses_is_not_in_flight),
+		cmocka_unit_test(a_link_with_nothing_to_do_is_asked),
+		cmocka_unit_test(a_session_that_posts_is_not_asked),
+		cmocka_unit_test(what_the_transport_gives_up_breaks_the_link),
+		cmocka_unit_test(what_is_not_answered_in_time_breaks_the_link),
+		cmocka_unit_test(a_link_that_cannot_be_asked_is_broken),
+		cmocka_unit_test(without_a_qp_nothing_is_asked_any_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
