@@ -155,7 +155,7 @@ static bool find_device(const char *name, char *found)
 	return i < count;
 }
 
-static bool is_on_softnic(void)
+bool device_is_softnic(void)
 {
 	char first[NAME_BYTES];
 
@@ -164,7 +164,7 @@ static bool is_on_softnic(void)
 
 static int choose_softnic(const char *cmd, const char *why)
 {
-	if (is_on_softnic()) {
+	if (device_is_softnic()) {
 		/* The first execution has said it already. */
 		if (!executed_anew)
 			fprintf(stderr, "%susing softnic (this host only)\n", why);

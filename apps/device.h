@@ -35,6 +35,9 @@ void device_init(int argc, char **argv);
  */
 int device_choose(const char *cmd, const char *wanted, const char **device);
 
+/* Is the device that device_choose() settled on softnic's? */
+bool device_is_softnic(void);
+
 /* Has device_choose() executed the program anew? For what must happen once, before it. */
 bool device_is_second_execution(void);
 

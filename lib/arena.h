@@ -32,6 +32,7 @@ struct weir_extent {
 /**
  * struct weir_arena - the mapping
  * @huge: it lies in reserved huge pages
+ * @fd: of the file that it lies in, or -1
  * @length: bytes; @taken of them are out
  * @limit: no more are given out while so many are; @length at first
  */
@@ -41,13 +42,15 @@ struct weir_arena {
 	uint64_t taken;
 	uint64_t limit;
 	bool huge;
+	int fd;
 	struct weir_list extents;
 };
 
 /**
  * weir_arena_init() - map memory, untouched
  * @length: bytes, at least one page; rounded up to pages
- * @want_huge: try reserved huge pages first, then transparent ones
+ * @want_huge: try reserved huge pages first, then transparent ones; otherwise a file in memory,
+ *	which a software device can map elsewhere, if there can be one
  *
  * Return: 0; -ENOMEM.
  */

@@ -154,7 +154,8 @@ static int open_donor(struct serve *serve)
 		.nr_keys = serve->nr_keys,
 		.memory_bytes = serve->memory,
 		.quota_bytes = serve->quota,
-		.no_huge_pages = serve->no_huge_pages,
+		/* which softnic's peers cannot map */
+		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,
 	};
 	struct weir_error error;

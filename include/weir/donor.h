@@ -38,7 +38,7 @@ struct weir_donor_options {
 	unsigned int absence_ms; /* how long a client whose connection broke may take to come back
 				  * before what it holds is given back; default 30,000. One that
 				  * closes or dies is not waited for */
-	bool no_huge_pages;
+	bool no_huge_pages; /* then it lies in a sealed memfd, which softnic's clients map */
 	unsigned int unload_percent_max; /* of a processor that the donor's thread may take while clients
 					  * unload, 1 to 100; beyond, they are told to write by RDMA;
 					  * default 50 */

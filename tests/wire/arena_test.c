@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The memory that is lent: what is taken does not overlap and is zero, whatever came before. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "lib/arena.h"
 #include "tests/wire/cmocka_all.h"
 
@@ -127,6 +130,28 @@ static void long_extents_begin_on_a_huge_page(void **state)
 	weir_arena_fini(&arena);
 }
 
+/* A page that is given back, and not yet taken again, is not this machine's any more. */
+static void what_lies_in_a_file_goes_back_to_the_system(void **state)
+{
+	struct weir_extent *extent;
+	struct stat before, after;
+
+	(void)state;
+	arena_make(4 * MIB);
+	if (arena.fd < 0)
+		skip(); /* no memfd here */
+	assert_int_equal(fcntl(arena.fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
+	assert_int_equal(weir_arena_take(&arena, 2 * MIB + 4096, &extent), 0);
+	memset(extent->addr, 1, extent->length);
+	assert_int_equal(fstat(arena.fd, &before), 0);
+	weir_arena_give(&arena, extent);
+	assert_int_equal(fstat(arena.fd, &after), 0);
+	assert_true(before.st_blocks - after.st_blocks >= 2 * MIB / 512);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &extent), 0);
+	assert_true(is_zero(extent));
+	weir_arena_fini(&arena);
+}
+
 static void more_than_the_machine_has_is_refused_with_both_numbers(void **state)
 {
 	struct weir_error error;
@@ -144,6 +169,7 @@ int main(void)
 		cmocka_unit_test(what_is_given_back_comes_out_zero),
 		cmocka_unit_test(extents_never_overlap_in_any_order),
 		cmocka_unit_test(long_extents_begin_on_a_huge_page),
+		cmocka_unit_test(what_lies_in_a_file_goes_back_to_the_system),
 		cmocka_unit_test(more_than_the_machine_has_is_refused_with_both_numbers),
 	};
 
