@@ -5,21 +5,25 @@
 In each turn the server broadcasts the parameters, gathers everybody's gradient, and takes a step.
 On softnic: weir run -- python3 parameter_server.py
 """
+from __future__ import annotations
+
 import multiprocessing
 
 import numpy
+import numpy.typing
 import weir
 
+Array = numpy.typing.NDArray[numpy.float64]
 WORKERS = 3
 TURNS = 200
 
 
-def gradient(parameters, x, y):
+def gradient(parameters: Array, x: Array, y: Array) -> Array:
     error = parameters[0] * x + parameters[1] - y
     return numpy.array([(error * x).mean(), error.mean()])
 
 
-def work(address, number):
+def work(address: str, number: int) -> None:
     random = numpy.random.default_rng(number)
     x = random.uniform(-1, 1, 100)
     y = 3 * x - 2 + random.normal(0, 0.1, 100)
@@ -30,7 +34,7 @@ def work(address, number):
             group.gather(gradient(parameters, x, y))
 
 
-def serve(listener):
+def serve(listener: weir.Listener) -> None:
     parameters, gradients = numpy.zeros(2), numpy.zeros((WORKERS + 1, 2))
     with weir.lead(listener, WORKERS + 1) as group:
         for _ in range(TURNS):
@@ -40,7 +44,7 @@ def serve(listener):
     print(f"y = {parameters[0]:.1f} x {parameters[1]:+.1f}")
 
 
-def main():
+def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     with weir.listen("127.0.0.1:0") as listener:
         workers = [spawn.Process(target=work, args=(listener.address, number)) for number in range(1, WORKERS + 1)]

@@ -4,7 +4,10 @@
 
 On softnic: weir run -- python3 ring.py
 """
+from __future__ import annotations
+
 import multiprocessing
+from multiprocessing.synchronize import Barrier
 
 import weir
 
@@ -12,7 +15,7 @@ SIZE = 3
 PATIENCE_S = 30
 
 
-def member(number, addresses, everybody):
+def member(number: int, addresses: list[str], everybody: Barrier) -> None:
     """Number 0 connects first and the others accept first, or all would wait for each other."""
     following = addresses[(number + 1) % SIZE]
     with weir.listen(addresses[number]) as listener:
@@ -30,12 +33,12 @@ def member(number, addresses, everybody):
     print(f"{number} has " + ", ".join(sorted(one.decode() for one in news)))
 
 
-def free_address():
+def free_address() -> str:
     with weir.listen("127.0.0.1:0") as listener:
         return listener.address
 
 
-def main():
+def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     addresses, everybody = [free_address() for _ in range(SIZE)], spawn.Barrier(SIZE)
     members = [spawn.Process(target=member, args=(number, addresses, everybody)) for number in range(SIZE)]

@@ -6,10 +6,13 @@ Each step's gradients are summed over the ranks. Of two there is one sum, whiche
 two loss curves are to be the same to the bit. Fails if they are not. Needs python3-torch.
 On softnic: weir run -- python3 train.py
 """
+from __future__ import annotations
+
 import multiprocessing
 import os
 import socket
 import sys
+from multiprocessing.queues import SimpleQueue
 
 import torch
 import torch.distributed as dist
@@ -21,7 +24,7 @@ POINTS = 256  # of each rank
 BATCH = 32
 
 
-def spirals(rank):
+def spirals(rank: int) -> tuple[torch.Tensor, torch.Tensor]:
     random = torch.Generator().manual_seed(rank)
     kind = torch.arange(POINTS) % 2
     turn = torch.rand(POINTS, generator=random).sqrt() * 6
@@ -29,7 +32,7 @@ def spirals(rank):
     return torch.stack([turn * angle.cos(), turn * angle.sin()], 1) / 6, kind
 
 
-def train(backend, rank, port, losses):
+def train(backend: str, rank: int, port: int, losses: SimpleQueue[float]) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     weir.distributed.register()
     torch.set_num_threads(1)
@@ -54,10 +57,10 @@ def train(backend, rank, port, losses):
     dist.destroy_process_group()
 
 
-def run(backend):
+def run(backend: str) -> list[float]:
     """Returns the loss after each epoch."""
     spawn = multiprocessing.get_context("spawn")
-    losses = spawn.SimpleQueue()
+    losses: SimpleQueue[float] = spawn.SimpleQueue()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -71,7 +74,7 @@ def run(backend):
     return [losses.get() for _ in range(EPOCHS)]
 
 
-def main():
+def main() -> None:
     ours, others = run("weir"), run("gloo")
     print("epoch      weir      gloo")
     for epoch, (one, other) in enumerate(zip(ours, others), 1):

@@ -43,12 +43,12 @@ def check(status: int, error: Any = None) -> int:
     return status
 
 
-def wait(timeout: float | None, call: Callable[[int], int]) -> int:
+def wait(timeout: float | None, call: Callable[[int], Any]) -> int:
     """What call(timeout_ns) returns in the end; raises TimeoutError after timeout seconds (None: never)."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         left = _SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
-        status = call(int(min(left, _SLICE_S) * 1e9))
+        status: int = call(int(min(left, _SLICE_S) * 1e9))
         if status not in _NOT_YET:
             return status
         if left < _SLICE_S:

@@ -29,9 +29,11 @@ _IN_PLACE = {
     "MIN": lambda into, other: torch.minimum(into, other, out=into),
     "MAX": lambda into, other: torch.maximum(into, other, out=into),
 }
-
-
 _LEAVE_S = 30
+# Which PyTorch has types for some of these, and of what kind, differs from one to the next.
+_Base: Any = getattr(dist, "ProcessGroup")
+_c10d: Any = getattr(torch._C, "_distributed_c10d")
+_register: Any = dist.Backend.register_backend
 
 
 def _operation(wanted: Any) -> Any:
@@ -44,7 +46,8 @@ def _operation(wanted: Any) -> Any:
 def _one(tensors: Any) -> torch.Tensor:
     if len(tensors) != 1:
         raise ValueError(f"{len(tensors)} tensors: weir takes one a rank")
-    return tensors[0]
+    tensor: torch.Tensor = tensors[0]
+    return tensor
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -55,7 +58,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 def _done(result: Any) -> Any:
     future: Any = torch.futures.Future()
     future.set_result(result)
-    return torch._C._distributed_c10d._create_work_from_future(future)
+    return _c10d._create_work_from_future(future)
 
 
 def _leave(group: Group) -> None:
@@ -67,7 +70,7 @@ def _leave(group: Group) -> None:
     group.close()
 
 
-class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
+class ProcessGroup(_Base):  # type: ignore[misc]
     """What torch.distributed calls. Each operation is one or two of a weir.Group's."""
 
     def __init__(self, group: Group, timeout: float) -> None:
@@ -181,5 +184,5 @@ def register(**options: Any) -> None:
     """
     if options.get("slot_bytes", 0) % 16:
         raise ValueError(f"slot_bytes {options['slot_bytes']}: it is to be a multiple of 16")
-    dist.Backend.register_backend(
+    _register(
         "weir", lambda store, rank, size, timeout: _create(store, rank, size, timeout, **options))

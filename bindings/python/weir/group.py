@@ -102,14 +102,13 @@ class Group:
         if rest:
             raise ValueError(f"{length} bytes do not part into {self.size}")
 
-        @ffi.callback("weir_group_add_fn *")  # type: ignore[untyped-decorator, unused-ignore]
-        def call_add(result: Any, other: Any, count: int, _: Any) -> None:
+        def add_bytes(result: Any, other: Any, count: int, _: Any) -> None:
             try:
                 add(memoryview(ffi.buffer(result, count)).cast("B"), memoryview(ffi.buffer(other, count)).cast("B"))
             except BaseException as error:  # pylint: disable=broad-except
                 self._error = self._error or error
 
-        result = self._into(into, part)
+        result, call_add = self._into(into, part), ffi.callback("weir_group_add_fn *", add_bytes)
         self._do(timeout, (memory, result, call_add), lib.weir_group_reduce_scatter, memory, part, result,
                  call_add, ffi.NULL)
 
