@@ -133,8 +133,7 @@ static void receive(void *arg)
 		}
 		side->work_ps += now_ps(side) - begin_ps;
 		if (!any)
-			idle(side, side->first->is_imm ? &side->first->receiver.recv_cq :
-							 &side->first->receiver.send_cq);
+			idle(side, sim_exchange_awaited(side->first));
 	}
 }
 

@@ -17,8 +17,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <weir/exchange.h>
-#include "core/confirm.h"
-#include "core/pace.h"
+#include "core/look.h"
 #include "core/poll.h"
 #include "lib/address.h"
 #include "lib/clock.h"
@@ -31,13 +30,6 @@
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
 #define WEIR_EXCHANGE_RECVS (WIRE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
-/*
- * While more is put, what was put is unconfirmed no longer than that; or, on a device on which a look itself
- * takes long, than some looks take, but no longer than the second.
- */
-#define WEIR_EXCHANGE_CONFIRM_NS 512000u
-#define WEIR_EXCHANGE_CONFIRM_NS_MAX 8000000u
-#define WEIR_EXCHANGE_SLOW_NS 32000u /* looks that take as long cost more than to be told of each message */
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
@@ -50,24 +42,6 @@ struct weir_exchange_arrival {
 	uint32_t length;
 	uint32_t flags;
 	bool is_taken; /* the user has it */
-};
-
-/**
- * struct weir_exchange_ring - the peer's last for news that was heard
- * @value: of the bell
- * @committed: slots, until then
- * @heard_ns: when
- * @expected: slots between it and the next, as it was lately when none was told of
- * @is_told: what comes is told of, for few are expected
- * @trials: one after the other, that have shown that
- */
-struct weir_exchange_ring {
-	uint64_t value;
-	uint64_t committed;
-	uint64_t heard_ns;
-	uint32_t expected;
-	bool is_told;
-	uint32_t trials;
 };
 
 /**
@@ -109,23 +83,18 @@ struct weir_exchange_pool {
  *	@closing_sequence of them, have come
  * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
  *
- * @is_looking: a look is under way; @is_armed: the completion queue will raise an event;
- * @rung: what the peer was asked to wake this end for, and has not; @rings so far
- * @told: bitmap mode: slots that the peer was told of so far; @heard: that it has told of; @heard_before:
- *	of them, before the last ring
+ * @look: bitmap mode: when to look, to ring and to tell
+ * @is_armed: the completion queue will raise an event
+ * @rings: so far; @told: bitmap mode: slots that the peer was told of so far
  * @put_ns: when the last slots were put
  * @look_end: slots committed before the look under way
- * @free_seen: slots free when the last look found no more; of one that did, more than there are
- * @asked_ns, @polled_ns: when the look under way was posted, and last not back yet
- * @look_ns: that looks take, lately; 0: none was waited for
- * @is_to_ring: the next look is to ask for that; @is_woken: the next one will find something, so it is not
+ * @is_to_ring: the next look is to ring, for all
  * @is_probing: immediate mode: a write of nothing is under way, to see whether the peer is there
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
  * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last that
  *	will say so; @marked: immediate mode: those before the last mark
  * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
  *	that it is to be tried again; @progress when the first one did
- * @confirm, @news, @room: when a look is due for what was sent, for what comes, for free slots
  * @nr_spare: receives that are to be posted again: their buffers are in @spare
  * @nr_back: immediate mode: slots to be given back, in @back
  *
@@ -173,21 +142,17 @@ struct weir_exchange {
 	uint64_t closing_sequence;
 	uint32_t nr_taken, nr_released;
 
-	bool is_looking, is_armed, is_to_ring, is_woken, is_probing;
-	uint64_t asked_ns, polled_ns, look_ns;
-	unsigned int rung;
+	struct weir_look look;
+	bool is_armed, is_to_ring, is_probing;
 	uint64_t rings;
-	uint32_t told, heard, heard_before;
+	uint32_t told;
 	uint64_t put_ns;
-	struct weir_exchange_ring last_ring;
 	uint64_t look_end;
-	uint32_t free_seen;
 	unsigned int looks;
 	uint64_t checked_ns; /* when it was last seen what the connection manager says */
 	uint64_t acked, signalled, marked;
 	bool was_refused;
 	uint64_t progress;
-	struct weir_pace confirm, news, room;
 	struct weir_gaps gaps, room_gaps;
 	uint32_t nr_spare, *spare;
 	uint32_t nr_back, *back;
@@ -207,17 +172,6 @@ static inline bool weir_exchange_is_imm(const struct weir_exchange *x)
 static inline uint64_t weir_exchange_unconfirmed(const struct weir_exchange *x)
 {
 	return x->out.committed - x->acked;
-}
-
-static inline bool weir_exchange_looks_slowly(const struct weir_exchange *x)
-{
-	return x->look_ns >= WEIR_EXCHANGE_SLOW_NS;
-}
-
-/* Slots committed that the peer does not find unless this end looks. */
-static inline uint64_t weir_exchange_unshown(const struct weir_exchange *x)
-{
-	return x->out.committed - x->out.arrived;
 }
 
 /* The peer has put its last slot, and has been told that it was taken. */
@@ -420,9 +374,6 @@ void weir_exchange_attend(struct weir_exchange *x);
 
 /* look.c */
 
-/* A look is back: how long that took says how many messages one should be worth. */
-void weir_exchange_look_took(struct weir_exchange *x, uint64_t now_ns);
-
 /* Of @count slots that are being sent, the first so many are to be told of, if the peer waits. */
 unsigned int weir_exchange_tells(struct weir_exchange *x, unsigned int count, uint64_t now_ns);
 
@@ -441,10 +392,7 @@ bool weir_exchange_owes_look(const struct weir_exchange *x, unsigned int want);
 /* Asks the peer for a sign when there is @want, unless it was and gave none, and looks. */
 int weir_exchange_ring(struct weir_exchange *x, unsigned int want);
 
-/*
- * The peer was asked for a sign of @want, the look behind that has found none, and it has not given one
- * since. A look would be in vain; and its completion would wake who sleeps on this queue.
- */
+/* As weir_look_has_asked(): and the completion of a look would wake who sleeps on this queue. */
 bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want);
 
 /* Bits were flipped: wakes the peer if it sleeps for that. */

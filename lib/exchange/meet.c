@@ -18,7 +18,6 @@
 #define SLOT_BYTES_DEFAULT 4096
 #define RECEIVE_BYTES_DEFAULT (1ull << 30)
 #define PERCENT_DEFAULT 40
-#define BATCH 64u /* news that a look is to find */
 #define SEND_MAX 4096u
 #define WRITES_MAX 2u /* of a slot */
 #define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
@@ -73,11 +72,6 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 }
 
 /* Of a pool, but of a large one not much. */
-static uint32_t part_of(uint32_t slots, uint32_t parts)
-{
-	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
-}
-
 int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **out,
 		      struct weir_error *error)
 {
@@ -93,11 +87,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	x->options = *options;
 	x->fd = -1;
 	x->looks = WEIR_EXCHANGE_LOOKS;
-	x->free_seen = 2 * options->slots;
-	weir_pace_init(&x->confirm, part_of(options->slots, 2),
-		       WEIR_EXCHANGE_CONFIRM_NS, true);
-	weir_pace_init(&x->news, BATCH, WEIR_PACE_NS, false);
-	weir_pace_init(&x->room, part_of(options->slots, 4), WEIR_PACE_NS, true);
+	weir_look_init(&x->look, options->slots, options->slot_bytes, options->percent_min);
 	weir_gaps_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	if (options->memory == WEIR_EXCHANGE_CUDA &&

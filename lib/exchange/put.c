@@ -97,9 +97,9 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 		weir_exchange_head(&x->pool, slots[i].number)->flags =
 			flags | (slots[i].last ? WIRE_SLOT_LAST : 0);
 	x->is_open_message = !slots[count - 1].last;
-	x->news.gap_ns = 0; /* what comes now may be the answer */
+	x->look.news.gap_ns = 0; /* what comes now may be the answer */
 	rc = weir_exchange_queue_slots(x, slots, count);
-	if (!rc && (x->is_looking || x->out.free < x->out.slots / 2))
+	if (!rc && (x->look.is_looking || x->out.free < x->out.slots / 2))
 		rc = weir_exchange_queue_poll(x);
 	return rc;
 }

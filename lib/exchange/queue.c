@@ -53,9 +53,7 @@ static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ib
 	};
 	weir_confirm_out_look(&x->out);
 	x->look_end = x->signalled = x->out.committed;
-	x->is_looking = true;
-	x->is_woken = false;
-	x->asked_ns = x->polled_ns = weir_now_ns();
+	weir_look_posted(&x->look, weir_now_ns());
 	x->info.looks++;
 }
 
@@ -311,18 +309,13 @@ static int looked(struct weir_exchange *x)
 	uint64_t now_ns = weir_now_ns(), arrived = x->out.arrived;
 	int found, freed, slot, rc = 0;
 
-	x->is_looking = false;
 	acknowledge(x, x->look_end);
-	weir_exchange_look_took(x, now_ns);
 	found = weir_confirm_in_looked(&x->in, x->fresh);
 	freed = weir_confirm_out_looked(&x->out, x->fresh + weir_confirm_words(x->in.slots));
 	if (found < 0 || freed < 0)
 		return -EPROTO;
-	x->free_seen = freed ? 2 * x->out.slots : x->out.free;
-	weir_pace_looked(&x->news, (uint32_t)found, now_ns);
-	weir_pace_looked(&x->room, (uint32_t)freed, now_ns);
-	if (x->out.arrived != arrived)
-		weir_pace_looked(&x->confirm, (uint32_t)(x->out.arrived - arrived), now_ns);
+	weir_look_back(&x->look, &x->out, (uint32_t)found, (uint32_t)freed,
+		       (uint32_t)(x->out.arrived - arrived), now_ns);
 	while (!rc && (slot = weir_confirm_in_find(&x->in)) >= 0)
 		rc = weir_exchange_arrive(x, (uint32_t)slot);
 	if (!rc && x->out.arrived != arrived)
@@ -357,10 +350,12 @@ static int hinted(struct weir_exchange *x, uint32_t hint)
 		x->is_heard = x->is_ending;
 		return x->is_ending ? 0 : -EPROTO;
 	}
-	x->is_woken |= hint == WIRE_WAKE;
-	if (hint == WIRE_WAKE || ++x->heard - x->heard_before == WIRE_TELLS_MAX)
-		x->rung = 0;
-	return hint == WIRE_WAKE ? 0 : told(x, hint);
+	if (hint == WIRE_WAKE) {
+		weir_look_woken(&x->look);
+		return 0;
+	}
+	weir_look_told(&x->look);
+	return told(x, hint);
 }
 
 static int received(struct weir_exchange *x, const struct ibv_wc *wc)
@@ -412,8 +407,8 @@ int weir_exchange_queue_poll(struct weir_exchange *x)
 			rc = completed(x, &wcs[i]);
 		if (n < 0 || rc)
 			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
-		if (x->is_looking)
-			x->polled_ns = weir_now_ns();
+		if (x->look.is_looking)
+			weir_look_polled(&x->look, weir_now_ns());
 		if (x->nr_spare >= WEIR_EXCHANGE_CHAIN)
 			rc = weir_exchange_queue_recvs(x);
 	} while (n == POLLED && !rc);

@@ -80,7 +80,7 @@ static void rest(struct weir_exchange *x, uint64_t deadline_ns)
 		return;
 	if (weir_exchange_is_imm(x))
 		weir_exchange_queue_probe(x);
-	else if (!x->is_looking)
+	else if (!x->look.is_looking)
 		weir_exchange_queue_look(x, 0);
 }
 
@@ -113,7 +113,8 @@ static void learn(const struct attempt *a)
 
 	if (a->looked > 1 && !a->has_rung)
 		x->looks = WEIR_EXCHANGE_LOOKS;
-	else if (a->has_rung && x->rung && x->heard == x->heard_before && x->looks < WEIR_EXCHANGE_LOOKS)
+	else if (a->has_rung && x->look.rung && x->look.heard == x->look.heard_before &&
+		 x->looks < WEIR_EXCHANGE_LOOKS)
 		x->looks++; /* the look behind the ring has found it: nobody was woken */
 }
 
@@ -130,9 +131,9 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 {
 	struct weir_exchange *x = a->x;
 
-	if (x->is_looking || weir_exchange_has_asked(x, a->want))
+	if (x->look.is_looking || weir_exchange_has_asked(x, a->want))
 		return;
-	if (!a->looks && !x->is_woken && !weir_exchange_owes_look(x, a->want)) {
+	if (!a->looks && !x->look.is_woken && !weir_exchange_owes_look(x, a->want)) {
 		if (!a->has_rung)
 			x->looks /= 2; /* those were in vain */
 		a->has_rung = true;
@@ -140,8 +141,8 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 		return;
 	}
 	weir_exchange_look(x, a->want, now_ns);
-	a->looked += x->is_looking;
-	a->looks -= x->is_looking && a->looks && !x->options.busy;
+	a->looked += x->look.is_looking;
+	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
 }
 
 /* One round awake. Return: whether what is waited for will be heard of, but for the arming. */
@@ -228,8 +229,8 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	uint64_t now_ns = weir_now_ns();
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = want == WEIR_EXCHANGE_NEWS && weir_exchange_looks_slowly(x) ? 0 : x->looks,
-		.looked = x->is_looking,
+		.looks = want == WEIR_EXCHANGE_NEWS && weir_look_is_slow(&x->look) ? 0 : x->looks,
+		.looked = x->look.is_looking,
 	};
 
 	if (is_ready(x))
@@ -290,12 +291,12 @@ static void process_round(struct weir_exchange *x)
 static void ask(struct weir_exchange *x)
 {
 	weir_exchange_concede(x);
-	x->is_to_ring = x->rung != WEIR_EXCHANGE_ALL && !x->is_woken;
-	if (x->is_looking)
+	x->is_to_ring = x->look.rung != WEIR_EXCHANGE_ALL && !x->look.is_woken;
+	if (x->look.is_looking)
 		return;
-	if (x->is_woken)
+	if (x->look.is_woken)
 		weir_exchange_queue_look(x, 0);
-	else if (x->is_to_ring || weir_exchange_unshown(x) ||
+	else if (x->is_to_ring || weir_look_unshown(&x->out) ||
 		 (x->was_refused && weir_exchange_unconfirmed(x)))
 		weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
 }
@@ -314,8 +315,8 @@ static int process(struct weir_exchange *x)
 			arm(x); /* a look that is still under way raises an event, too */
 		process_round(x);
 		/* A wake for an earlier ring has come: no other will. */
-	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->is_looking &&
-		 x->rung != WEIR_EXCHANGE_ALL);
+	} while (!verdict_of(x) && !weir_exchange_is_imm(x) && !x->look.is_looking &&
+		 x->look.rung != WEIR_EXCHANGE_ALL);
 	return verdict_of(x);
 }
 

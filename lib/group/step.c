@@ -150,7 +150,7 @@ static int send_part(struct weir_group_peer *peer, bool *moved)
 	if (peer->out_owed || !peer->flush_owed)
 		return 0;
 	/* What the peer was told of it finds, though it is not known to have arrived yet. */
-	status = weir_exchange_unshown(peer->x) ? weir_exchange_flush(peer->x, 0) : 0;
+	status = weir_look_unshown(&peer->x->out) ? weir_exchange_flush(peer->x, 0) : 0;
 	if (status)
 		return status == -EAGAIN ? 0 : status;
 	peer->flush_owed = false;

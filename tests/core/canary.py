@@ -259,6 +259,21 @@ BUGS = [
     ("who is patient looks as often as ever", "core/pace.c",
      "return p->gap_ns < PATIENCE_NS_MAX / 2 ? 2 * p->gap_ns : PATIENCE_NS_MAX;", "return p->gap_ns;"),
     ("who is patient does not wait for the few", "core/pace.c", "if (p->is_patient || ", "if ("),
+    ("who has asked for a sign looks on", "core/look.c",
+     "if (want == WEIR_LOOK_NEWS && weir_look_has_asked(l, want, owes))", "if (false)"),
+    ("a peer that sleeps is looked at for free slots", "core/look.c",
+     "(!ring.number || ring.tells < WEIR_LOOK_TELLS_MAX)", "true"),
+    ("a look in vain is repeated at once", "core/look.c", "freed ? 2 * o->slots : o->free;", "2 * o->slots;"),
+    ("a busy peer is shown the few at once", "core/look.c", "if (unshown < had)", "if (false)"),
+    ("whoever rings is told", "core/look.c",
+     "last->is_told = last->expected < COMPANY_RING || weir_look_is_slow(l);", "last->is_told = true;"),
+    ("a ring is never doubted", "core/look.c", "last->is_told = false;", ";"),
+    ("what waits to be shown is overtaken", "core/look.c", "!l->last.is_told || weir_look_unshown(o) ||",
+     "!l->last.is_told ||"),
+    ("a look that nobody waited for is timed", "core/look.c", "if (now_ns - l->polled_ns > took_ns / 2)", "if (false)"),
+    ("who has no slot left is patient", "core/look.c",
+     "(l->took_ns && now_ns - l->room.looked_ns >= ROOM_LOOKS * l->took_ns)", "false"),
+    ("a ring is good for ever", "core/look.c", "if (++l->heard - l->heard_before == WEIR_LOOK_TELLS_MAX)", "if (false)"),
     ("words are stored in parts", "core/store.h", "while (addr % bytes || bytes > left)",
      "while (bytes > 1 && (addr % bytes || bytes > left || left < 8))"),
     ("words are stored beyond the end", "core/store.h", "addr % bytes || bytes > left", "addr % bytes"),
@@ -355,11 +370,11 @@ UNITS = {"core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/cor
          "core/ceiling.h": ("tests/core/umtt_test.c",), "core/copier.c": ("tests/core/copier_test.c",),
          "core/sched.c": ("tests/core/sched_test.c",), "core/turns.c": ("tests/core/sched_test.c",),
          "core/confirm.c": ("tests/core/confirm_test.c",),
-         "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
+         "core/look.c": ("tests/core/look_test.c",), "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
          "core/volume_copy.c": VOLUME, "core/volume_memory.c": VOLUME}
 # Of these it is all there is to know.
 ONLY_BY_UNIT = ("core/ceiling.h", "core/copier.c", "core/route.c", "core/pages.c", "core/poll.c", "core/gaps.c", "core/store.h",
-                "core/sched.c", "core/turns.c", "core/confirm.c", "core/pace.c", "core/volume.c",
+                "core/sched.c", "core/turns.c", "core/confirm.c", "core/look.c", "core/pace.c", "core/volume.c",
                 "core/volume_copy.c", "core/volume_memory.c")
 
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "core/look.h"
+
+#define BATCH 64u /* news that a look is to find */
+#define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
+#define CACHED_BYTES (4u << 20) /* slots in use, and as much of mirrors, that caches may have */
+#define BUSY_GAPS 4u /* as long is put off what is less than the peer had at the last look */
+#define COMPANY_SLOTS 4u /* put at once: more are cheaper shown together than told of one by one */
+#define COMPANY_RING 4u /* between rings: of so many each costs less than a receive by looks */
+#define COMPANY_RING_MAX 32u /* more say no more */
+#define TELLS_MIN 8u /* before it is tried whether looks would show them together */
+#define TRIALS 3u /* in vain, each of which puts the next off for twice as long */
+#define ROOM_LOOKS 4u /* who has no slot left waits no longer than so many take for the next */
+#define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
+
+static uint32_t part_of(uint32_t slots, uint32_t parts)
+{
+	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
+}
+
+void weir_look_init(struct weir_look *l, uint32_t slots, uint64_t slot_bytes, uint32_t percent_min)
+{
+	memset(l, 0, sizeof(*l));
+	l->slot_bytes = slot_bytes;
+	l->percent_min = percent_min;
+	l->free_seen = 2 * slots;
+	weir_pace_init(&l->confirm, part_of(slots, 2), WEIR_LOOK_CONFIRM_NS, true);
+	weir_pace_init(&l->news, BATCH, WEIR_PACE_NS, false);
+	weir_pace_init(&l->room, part_of(slots, 4), WEIR_PACE_NS, true);
+}
+
+static uint64_t bounded(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+void weir_look_posted(struct weir_look *l, uint64_t now_ns)
+{
+	l->is_looking = true;
+	l->is_woken = false;
+	l->asked_ns = l->polled_ns = now_ns;
+}
+
+void weir_look_polled(struct weir_look *l, uint64_t now_ns)
+{
+	l->polled_ns = now_ns;
+}
+
+/* It counts only if it was waited for: or else it says how long nobody asked for it. */
+static void took(struct weir_look *l, uint64_t now_ns)
+{
+	uint64_t took_ns = now_ns - l->asked_ns;
+
+	if (now_ns - l->polled_ns > took_ns / 2)
+		return;
+	l->took_ns = l->took_ns ? (7 * l->took_ns + took_ns) / 8 : took_ns;
+	l->confirm.gap_ns_max = bounded(l->took_ns * LOOKS_WORTH, WEIR_LOOK_CONFIRM_NS,
+					WEIR_LOOK_CONFIRM_NS_MAX);
+}
+
+void weir_look_back(struct weir_look *l, const struct weir_confirm_out *o, uint32_t found,
+		    uint32_t freed, uint32_t shown, uint64_t now_ns)
+{
+	l->is_looking = false;
+	took(l, now_ns);
+	l->free_seen = freed ? 2 * o->slots : o->free;
+	weir_pace_looked(&l->news, found, now_ns);
+	weir_pace_looked(&l->room, freed, now_ns);
+	if (shown)
+		weir_pace_looked(&l->confirm, shown, now_ns);
+}
+
+/* So few are free, or so much was written, that slots asked for now would be in the cache still. */
+static bool is_low(const struct weir_look *l, const struct weir_confirm_out *o)
+{
+	uint64_t used = o->slots - o->free;
+
+	return (uint64_t)o->free * 100 < (uint64_t)o->slots * l->percent_min ||
+	       used * l->slot_bytes >= CACHED_BYTES;
+}
+
+/*
+ * A peer that still had slots to give back when it was last looked at is busy with those. Once it
+ * is through and finds no more it rings, and the next put hears of that. Who polls without end and
+ * never rings finds more a little later, then.
+ */
+static bool is_to_confirm(const struct weir_look *l, const struct weir_confirm_out *o,
+			  struct weir_look_ring ring, uint64_t now_ns)
+{
+	uint64_t unshown = weir_look_unshown(o), had = o->arrived - o->freed;
+	uint64_t gap_ns = l->confirm.gap_ns_max;
+
+	if (unshown < had)
+		gap_ns = bounded(gap_ns * BUSY_GAPS, gap_ns, WEIR_LOOK_CONFIRM_NS_MAX);
+	if (!unshown || !weir_pace_is_due(&l->confirm, now_ns))
+		return false;
+	return !had || ring.number || unshown >= CONFIRM_MANY ||
+	       now_ns - l->confirm.looked_ns >= gap_ns;
+}
+
+/*
+ * Who sleeps gives nothing back until it is told: the look that wakes it tells of what came before.
+ * One in vain is done again with half as many free.
+ */
+static bool is_to_make_room(const struct weir_look *l, const struct weir_confirm_out *o,
+			    struct weir_look_ring ring, uint64_t now_ns)
+{
+	return is_low(l, o) && o->free <= l->free_seen / 2 && weir_pace_is_due(&l->room, now_ns) &&
+	       (!ring.number || ring.tells < WEIR_LOOK_TELLS_MAX);
+}
+
+bool weir_look_is_due(const struct weir_look *l, const struct weir_confirm_out *o,
+		      struct weir_look_ring ring, uint64_t now_ns)
+{
+	return !l->is_looking &&
+	       (is_to_confirm(l, o, ring, now_ns) || is_to_make_room(l, o, ring, now_ns));
+}
+
+/* Looks would hardly find two of them together, or take more of the device than receives do. */
+static bool are_alone(const struct weir_look *l, uint64_t slots, uint64_t now_ns)
+{
+	return weir_look_is_slow(l) || now_ns - l->last.heard_ns >= slots * l->confirm.gap_ns_max;
+}
+
+/*
+ * A new ring: what was put since the one before says what this one is worth. Who was told of each
+ * sees only how fast they came: if not slowly, it is tried how many a look would show. The more
+ * often those were few, the longer it is until the next trial.
+ */
+static void judge(struct weir_look *l, const struct weir_confirm_out *o, uint64_t number,
+		  uint64_t now_ns)
+{
+	struct weir_look_judged *last = &l->last;
+	uint64_t slots = o->committed - last->committed;
+
+	if (last->is_told) {
+		last->is_told = are_alone(l, slots, now_ns);
+	} else {
+		slots = slots < COMPANY_RING_MAX ? slots : COMPANY_RING_MAX;
+		last->expected = (last->expected + (uint32_t)slots) / 2;
+		last->is_told = last->expected < COMPANY_RING || weir_look_is_slow(l);
+		last->trials = last->is_told ? last->trials + (last->trials < TRIALS) : 0;
+	}
+	last->number = number;
+	last->committed = o->committed;
+	last->heard_ns = now_ns;
+}
+
+/* Many are told of to a ring that is good for few: those behind are to be shown together. */
+static void doubt(struct weir_look *l, const struct weir_confirm_out *o, uint64_t now_ns)
+{
+	struct weir_look_judged *last = &l->last;
+	uint64_t slots = o->committed - last->committed;
+
+	if (!last->is_told || slots < TELLS_MIN << last->trials || are_alone(l, slots, now_ns))
+		return;
+	last->is_told = false;
+	last->committed = o->committed;
+}
+
+/* What is not shown yet comes first: a look shows that and this together. */
+unsigned int weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o,
+			     struct weir_look_ring ring, unsigned int count, uint64_t now_ns)
+{
+	if (ring.number && ring.number != l->last.number)
+		judge(l, o, ring.number, now_ns);
+	else
+		doubt(l, o, now_ns);
+	if (!l->last.is_told || weir_look_unshown(o) || count > COMPANY_SLOTS)
+		return 0;
+	return ring.number ? ring.tells : 0;
+}
+
+/* Patience is for who has slots left: without one nothing is put meanwhile, and the link idles. */
+static bool room_is_due(const struct weir_look *l, uint64_t now_ns)
+{
+	return weir_pace_is_due(&l->room, now_ns) ||
+	       (l->took_ns && now_ns - l->room.looked_ns >= ROOM_LOOKS * l->took_ns);
+}
+
+bool weir_look_is_wanted(const struct weir_look *l, unsigned int want, bool owes, uint64_t now_ns)
+{
+	if (l->is_looking)
+		return false;
+	if (owes)
+		return true;
+	/* Of room there may be some that is not worth waking a sleeper for. */
+	if (want == WEIR_LOOK_NEWS && weir_look_has_asked(l, want, owes))
+		return false;
+	return want == WEIR_LOOK_NEWS ? weir_pace_is_due(&l->news, now_ns) : room_is_due(l, now_ns);
+}
+
+void weir_look_rung(struct weir_look *l, unsigned int want)
+{
+	l->rung = want;
+	l->heard_before = l->heard;
+}
+
+void weir_look_woken(struct weir_look *l)
+{
+	l->is_woken = true;
+	l->rung = 0;
+}
+
+void weir_look_told(struct weir_look *l)
+{
+	if (++l->heard - l->heard_before == WEIR_LOOK_TELLS_MAX)
+		l->rung = 0;
+}
