@@ -20,6 +20,7 @@ NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
 UNDER_WAY_MAX = 1 << 14  # requests: more of them take minutes to come to a steady state
+TOUCHES_MAX = 1 << 24  # requests before a run
 # What is under way when a run begins or ends is counted with it or not: a run is to be many times as long.
 TURNS = 100
 WARM_TURNS = 10
@@ -104,13 +105,16 @@ def _to_be_done(workload, numbers):
     """How many requests are to be done before a run, and in it, for its rate to be that of a long one."""
     asked = workload["threads"] * workload["depth"]
     under_way = min(asked, max(1, workload["window"] // workload["size"]))  # the others wait for the window
-    # The caches are to hold what they will hold in the long run: each page was asked for.
-    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
-    touches = pages if workload["pattern"] == "sequential" else pages * 3
-    fill = touches / max(1, workload["size"] / numbers["page_bytes"])
     least = max(100, min(2000, RUN_BYTES // workload["size"]))
     during = max(least, min(TURNS * under_way, max(MANY, TURNS_OF_MANY * under_way)))
-    return max(2 * asked, min(WARM_TURNS * under_way, during), fill), during
+    return max(2 * asked, min(WARM_TURNS * under_way, during), least), during
+
+
+def _touched(workload, numbers):
+    """How many requests a run is to begin after, for the donor's NIC to have what it has in the long run: each page was asked for."""
+    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
+    of_each = numbers["page_bytes"] / workload["size"]
+    return min(TOUCHES_MAX, round(pages * of_each if workload["pattern"] == "sequential" else 3 * pages * min(1, of_each)))
 
 
 def _times(rate_mops, to_be_done):
@@ -133,7 +137,7 @@ def run(sim, workload, numbers, changes, what=""):
     Nobody knows beforehand how long a request takes: what turns out to have run for too short is run
     again, for as long as its rate asks for. Nothing done in ten seconds is a rate of 0.
     """
-    asked = [{**settings(workload), **change} for change in changes]
+    asked = [{**settings(workload), "touched": _touched(workload, numbers), **change} for change in changes]
     to_be_done = _to_be_done(workload, numbers)
     times = [_times(min(MOPS_MAX, numbers["link_gbps"] * 1000 / 8 / workload["size"]), to_be_done)] * len(asked)
     for _ in range(TRIES):

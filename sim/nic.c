@@ -26,6 +26,11 @@ void sim_look_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_looks 
 	look(&nic->qpcs, qp->number, nic->profile->qpc_stall_ps, nic->profile->qpc_miss_ps, looks);
 }
 
+static uint64_t mtt_key(uint32_t key, uint64_t page)
+{
+	return (uint64_t)key << 40 | page;
+}
+
 /* The pages of one message are looked up at a time: who missed waits for one of them. */
 void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
 		     struct sim_looks *looks)
@@ -37,11 +42,20 @@ void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t 
 
 	look(&nic->mpts, key, p->mpt_stall_ps, p->mpt_miss_ps, looks);
 	for (; page <= last; page++)
-		look(&nic->mtts, (uint64_t)key << 40 | page, p->mtt_stall_ps, p->mtt_miss_ps,
-		     &pages);
+		look(&nic->mtts, mtt_key(key, page), p->mtt_stall_ps, p->mtt_miss_ps, &pages);
 	looks->stall_ps += pages.stall_ps;
 	if (pages.later_ps)
 		looks->later_ps += p->mtt_miss_ps;
+}
+
+void sim_memory_cached(struct sim_nic *nic, uint32_t key, uint64_t addr, uint64_t bytes)
+{
+	uint64_t page = addr / nic->profile->page_bytes;
+	uint64_t last = (addr + (bytes ? bytes - 1 : 0)) / nic->profile->page_bytes;
+
+	sim_cache_put(&nic->mpts, key);
+	for (; page <= last; page++)
+		sim_cache_put(&nic->mtts, mtt_key(key, page));
 }
 
 /* A write or send keeps its data too, for as long as it may have to be sent again. */

@@ -238,6 +238,9 @@ int sim_nic_init(struct sim_nic *nic, struct sim_host *host);
 /* Frees what it holds; its QPs were finished before. */
 void sim_nic_fini(struct sim_nic *nic);
 
+/* The contexts of @bytes of memory at @addr under @key are in @nic's caches, as after a request; no look. */
+void sim_memory_cached(struct sim_nic *nic, uint32_t key, uint64_t addr, uint64_t bytes);
+
 /**
  * sim_qp_init() - one end of a connection
  * @qp: *kept*

@@ -73,6 +73,7 @@ static const struct setting load_settings[] = {
 	  { "off", "always", "hints", "frequency", "measured" } },
 	{ "hot", LOAD(hot), 1, 1, UINT32_MAX, 4096 },
 	{ "learn", LOAD(learn), 1, 0, 1ull << 32, 0 },
+	{ "touched", LOAD(touched), 1, 0, 1ull << 32, 0 },
 	{ "parity", LOAD(parity), 1, 0, 1, 0 },
 	{ "until", LOAD(until), 1, 0, 0, SIM_UNTIL_ANSWER, { "answer", "complete" } },
 	{ "conns", LOAD(conns), 1, 1, 1 << 20, 1024 },

@@ -45,6 +45,7 @@ enum sim_pattern_kind { SIM_PATTERN_SEQ, SIM_PATTERN_RANDOM, SIM_PATTERN_ZIPF, S
  * @sq_depth: weir: work requests that a channel holds
  * @core_ps: weir: CPU that the core takes for a request when it is submitted, and when it is done
  * @merge, @sge_max, @fragment: weir: as struct weir_engine_config
+ * @touched: weir: requests of which the servers' NICs have the translations when the run begins
  * @unload, @hot: trip: an enum weir_route_policy; pages that the target's NIC has room for
  * @learn: trip: writes that the policy has seen before the run
  * @parity: trip: what was unloaded is complete when the target says that it has copied
@@ -61,7 +62,7 @@ struct sim_load_settings {
 	uint64_t driver, threads, depth, batch, op, size, qps, share, lock, hold;
 	uint64_t poll, poll_wcs, poll_retries, pattern, skew, mrs, region_bytes, class;
 	uint64_t mr, think_ps, handle_ps, poller, cqs, sq_depth, core_ps;
-	uint64_t chain, merge, sge_max, fragment, window, window_wrs;
+	uint64_t chain, merge, sge_max, fragment, window, window_wrs, touched;
 	uint64_t unload, hot, learn, parity, until;
 	uint64_t conns, segment, policy, flow_wrs, low_bytes;
 	uint64_t slots, slot_bytes, imm, gives, percent;

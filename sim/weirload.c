@@ -70,7 +70,7 @@ static bool done(struct sim_request *request)
 	return w->thread.state == SIM_THREAD_ASLEEP;
 }
 
-static struct weir_req next_request(struct worker *w)
+static struct weir_req next_of_pattern(struct worker *w)
 {
 	static const enum weir_op ops[] = { [SIM_OP_WRITE] = WEIR_OP_WRITE,
 					    [SIM_OP_READ] = WEIR_OP_READ,
@@ -95,6 +95,29 @@ static struct weir_req next_of_trace(struct sim_trace *trace)
 				  .length = record->pages * SIM_TRACE_PAGE };
 }
 
+static struct weir_req next_request(struct worker *w)
+{
+	return w->loads->settings->pattern == SIM_PATTERN_TRACE ?
+		       next_of_trace(&w->loads->trace) : next_of_pattern(w);
+}
+
+/*
+ * Where memory is large it takes as many requests as it has pages until the NIC's cache holds what
+ * it will hold: these were before the run, and took none of its time.
+ */
+static void touch(struct weir_loads *all)
+{
+	uint64_t i;
+
+	for (i = 0; i < all->loads.settings->touched; i++) {
+		struct worker *w = &all->workers[i % all->nr_workers];
+		struct weir_req req = next_request(w);
+
+		sim_memory_cached(w->session->channels[0].qp->peer->nic, req.rkey, req.remote,
+				  req.length);
+	}
+}
+
 static bool is_read(const struct weir_req *req)
 {
 	return req->op != WEIR_OP_WRITE && req->op != WEIR_OP_SEND;
@@ -111,7 +134,7 @@ static void submit(struct worker *w)
 	job->begin_ps = w->loads->world->clock.now_ps;
 	job->request.session = w->session;
 	job->request.done = done;
-	*req = s->pattern == SIM_PATTERN_TRACE ? next_of_trace(&w->loads->trace) : next_request(w);
+	*req = next_request(w);
 	req->deadline_ns = WEIR_NEVER;
 	req->nr_sge = 1;
 	req->sge[0] = (struct weir_sge){ (uint64_t)(job - w->jobs) * w->job_bytes,
@@ -250,6 +273,8 @@ static int start(struct sim_world *world, const struct sim_load_settings *load,
 		return -ENOMEM;
 	for (i = 0; i < all->nr_clients && !rc; i++)
 		rc = client_init(all, i);
+	if (!rc && all->nr_workers)
+		touch(all);
 	return rc;
 }
 

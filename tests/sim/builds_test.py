@@ -23,6 +23,7 @@ FLAGS = ["-std=gnu11", "-O0", "-w", "-D_GNU_SOURCE", "-ffp-contract=off", f"-I{R
 RUNS = [
     "threads=40 cores=4 quantum_ns=20000 poll=adaptive depth=2 clients=2 both=1",
     "driver=weir threads=8 depth=16 batch=8 size=4096 qps=4 window=262144 poll=adaptive",
+    "driver=weir threads=3 pattern=random size=4096 region_bytes=1073741824 touched=30000",
     "driver=weir threads=6 servers=3 poller=1 poll=hybrid size=512 depth=4 mr=pre cqs=1",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
     "driver=trip size=16 pattern=zipf mrs=256 region_bytes=4096 unload=measured hot=16 learn=1000",

@@ -24,6 +24,7 @@ RUNS = [
     "driver=weir threads=6 poller=1 poll=hybrid clients=2 both=1 size=512 depth=4 mr=pre",
     "op=read pattern=zipf mrs=4096 region_bytes=4096 size=16 threads=4 qps=8 poll=hybrid depth=4",
     "driver=weir threads=8 servers=4 cqs=2 poller=1 poll=event depth=4 pattern=random",
+    "driver=weir threads=3 pattern=random size=4096 region_bytes=1073741824 touched=30000",
     "driver=mux op=send threads=4 conns=40 depth=10 size=9000 segment=4096 poll=adaptive "
     "bg_driver=mux bg_op=send bg_threads=1 bg_conns=3 bg_depth=6 bg_size=65536 bg_class=1",
     "driver=exchange size=700 clients=2 servers=3 slots=70 batch=4 handle_ns=50",
@@ -143,6 +144,23 @@ class Run(unittest.TestCase):
         load = out["load"]
         # One read of a page, and one write of three, by turns.
         self.assertAlmostEqual(load["gbps"] / load["mops"], 2 * 4096 * 8 / 1000, delta=1)
+
+    def test_what_was_touched_before_the_run_is_in_the_cache_as_after_a_long_one(self):
+        # 256 MB are 65536 pages, a quarter of the cache's entries; 64 GB are far more.
+        base = "driver=weir profile=connectx-5 size=4096 threads=4 depth=8 pattern="
+        for pattern, mib, touched, least, most in (
+                ("random", 256, 0, 0.9, 1), ("random", 256, 400000, 0, 0.05), ("random", 65536, 1000000, 0.95, 1),
+                ("seq", 256, 0, 1, 1), ("seq", 256, 30000, 1, 1), ("seq", 256, 65536, 0, 0.05)):
+            with self.subTest(f"{pattern} {mib} {touched}"):
+                out = json.loads(run(f"{base}{pattern} region_bytes={mib << 20} touched={touched}"))
+                self.assertGreaterEqual(out["servers"]["misses"]["mtt"], least)
+                self.assertLessEqual(out["servers"]["misses"]["mtt"], most)
+
+    def test_touching_many_pages_comes_to_what_a_long_run_comes_to(self):
+        base = "driver=weir size=4096 threads=2 depth=4 pattern=random region_bytes=16777216 run_us=20000 touched="
+        soon, late = (json.loads(call(*f"{base}{more}".split()).stdout) for more in ("12000", "0 warmup_us=40000"))
+        self.assertAlmostEqual(soon["servers"]["misses"]["mtt"], late["servers"]["misses"]["mtt"], delta=0.03)
+        self.assertAlmostEqual(soon["load"]["mops"], late["load"]["mops"], delta=0.03 * late["load"]["mops"])
 
     def test_what_is_wrong_in_a_trace_is_named(self):
         for text, why in BAD_TRACES:
