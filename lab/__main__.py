@@ -2,6 +2,7 @@
 """weir lab: the papers' figures, on a simulated NIC."""
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -57,7 +58,7 @@ def _with_warnings(result, unsteady):
 
 
 def _show(module, result):
-    print(f"\n{module.NAME}: {module.TITLE} (modelled)\n\n{result.ran_in_words()}\n")
+    print(f"\n{module.NAME} (modelled): {module.TITLE}\n\n{result.ran_in_words()}\n")
     for unit in dict.fromkeys(series.unit for series in result.series):
         shown = [series for series in result.series if series.unit == unit]
         widths = [max(10, len(series.name) + 2) for series in shown]
@@ -84,20 +85,31 @@ def _run(options):
 def _report(options):
     if not report.pyplot():
         print(f"weir lab: {report.NO_PLOTS}", file=sys.stderr)
-    # Opened first, so that a path that cannot be written is not found out in the end; beside it, so that one
-    # that is there stays whole until this one is.
     path = pathlib.Path(options.output)
     if path.is_dir():
         _misused(f"-o {path}: a folder; a file is wanted, such as {path / 'weir-lab.html'}")
+    with _whole(path) as page:
+        results = list(_results(options, []))
+        page.write(report.page(results, [] if options.no_calibration else _fits(options)))
+    print(path)
+
+
+@contextlib.contextmanager
+def _whole(path):
+    """A file to write. Opened first, so that a path that cannot be written is not found out in the end; beside it, so
+    that one that is there stays whole until this one is."""
+    if path.exists() and not path.is_file():  # a pipe, a terminal: what is written is gone
+        with open(path, "w", encoding="utf-8") as page:
+            yield page
+        return
+    path = path.resolve()  # a link stays one
     unfinished = path.with_name(path.name + ".unfinished")
     try:
         with open(unfinished, "w", encoding="utf-8") as page:
-            results = list(_results(options, []))
-            page.write(report.page(results, [] if options.no_calibration else _fits(options)))
+            yield page
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-    print(path)
 
 
 def _fits(options, titled=""):
@@ -153,7 +165,7 @@ def _hunt(options):
         if first != last:
             _misused("hunt --trace shows one seed: --seeds N-N")
         sys.exit(hunt.trace(first))
-    broken, digest = hunt.hunt(first, last)
+    broken, digest = hunt.hunt(first, last, quiet=options.quiet)
     if broken:
         seed, what = broken.split(" ", 1)
         sys.exit(f"weir lab hunt: seed {seed}: {what}\n"
@@ -211,8 +223,7 @@ def _add_what_if(commands):
     """The options of weir perf that the simulator has something to say of."""
     asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
                                  description="What a NIC would do with a workload of weir perf, what limits it, and"
-                                 " what would be better. Some forty runs: seconds, or minutes where much is under way"
-                                 " or the donor's memory is large.")
+                                 " what would be better. Some forty runs: seconds, or minutes where much is under way.")
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
     add("-o", "--op", choices=["read", "write"], help="default write")
@@ -278,11 +289,21 @@ def _options():
                          help="default 1-10000; the same seeds give the same runs to the byte")
     hunting.add_argument("--trace", action="store_true",
                          help="of one seed: print all that happens")
+    hunting.add_argument("-q", "--quiet", action="store_true", help="no progress")
     hunting.set_defaults(do=_hunt)
     return parser.parse_args()
 
 
+def _hush():
+    """Python flushes once more when it ends: where nothing can be written it is not to complain of that."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main():
+    if not sys.stderr:
+        sys.stderr = open(os.devnull, "w", encoding="ascii")
+    if not sys.stdout:
+        sys.exit("weir lab: standard output is closed")
     try:
         # Whoever started us may have kept a Ctrl-C back until somebody hears of it.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
@@ -293,10 +314,10 @@ def main():
     except (hunt.Failure, simulate.Failure, traces.Failure) as failure:
         sys.exit(f"weir lab: {failure}")
     except BrokenPipeError:
-        # Whoever read has seen enough; Python flushes once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _hush()  # whoever read has seen enough
     except OSError as error:
-        sys.exit(f"weir lab: {error.filename}: {error.strerror}")
+        _hush()
+        sys.exit(f"weir lab: {f'{error.filename}: ' if error.filename else ''}{error.strerror}")
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -23,7 +23,9 @@ measured; what is dashed, and the column "paper", quotes what the papers publish
 that is marked calibrated was used to fit the model, and one that is marked by input follows from what the lab
 puts in, or from a number that was fitted to another row: neither proves anything. Where the paper
 publishes no number there is an ordering or a shape to compare with, or nothing; what is weir's own is
-expected of weir, no paper publishes it, and it is counted apart. What the model was
+expected of weir, no paper publishes it, and it is counted apart. A number is met within 15 % or less,
+but where a row says otherwise. A target that is missed says why. A heading
+says what a figure is about, with what its paper claims; whether the model bears that out its targets say. What the model was
 fitted to, and how well it fits, stands at the end.
 """
 
@@ -96,23 +98,29 @@ def _row(cells, tag="td", style=""):
     return f"<tr{attribute}>{inside}</tr>"
 
 
+def _table(head, rows):
+    """rows: of cells, and a style. What would stand over nothing is left out."""
+    full = [i for i in range(len(head)) if any(str(cells[i]) for cells, _ in rows)]
+    return (f"<table>{_row([head[i] for i in full], 'th')}"
+            f"{''.join(_row([cells[i] for i in full], style=style) for cells, style in rows)}</table>")
+
+
 STYLES = {True: "met", False: "missed", None: "open"}
 HEAD = ("what", "paper", "model", "verdict", "why not, or note")
 
 
 def _target(target, *before):
-    return _row((*before, target.what, target.paper, target.model, target.verdict(), target.why),
-                style=STYLES[target.met])
+    return (*before, target.what, target.paper, target.model, target.verdict(), target.why), STYLES[target.met]
 
 
 def _targets(result):
-    return f"<table>{_row(HEAD, 'th')}{''.join(map(_target, result.targets))}</table>"
+    return _table(HEAD, [_target(target) for target in result.targets])
 
 
 def _held_out(results):
     rows = [_target(target, module.NAME) for module, result in results for target in result.targets
             if target.held_out]
-    return f"<table>{_row(('figure', *HEAD), 'th')}{''.join(rows)}</table>"
+    return f"<h2 id='held-out'>Held out</h2><p>{HELD_OUT}</p>{_table(('figure', *HEAD), rows)}" if rows else ""
 
 
 def _numbers(result):
@@ -125,14 +133,14 @@ def _numbers(result):
 
 def _section(module, result):
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in result.notes)
-    return (f'<h2 id="{module.NAME}">{module.NAME}: {html.escape(module.TITLE)} (modelled)</h2>'
+    return (f'<h2 id="{module.NAME}">{module.NAME} (modelled): {html.escape(module.TITLE)}</h2>'
             f"<p>{html.escape(result.ran_in_words())}. Varied: {html.escape(module.VARIED)}</p>{_plot(result)}{_targets(result)}{notes}"
             f"{_numbers(result)}<p class='digest'>Digest {result.digest(module.NAME)}</p>")
 
 
 COUNTED = {
     "targets met": lambda target: target.met is True and target.is_evidence(),
-    "missed, each with why": lambda target: target.met is False,
+    "missed": lambda target: target.met is False,
     "met, but calibrated or by input": lambda target: target.met is True and not target.is_evidence(),
     "weir's own: hold": lambda target: target.own is True,
     "do not": lambda target: target.own is False,
@@ -144,12 +152,32 @@ def _counts(targets):
     return [sum(map(counts, targets)) or "" for counts in COUNTED.values()]
 
 
+def _is_of_another(module, result):
+    """Whether the NIC is not the paper's."""
+    return result.ran["profile"] != module.PROFILE
+
+
+def _other_nic(results):
+    """What is to be said where the user asked for a NIC."""
+    others = [(module, result) for module, result in results if _is_of_another(module, result)]
+    if not others:
+        return ""
+    named = html.escape(others[0][1].ran["profile"])
+    return (f"<p>This page is of {named}, by request. The papers' NICs are others in {len(others)} of these {len(results)} figures, "
+            "which are marked: what they quote was measured on another NIC than the modelled one, so that what is met there is met "
+            "by chance or because it holds of many NICs. Nothing in them is calibrated or held out, and why something is missed "
+            "is not said.</p>")
+
+
 def _summary(results):
-    rows = [_row(("figure", *COUNTED), "th")]
-    rows += [f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}</td>'
-             + "".join(f"<td>{count}</td>" for count in _counts(result.targets)) + "</tr>"
+    full = [i for i, _ in enumerate(COUNTED) if any(_counts(result.targets)[i] for _, result in results)]
+    rows = [_row(("figure", *(list(COUNTED)[i] for i in full)), "th")]
+    rows += [f'<tr><td><a href="#{module.NAME}">{module.NAME}</a>: {html.escape(module.TITLE)}'
+             f"{' (another NIC than the paper&#x27;s)' if _is_of_another(module, result) else ''}</td>"
+             + "".join(f"<td>{_counts(result.targets)[i]}</td>" for i in full) + "</tr>"
              for module, result in results]
-    rows.append(_row(("all", *_counts([target for _, result in results for target in result.targets])), "th"))
+    of_all = _counts([target for _, result in results for target in result.targets])
+    rows.append(_row(("all", *(of_all[i] for i in full)), "th"))
     return f"<table>{''.join(rows)}</table>"
 
 
@@ -180,7 +208,6 @@ def page(results, fits):
     """
     return ("<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>weir lab</title>"
             f"<style>{STYLE}</style></head><body><h1>The papers' figures, on a simulated NIC</h1>"
-            f"<p>{ABOUT}</p>{_summary(results)}"
-            f"<h2 id='held-out'>Held out</h2><p>{HELD_OUT}</p>{_held_out(results)}"
+            f"<p>{ABOUT}</p>{_other_nic(results)}{_summary(results)}{_held_out(results)}"
             f"{''.join(_section(module, result) for module, result in results)}"
             f"{_calibration(fits)}</body></html>\n")

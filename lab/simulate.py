@@ -9,10 +9,10 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import signal
 import statistics
-import subprocess
 import sys
+
+from lab.children import Children
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIM = HERE.parent / "sim"
@@ -48,24 +48,20 @@ def profile_path(profile):
     return pathlib.Path(profile) if "/" in profile else PROFILES / profile
 
 
-def _run(arguments):
+def _run(children, arguments):
     try:
-        done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False,
-                              env=ENVIRONMENT)
+        status, said, wrong = children.run([PROGRAM, *arguments], env=ENVIRONMENT)
     except OSError as error:
         raise Failure(f"cannot run {PROGRAM}: {error.strerror}") from error
-    if done.returncode == -signal.SIGINT:  # so were we, and perhaps have yet to hear of it
-        raise KeyboardInterrupt
-    if done.returncode:
-        raise Failure(done.stderr.strip() or
-                      f"weir-sim {' '.join(arguments)}: exit status {done.returncode}")
-    return json.loads(done.stdout)
+    if status:
+        raise Failure(wrong.strip() or f"weir-sim {' '.join(arguments)}: exit status {status}")
+    return json.loads(said)
 
 
 def wrong_with(profile):
     """What the simulator has to say against one, or nothing."""
     try:
-        _run([f"profile={profile}", "threads=0", "run_us=1", "warmup_us=0"])
+        _run(Children(), [f"profile={profile}", "threads=0", "run_us=1", "warmup_us=0"])
     except Failure as failure:
         return str(failure)
     return ""
@@ -98,7 +94,8 @@ class Sim:
     def __init__(self, profile, seeds=3, quiet=False):
         self.profile = profile
         self.seeds = range(1, seeds + 1)
-        self.quiet = quiet or not sys.stderr.isatty()
+        self.quiet = quiet
+        self._said = ""
         self._known = {}
         self._unsteady = set()
 
@@ -136,18 +133,26 @@ class Sim:
         return [f"{name}={value}" for name, value in sorted(all_of_them.items())]
 
     def _run_missing(self, missing, what):
-        jobs = os.cpu_count() or 1
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        children = Children()
+        self._begins(what if missing else "")
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             try:
-                under_way = {pool.submit(_run, a): a for a in sorted(missing)}
+                under_way = {pool.submit(_run, children, a): a for a in sorted(missing)}
                 for done in concurrent.futures.as_completed(under_way):
                     self._known[under_way[done]] = done.result()
                     self._progress(what, sum(f.done() for f in under_way), len(under_way))
             except BaseException:
+                children.end()
                 pool.shutdown(cancel_futures=True)
                 raise
 
+    def _begins(self, what):
+        """Where no line can be written over: one for each thing that is run."""
+        if what and what != self._said and not self.quiet and not sys.stderr.isatty():
+            print(f"weir lab: {what}", file=sys.stderr, flush=True)
+            self._said = what
+
     def _progress(self, what, done, of):
-        if not self.quiet:
+        if not self.quiet and sys.stderr.isatty():
             print(f"\r\033[K{what} {done}/{of}", end="" if done < of else "\r\033[K",
                   file=sys.stderr, flush=True)

@@ -45,6 +45,8 @@ def scratch(name, text):
 def _packed(name, path):
     """What is to be unpacked, or None: the simulator reads the file itself."""
     if name == STDIN:
+        if not sys.stdin:
+            raise Failure("standard input is closed")
         return sys.stdin.buffer.read()
     return path.read_bytes() if path.suffix == ".xz" else None
 

@@ -5,6 +5,7 @@
   lab_test.py WEIR
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -202,6 +203,33 @@ class Lab(unittest.TestCase):
         os.close(writer)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_what_cannot_be_printed_is_said_once(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([WEIR, "lab", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "weir lab: No space left on device\n"))
+        for closed, status, said in ((">&-", 1, "weir lab: standard output is closed\n"), ("2>&-", 0, "")):
+            done = subprocess.run(["sh", "-c", f'"$1" lab run rdmabox-fig5 {closed}', "sh", WEIR], capture_output=True,
+                                  text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (status, said))
+
+    def test_without_a_terminal_what_is_run_is_said_once_each(self):
+        arguments = ("run", "avatar-fig1", "rdmabox-fig5", "avatar-fig3", "--seeds", "1")
+        self.assertEqual(lab(*arguments).stderr, "weir lab: avatar-fig1\nweir lab: avatar-fig3\n")
+        self.assertEqual(lab(*arguments, "--quiet").stderr, "")
+        said = lab("what-if", "--region", "1M", "--polling", "busy").stderr.splitlines()
+        self.assertEqual(said[:2], ["weir lab: as asked", "weir lab: limits"])
+        self.assertIn("weir lab: trying window", said)
+
+    def test_a_large_memory_of_the_donor_takes_no_longer(self):
+        # Of 64 GB the NIC has the translations of a part: most of what is asked for is missed, from the first request on.
+        done = lab("what-if", "--region", "64G", "--pattern", "random", "--polling", "busy", "--json", "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        large = json.loads(done.stdout)
+        missed = {limit["name"]: limit["shown"] for limit in large["limits"]}["MTT reach"]
+        self.assertGreater(float(missed.split("%")[0]), 90)
+        done = lab("what-if", "--region", "64M", "--pattern", "random", "--polling", "busy", "--json", "--quiet")
+        self.assertGreater(json.loads(done.stdout)["mops"], 1.1 * large["mops"])
+
     def test_no_seeds_are_refused(self):
         for seeds in ("0", "-1", "x"):
             self.assertEqual(lab("run", "avatar-fig1", "--seeds", seeds).returncode, 2, seeds)
@@ -234,6 +262,27 @@ class Lab(unittest.TestCase):
             _, said = child.communicate(timeout=60)
             self.assertIn(child.returncode, (130, -signal.SIGINT))
             self.assertEqual(said, "")
+
+    def test_who_ends_the_lab_alone_ends_its_runs(self):
+        child = subprocess.Popen([WEIR, "lab", "run", "urdma-fig3", "--quiet"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(self.kill_all_of, child)
+        while "weir-sim" not in self.names_of_children(child.pid):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        os.kill(child.pid, signal.SIGTERM)
+        _, said = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, said), (128 + signal.SIGTERM, ""))
+
+    def test_a_hunt_without_an_end_takes_no_memory(self):
+        child = subprocess.Popen([WEIR, "lab", "hunt", "--seeds", f"1-{2**63}"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(self.kill_all_of, child)
+        while "weir-hunt" not in self.names_of_children(child.pid):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        resident = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{child.pid}/status").read_text())
+        self.assertLess(int(resident[1]), 200 << 10)
 
     @staticmethod
     def kill_all_of(child):
@@ -282,6 +331,22 @@ class Report(unittest.TestCase):
         for figure in ("rdmabox-fig1", "rdmabox-fig8", "urdma-fig3", "hipower-fig5"):
             self.assertIn(f"<td>{figure}</td>", held_out)
         self.assertEqual(re.findall(r"https?://(?!www\.w3\.org/)[^\"<]*", text), [])
+
+    def test_of_another_nic_nothing_stands_over_an_empty_column(self):
+        sys.path.insert(0, str(pathlib.Path(WEIR).parent))
+        from lab import experiment, report, simulate
+        module = experiment.experiments()["avatar-fig3"]
+        ran = {"seeds": 1, "version": "0"}
+        own = module.run(simulate.Sim(module.PROFILE, 1, quiet=True))
+        other = module.run(simulate.Sim("connectx-3", 1, quiet=True)).of_another("connectx-3", module.PROFILE)
+        page = report.page([(module, dataclasses.replace(other, ran={**ran, "profile": "connectx-3"}))], [])
+        for words in ("Held out", "why not", "calibrated or by input</th>"):
+            self.assertNotIn(words, page)
+        self.assertIn("(another NIC than the paper&#x27;s)", page)
+        self.assertIn("This page is of connectx-3, by request", page)
+        page = report.page([(module, dataclasses.replace(own, ran={**ran, "profile": module.PROFILE}))], [])
+        self.assertIn("<th>why not, or note</th>", page)
+        self.assertNotIn("another NIC", page)
 
     def test_with_the_seeds_that_a_user_gets_only_what_is_said_to_wander_is_not_steady(self):
         done = lab("run", "rdmabox-fig8", "--json")
@@ -344,6 +409,24 @@ class Report(unittest.TestCase):
             self.assertEqual(child.returncode, 130)
             self.assertEqual(page.read_text(), "the one before")
             self.assertEqual([one.name for one in pathlib.Path(folder).iterdir()], ["page.html"])
+
+    def test_a_page_goes_into_what_is_no_file_and_a_link_stays_one(self):
+        sys.path.insert(0, str(pathlib.Path(WEIR).parent))
+        from lab import __main__ as command
+        with tempfile.TemporaryDirectory() as folder:
+            page, link, null = (pathlib.Path(folder, name) for name in ("page", "link", "null"))
+            page.write_text("the one before")
+            link.symlink_to(page)
+            with command._whole(link) as file:
+                file.write("new")
+                self.assertEqual(page.read_text(), "the one before")
+            self.assertEqual((page.read_text(), link.is_symlink()), ("new", True))
+            os.mkfifo(null)
+            reader = os.open(null, os.O_RDONLY | os.O_NONBLOCK)
+            self.addCleanup(os.close, reader)
+            with command._whole(null) as file:
+                file.write("new")
+            self.assertEqual((os.read(reader, 9), null.is_fifo()), (b"new", True))
 
     def test_a_page_that_cannot_be_written_is_named(self):
         done = lab("report", "--seeds", "1", "-o", "/nowhere/page.html")
