@@ -201,9 +201,8 @@ KNEES = [
 
 # KBNets' flows are of one message at a time.
 MOUSE = loop(CX3, size=whole, bg_threads=1, bg_size=1 << 20, warmup_us=2000, run_us=20000)
-BESIDE = ("10 bytes are 0.5 us later beside 1 MB here, and 1.5 as measured; wherever in the long message they come they take 1.3 to "
-          "1.8 us here. With two of 1 MB under way 100 bytes take 4.9 us. What of the NIC keeps a short message waiting beside one "
-          "long one is not known")
+BESIDE = ("what a message of 10 bytes is later beside 1 MB than alone is another amount as measured, and in the model hardly a "
+          "matter of where in the long message it comes. What of the NIC keeps a short message waiting beside one long one is not known")
 
 CONTENTION = [
     Series("doorbell lock: one WRITE at a time a thread, one context, ConnectX-3 (RFP Fig. 3)",

@@ -28,8 +28,8 @@ PAPER_KERNEL_S = {"poll": 0.08, "event": 0.37, "mux": 3.4}  # of 100 GB: the tex
 RUN_US = 80000
 START = "a program's own beginning and end are much of 1 GB, and are not modelled"
 KERNEL = "a program's own beginning and end, and an interrupt's price on that machine, are not known"
-WHOLE = "the label is of whole microseconds: 30 ns more would be rounded to it"
-NAPS = "in 12 us without a completion the worker learns to go to sleep, and is woken by an event"
+WHOLE = "the label is of whole microseconds, and half of one more or less is all that can be asked of it"
+NAPS = "while so long a message is on its way nothing completes, the worker learns to go to sleep, and is woken by an event"
 ONE_SLOT = ("a message that is cut is sent faster there; in the model it is the slot that one of 256 KB fills, since the "
             "line of plain verbs is all that it was fitted to")
 MUX_WHY = {64: WHOLE, 64 * KIB: NAPS, 256 * KIB: ONE_SLOT}

@@ -18,7 +18,7 @@ PAPER_A, PAPER_A_LATEST, PAPER_B = [39, 76, 75], [40, 95, 120], [31, 46, 68]
 SIZES_UNKNOWN = "the paper says neither how large these requests are nor how many"
 FAIR = ("the modelled NIC takes turns between the two QPs, so that what the other has beyond its turn "
         "costs nothing; " + SIZES_UNKNOWN)
-ONE_WAITS = ("the model lets one request of the lower class go first, which is 11 us of 64 KB; the "
+ONE_WAITS = ("the model lets one request of the lower class go first; the "
              "paper's gaps are wider, so that several must have waited there; " + SIZES_UNKNOWN)
 
 

@@ -16,7 +16,7 @@ THREADS = [1, 2, 4, 8, 16]
 PAPER_B = [3.55, 6.40, 5.10, 4.17, 4.03]
 PAPER_LOCKED = {1: 0.911, 3: 0.668, 6: 0.614, 9: 0.545, 12: 0.504, 16: 0.515}
 TOO_FAST = ("5.35 M/s of 4 KB are 175 Gb/s, and the paper's link has 100: what it counted there is not what "
-            "left the machine. The model's worker takes 0.7 us for a message, with any number")
+            "left the machine")
 WORKER = ("the model's worker has the same work with any number of threads; its threads push into a list "
           "without locks, and pay nothing for its being one cache line")
 
@@ -64,7 +64,7 @@ def run(sim):
         holds("5b: highest with", "2 threads", f"{THREADS[threads.index(max(threads))]} threads",
               threads.index(max(threads)) == 1, TOO_FAST),
         holds("5b: with 16 threads, in parts of the best", f"{4.03 / 6.4:.2f}",
-              f"{threads[-1] / max(threads):.2f}", abs(threads[-1] / max(threads) - 4.03 / 6.4) <= 0.1, WORKER),
+              f"{threads[-1] / max(threads):.2f}", abs(threads[-1] / max(threads) - 4.03 / 6.4) <= 0.15 * 4.03 / 6.4, WORKER),
         holds("5b: above the QP behind a lock, with any number of threads from 2 on", "yes",
               ", ".join(f"{a / b:.1f}" for a, b in zip(alone[1:], locked[1:])) + " times, one at a time",
               all(a > b for a, b in zip(alone[1:], locked[1:]))),

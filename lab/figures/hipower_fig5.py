@@ -22,14 +22,14 @@ UNLOADED = ("a rate of the paper's, turned over, is what its busier thread takes
             "an immediate and {} with bitmaps: its programs do more for each")
 OURS = ("weir's receiver looks less often the more it finds, which saves its CPU, and a message waits until it does; with "
         "immediates the model's receiver is as fast as its sender, so that nothing waits for it, and the paper's is not")
-GPU_READS = ("at 28 Gb/s the reading of the GPU's memory fills first, by either way; the paper's is only slightly slower "
+GPU_READS = ("at the rate that is assumed the reading of the GPU's memory fills first, by either way; the paper's is only slightly slower "
              "than its CPU's memory, and what its machine can read is not published")
 BEHIND = ("where the link, or the way out of the GPU's memory, is full, a look stands behind all that was posted before it, "
           "so that slots are told of late, and its answer takes its own part of the way")
 LESS_THAN_HALF = ("with immediates the model's receiver takes a receive and a message back for each, which bitmaps do without, and does "
                   "nothing else for a message; the paper's does more, by either way")
-HALF = ("messages that come more than 8 us apart are looked for one by one, look after look, so that none waits, and each "
-        "look is work")
+HALF = ("messages that come further apart than weir's looks are looked for one by one, look after look, so that none waits, "
+        "and each look is work")
 
 
 def _unit(what, memory):

@@ -25,7 +25,7 @@ APPROACHES = {"single preMR": ("single", "preMR"), "merge preMR": ("merge", "pre
 PAPER = [("merge", "single", "preMR", 23.6, 24.4), ("merge", "single", "dynMR", 11.2, 11.5),
          ("hybrid", "single", "preMR", 22.2, 47.7), ("hybrid", "single", "dynMR", 15.7, 40.5),
          ("hybrid", "doorbell", "preMR", 10.8, 22.2), ("hybrid", "doorbell", "dynMR", 7.5, 13.4)]
-NO_NEIGHBOURS = ("the traces are of what the kernel had merged already, 2 % of which are neighbours (rdmabox-table1); the "
+NO_NEIGHBOURS = ("the traces are of what the kernel had merged already, and hardly any are neighbours (rdmabox-table1); the "
                  "paper's own Table I takes off 8 to 17 % of the work requests, which is at most 20 % of whatever each "
                  "costs, and what else gains there it does not say")
 CHAINS = ("a chain of weir's has one completion, of its last work request, so that the handler is saved by doorbell and "

@@ -36,9 +36,10 @@ def _gains(sim):
 
 def _why(sim, gains):
     number = sim.profile_numbers()
-    return (f"a window of 7 MB is 1,700 pages, and the fitted cache has {number['wqe_entries']:.0f} entries for WQEs, two each "
-            f"(ATC'16 Figs. 13b, 13c), so that half of them miss with the window, too; and a miss stalls the pipeline for "
-            f"{number['wqe_stall_ns']:.0f} ns, where a page takes 620 of PCIe. No one of these numbers explains the paper: "
+    pages = WINDOWS["with"] // PAGE
+    return (f"a window of 7 MB is {pages:,} pages, which want {pages * number['wqe_slots_write']:,.0f} entries for their WQEs of a cache that "
+            f"is fitted to have {number['wqe_entries']:,.0f} (ATC'16 Figs. 13b, 13c), so that many miss with the window, too; and a miss "
+            f"stalls the pipeline for {number['wqe_stall_ns']:.0f} ns, where a page takes {PAGE * 8 / number['pcie_read_gbps']:.0f} of PCIe. No one of these numbers explains the paper: "
             f"a stall of 400 ns alone gives {gains.y[1]:+.0f} %, 4,000 entries alone {gains.y[2]:+.0f} %, both {gains.y[3]:+.0f} %. "
             "Both are far from what ATC'16's NIC does")
 
@@ -48,8 +49,8 @@ PEAK = ("pages of 4 KB fill what the NIC reads over PCIe with one thread's 256 u
         "rises longer (in brackets), and falls no more than without. Writes of 1 KB do fall, since the "
         "more threads there are the more they wait for the engine's lock and for being woken. The paper says nothing of the size "
         "of its requests, nor what its threads do")
-WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates, 2.3 and 3 M/s with 7 threads, however long the "
-           "run, as threads fall into step and out of it: what is shown is the median of the seeds, and no target is met by it.")
+WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates, however long the run, as threads "
+           " fall into step and out of it: what is shown is the median of the seeds, and no target is met by it.")
 
 
 def run(sim):
