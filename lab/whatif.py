@@ -20,7 +20,6 @@ NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
 UNDER_WAY_MAX = 1 << 14  # requests: more of them take minutes to come to a steady state
-TOUCHES_MAX = 1 << 24  # requests before a run
 # What is under way when a run begins or ends is counted with it or not: a run is to be many times as long.
 TURNS = 100
 WARM_TURNS = 10
@@ -111,10 +110,12 @@ def _to_be_done(workload, numbers):
 
 
 def _touched(workload, numbers):
-    """How many requests a run is to begin after, for the donor's NIC to have what it has in the long run: each page was asked for."""
-    pages = min(workload["region"] / numbers["page_bytes"], numbers["mtt_entries"])
-    of_each = numbers["page_bytes"] / workload["size"]
-    return min(TOUCHES_MAX, round(pages * of_each if workload["pattern"] == "sequential" else 3 * pages * min(1, of_each)))
+    """How many requests were made before a run: the donor's NIC is to have what it has in the long run."""
+    pages, entries = workload["region"] / numbers["page_bytes"], numbers["mtt_entries"]
+    of_each = min(1, numbers["page_bytes"] / workload["size"])
+    if workload["pattern"] == "sequential":  # each page once; of more than there is room for the next is never there
+        return round(pages * of_each) if pages <= entries else 0
+    return round(3 * min(pages, entries) * of_each)
 
 
 def _times(rate_mops, to_be_done):

@@ -107,14 +107,17 @@ static struct weir_req next_request(struct worker *w)
  */
 static void touch(struct weir_loads *all)
 {
-	uint64_t i;
+	const struct sim_load_settings *s = all->loads.settings;
+	uint64_t of_a_page = all->loads.world->settings->profile.page_bytes / s->size, i;
 
-	for (i = 0; i < all->loads.settings->touched; i++) {
+	for (i = 0; i < s->touched; i++) {
 		struct worker *w = &all->workers[i % all->nr_workers];
 		struct weir_req req = next_request(w);
 
 		sim_memory_cached(w->session->channels[0].qp->peer->nic, req.rkey, req.remote,
 				  req.length);
+		if (s->pattern == SIM_PATTERN_SEQ && of_a_page > 1)
+			w->pattern.next += of_a_page - 1; /* the next ones touch nothing new */
 	}
 }
 

@@ -50,7 +50,7 @@ PEAK = ("pages of 4 KB fill what the NIC reads over PCIe with one thread's 256 u
         "more threads there are the more they wait for the engine's lock and for being woken. The paper says nothing of the size "
         "of its requests, nor what its threads do")
 WANDERS = ("Writes of 1 KB by 4 threads and more go back and forth between rates, however long the run, as threads "
-           " fall into step and out of it: what is shown is the median of the seeds, and no target is met by it.")
+           "fall into step and out of it: what is shown is the median of the seeds, and no target is met by it.")
 
 
 def run(sim):

@@ -155,6 +155,8 @@ class Run(unittest.TestCase):
                 out = json.loads(run(f"{base}{pattern} region_bytes={mib << 20} touched={touched}"))
                 self.assertGreaterEqual(out["servers"]["misses"]["mtt"], least)
                 self.assertLessEqual(out["servers"]["misses"]["mtt"], most)
+        out = json.loads(run("driver=weir profile=connectx-5 size=64 region_bytes=268435456 touched=65536"))
+        self.assertEqual(out["servers"]["misses"]["mtt"], 0)
 
     def test_touching_many_pages_comes_to_what_a_long_run_comes_to(self):
         base = "driver=weir size=4096 threads=2 depth=4 pattern=random region_bytes=16777216 run_us=20000 touched="
