@@ -91,7 +91,8 @@ def _report(options):
     with _whole(path) as page:
         results = list(_results(options, []))
         page.write(report.page(results, [] if options.no_calibration else _fits(options)))
-    print(path)
+    if path.is_file():
+        print(path)
 
 
 @contextlib.contextmanager
@@ -296,7 +297,10 @@ def _options():
 
 def _hush():
     """Python flushes once more when it ends: where nothing can be written it is not to complain of that."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main():

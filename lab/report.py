@@ -24,7 +24,7 @@ that is marked calibrated was used to fit the model, and one that is marked by i
 puts in, or from a number that was fitted to another row: neither proves anything. Where the paper
 publishes no number there is an ordering or a shape to compare with, or nothing; what is weir's own is
 expected of weir, no paper publishes it, and it is counted apart. A number is met within 15 % or less,
-but where a row says otherwise. A target that is missed says why. A heading
+but where a row says otherwise. A target that is missed says why, where the NIC is the paper's. A heading
 says what a figure is about, with what its paper claims; whether the model bears that out its targets say. What the model was
 fitted to, and how well it fits, stands at the end.
 """
