@@ -9,6 +9,7 @@ import json
 import mmap
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -265,7 +266,12 @@ class Device(unittest.TestCase):
         must("umount", "/run/mounted")
         must(*check, device)
 
+    def need(self, filesystem):
+        if run("modprobe", filesystem).returncode:
+            self.skipTest(f"the kernel has no {filesystem}")
+
     def test_a_file_system_lives_on_it(self):
+        self.need("ext4")
         device = self.attached()
         must("mkfs.ext4", "-q", device)
         self.holds_files(device, ("fsck.ext4", "-f", "-n"))
@@ -273,6 +279,7 @@ class Device(unittest.TestCase):
     def test_so_does_xfs(self):
         if not shutil.which("mkfs.xfs"):
             self.skipTest("there is no mkfs.xfs")
+        self.need("xfs")
         device = self.attached(size="64M")
         # Smaller than 300 MiB is for tests only, and these say that they are.
         small = dict(os.environ, TEST_DIR="/run", TEST_DEV=device, QA_CHECK_FS="1")
@@ -291,6 +298,16 @@ class Device(unittest.TestCase):
         check_against_a_copy(file, random.Random(7), 8 * MIB)
         said, _ = verifier.communicate(timeout=LONG)
         self.assertEqual(verifier.returncode, 0, said)
+
+    def test_what_fio_trims_it_finds_to_be_zeroes_and_what_it_writes_right(self):
+        device = self.attached("--timeout", "120")
+        done = fio(device, "--rw=randtrimwrite", "--bsrange=4k-64k", "--iodepth=16", "--size=8m",
+                   "--verify_backlog=32", "--trim_percentage=40", "--trim_backlog=16",
+                   "--trim_verify_zero=1", "--output-format=json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        job, = json.loads(done.stdout)["jobs"]
+        # It trims before it writes, each time; and of what it wrote, what it then wants to be zeroes.
+        self.assertGreater(job["trim"]["total_ios"], job["write"]["total_ios"])
 
     def test_what_is_discarded_is_zeroes_and_its_memory_goes_back_but_for_a_reserve(self):
         device = self.attached("--reserve", "4M", "--timeout", "120")
@@ -666,17 +683,30 @@ for page in range(pages):
 
 def kernel_complains():
     """What the kernel's log has to say that it should not."""
-    return [line for line in must("dmesg").splitlines()
-            if any(word in line for word in ("BUG", "WARNING", "Oops", "hung task", "Call Trace"))]
+    complaints = [line for line in must("dmesg").splitlines()
+                  if any(word in line for word in
+                         ("BUG", "WARNING", "Oops", "hung task", "Call Trace"))]
+    # Lockdep looks for mistakes until it has found one.
+    if os.path.exists("/proc/lockdep_stats"):
+        with open("/proc/lockdep_stats", encoding="ascii") as file:
+            if not re.search(r"debug_locks: +1$", file.read(), re.M):
+                complaints.append("lockdep has given up")
+    return complaints
 
 
-if __name__ == "__main__":
+def main():
+    """Runs the program's tests with the modules loaded. Returns the exit status."""
     os.environ["WEIR_DEVICE"] = "rxe0"
     write_key(KEY, "the key of the block device")
     write_key(OTHER_KEY, "not the key that is wanted")
     load()
     result = unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]], exit=False).result
+    must("rmmod", "weir_blk", "weir")
     complaints = kernel_complains()
     if complaints:
         print(must("dmesg"))
-    sys.exit(0 if result.wasSuccessful() and not complaints else 1)
+    return 0 if result.wasSuccessful() and not complaints else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
