@@ -210,12 +210,55 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 	end_close(&base);
 }
 
+/* Takes whoever calls, hears the greeting and hangs up. */
+static void turn_away(int listening)
+{
+	struct pollfd p = { listening, POLLIN, 0 };
+	struct message m;
+	int fd;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(fd >= 0);
+	hear(fd, &m, NULL);
+	assert_int_equal(m.type, MSG_HELLO);
+	close(fd);
+}
+
+/* Who hangs up may have ended, and another may have the slot: that one is asked, and no third. */
+static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
+{
+	struct pollfd third = { .events = POLLIN };
+	struct end base, e;
+	uint32_t slot;
+	struct wr w;
+
+	(void)state;
+	receiver_up(&base, &e);
+	third.fd = claim_slot(&slot);
+	wr_make(&w, &e, IBV_WR_SEND, 0, LENGTH, 0);
+	w.wr.wr.ud.ah = make_ah(&e, "::ffff:127.0.0.1");
+	assert_non_null(w.wr.wr.ud.ah);
+	w.wr.wr.ud.remote_qpn = slot << SOFTNIC_QP_INDEX_BITS | 1;
+	w.wr.wr.ud.remote_qkey = QKEY;
+	assert_int_equal(post(&e, &w), 0);
+	turn_away(third.fd);
+	turn_away(third.fd);
+	assert_int_equal(wait_wc(&e).status, IBV_WC_SUCCESS);
+	assert_int_equal(poll(&third, 1, 0), 0);
+	assert_int_equal(ibv_destroy_ah(w.wr.wr.ud.ah), 0);
+	close(third.fd);
+	end_close(&e);
+	end_close(&base);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(
 			test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not),
 		cmocka_unit_test(test_the_last_words_of_who_had_the_slot_are_heard),
+		cmocka_unit_test(test_a_datagram_is_not_lost_with_who_had_the_slot),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
