@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "unload/device.h"
+#include "unload/fork.h"
 #include "unload/next.h"
 #include "unload/ring.h"
 #include "unload/say.h"
@@ -157,4 +158,28 @@ bool device_may_read(struct device *device, const struct ibv_pd *pd, const struc
 	err = weir_umtt_check(&device->local, pd->handle, sge->lkey, sge->addr, sge->length);
 	pthread_mutex_unlock(&device->local_lock);
 	return !err;
+}
+
+/* It, and what is made from now on, is the device's alone. */
+static void give_back(struct device *device)
+{
+	struct verbs_context *extended = verbs_get_ctx(device->context);
+
+	device->context->ops = device->ops;
+	if (extended && device->create_qp_ex)
+		extended->create_qp_ex = device->create_qp_ex;
+	if (extended && device->create_cq_ex)
+		extended->create_cq_ex = device->create_cq_ex;
+}
+
+void device_forget(void)
+{
+	struct device *device;
+
+	for (device = devices; device; device = device->next)
+		if (device->context)
+			give_back(device);
+	devices = NULL;
+	channels = 0;
+	pthread_mutex_init(&devices_lock, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The order of one QP. An unloaded write goes past the QP: so it goes only when nothing else of the
- * QP is under way, and nothing else goes until it has been copied. Unloaded writes of one list need
- * not wait for each other, for they are copied in order; the call returns when all are.
+ * QP is under way, and nothing else goes until it has been copied. Unloaded writes need not wait for
+ * each other, for they are copied in order; who wants a completion waits for all. For who asks for
+ * none, and may never post again, the service thread looks how they end.
  *
  * What an unloaded write completes with is made by the device: once it has been copied, a write of
  * no bytes takes its place in the QP. So its completion comes in its turn and once, and raises its
@@ -15,17 +16,17 @@
 #include "unload/clock.h"
 #include "unload/connect.h"
 #include "unload/device.h"
-#include "unload/memory.h"
+#include "unload/fork.h"
 #include "unload/next.h"
 #include "unload/post.h"
 #include "unload/say.h"
+#include "unload/service.h"
 #include "unload/side.h"
+#include "unload/small.h"
 #include "unload/watch.h"
 
+#define POLLINGS 64
 #define ENDED "its peer refused a write, or has closed its QP"
-#define SEND_FLAGS                                                                                 \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_IP_CSUM)
-
 static struct side *side_of(struct watched *w)
 {
 	return __atomic_load_n(&w->side, __ATOMIC_ACQUIRE);
@@ -105,6 +106,15 @@ static void repeat(struct watched *w, struct side *side)
 			NEXT(ibv_modify_qp)(w->qp, &error, IBV_QP_STATE);
 }
 
+static void pause_for(struct watched *w, uint8_t ms)
+{
+	if (!ms)
+		return;
+	pthread_mutex_lock(&w->lock);
+	weir_route_pause(&w->route, clock_ns() + ms * NS_PER_MS);
+	pthread_mutex_unlock(&w->lock);
+}
+
 /* Waits until at most @open_max are not copied. Return: whether that could be. */
 static bool settle(struct watched *w, struct side *side, uint16_t open_max)
 {
@@ -114,53 +124,10 @@ static bool settle(struct watched *w, struct side *side, uint16_t open_max)
 	if (side_open(side) <= open_max)
 		return true;
 	err = side_wait(side, open_max, &pause_ms);
-	if (pause_ms) {
-		pthread_mutex_lock(&w->lock);
-		weir_route_pause(&w->route, clock_ns() + pause_ms * NS_PER_MS);
-		pthread_mutex_unlock(&w->lock);
-	}
+	pause_for(w, pause_ms);
 	if (err)
 		repeat(w, side);
 	return !err;
-}
-
-static bool may_be_copied(const struct watched *w, const struct ibv_send_wr *wr)
-{
-	int i;
-
-	if (wr->send_flags & IBV_SEND_INLINE)
-		return true;
-	for (i = 0; i < wr->num_sge; i++)
-		if (!device_may_read(w->device, w->qp->pd, &wr->sg_list[i]))
-			return false;
-	return true;
-}
-
-/* What is inline the CPU reads, whichever way it goes. */
-static bool is_there(const struct ibv_send_wr *wr)
-{
-	int i;
-
-	if (wr->send_flags & IBV_SEND_INLINE)
-		return true;
-	for (i = 0; i < wr->num_sge; i++)
-		if (wr->sg_list[i].length &&
-		    !memory_is_readable(wr->sg_list[i].addr, wr->sg_list[i].length))
-			return false;
-	return true;
-}
-
-/* Its length, or 0: it is none that could be unloaded. */
-static uint32_t small_write(const struct ibv_send_wr *wr)
-{
-	uint64_t length = 0;
-	int i;
-
-	if (wr->opcode != IBV_WR_RDMA_WRITE)
-		return 0;
-	for (i = 0; i < wr->num_sge; i++)
-		length += wr->sg_list[i].length;
-	return length <= SIDE_DATA_MAX ? (uint32_t)length : 0;
 }
 
 /* An enum weir_path. */
@@ -173,14 +140,6 @@ static unsigned int decide(struct watched *w, const struct ibv_send_wr *wr, uint
 				 is_signalled(w, wr->send_flags), now_ns);
 	pthread_mutex_unlock(&w->lock);
 	return path;
-}
-
-/* What a device would not take is for it to refuse. */
-static bool may_be_posted(const struct watched *w, const struct ibv_send_wr *wr, uint32_t length)
-{
-	if (wr->send_flags & ~SEND_FLAGS || wr->num_sge > (int)w->cap.max_send_sge)
-		return false;
-	return !(wr->send_flags & IBV_SEND_INLINE) || length <= w->cap.max_inline_data;
 }
 
 /* A QP may end by itself, of which nobody is told before it is asked, or its completions are. */
@@ -210,8 +169,8 @@ static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *w
 	unsigned int path;
 	const char *why;
 
-	if (!side || watch_is_plain(w) || !watch_is_idle(w) || !may_be_posted(w, wr, length) ||
-	    !may_be_copied(w, wr))
+	if (!side || watch_is_plain(w) || !watch_is_idle(w) || !small_may_be_posted(w, wr, length) ||
+	    !small_may_be_copied(w, wr))
 		return WEIR_PATH_OFFLOAD;
 	/* Once it is copied it is too late to hear that the queue is full. */
 	if (!watch_has_room(w))
@@ -220,7 +179,7 @@ static unsigned int path_of_first(struct watched *w, const struct ibv_send_wr *w
 	if (!(path & WEIR_PATH_UNLOAD))
 		return path;
 	why = end_of(w, side, now_ns);
-	if (!why && is_there(wr))
+	if (!why && small_is_there(wr))
 		return path;
 	if (why)
 		watch_make_plain(w, why);
@@ -303,7 +262,7 @@ static int post_in_order(struct watched *w, struct ibv_send_wr *wr, struct ibv_s
 	int err = 0;
 
 	for (; wr && !err; wr = wr->next) {
-		length = small_write(wr);
+		length = small_bytes(wr);
 		if (length) {
 			COUNT(small);
 			now_ns = clock_ns();
@@ -326,11 +285,36 @@ int post_list(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **ba
 
 	pthread_mutex_lock(&w->post);
 	err = post_in_order(w, wr, bad);
-	/* Who asks for no completion may never post again: what is refused is given to the device now. */
-	if (side_of(w))
-		settle(w, side_of(w), 0);
+	if (side_of(w) && side_open(side_of(w)))
+		service_tend();
 	pthread_mutex_unlock(&w->post);
 	return err;
+}
+
+/* Context: with w->post. Return: as post_tend(). */
+static bool tend(struct watched *w, struct side *side, uint64_t now_ns)
+{
+	uint8_t pause_ms = 0;
+	bool again = side_open(side) && side_tend(side, now_ns, &pause_ms);
+
+	pause_for(w, pause_ms);
+	if (!again)
+		settle(w, side, 0);
+	return again;
+}
+
+bool post_tend(struct watched *w, uint64_t now_ns)
+{
+	bool again = false;
+
+	if (!side_of(w))
+		return false;
+	if (pthread_mutex_trylock(&w->post))
+		return true;
+	if (side_of(w))
+		again = tend(w, side_of(w), now_ns);
+	pthread_mutex_unlock(&w->post);
+	return again;
 }
 
 void post_end(struct watched *w)
@@ -339,6 +323,8 @@ void post_end(struct watched *w)
 
 	pthread_mutex_lock(&w->post);
 	side = side_of(w);
+	if (side)
+		settle(w, side, 0);
 	__atomic_store_n(&w->side, NULL, __ATOMIC_RELEASE);
 	side_free(side);
 	pthread_mutex_unlock(&w->post);
@@ -352,11 +338,19 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 }
 
 /* Threads that poll one CQ take its completions in order, and note them in that order. */
+static pthread_mutex_t polling[POLLINGS] = { [0 ... POLLINGS - 1] = PTHREAD_MUTEX_INITIALIZER };
+
 static pthread_mutex_t *polling_of(const struct ibv_cq *cq)
 {
-	static pthread_mutex_t polling[64] = { [0 ... 63] = PTHREAD_MUTEX_INITIALIZER };
+	return &polling[(uintptr_t)cq / 64 % POLLINGS];
+}
 
-	return &polling[(uintptr_t)cq / 64 % 64];
+void post_forget(void)
+{
+	int i;
+
+	for (i = 0; i < POLLINGS; i++)
+		pthread_mutex_init(&polling[i], NULL);
 }
 
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
@@ -382,6 +376,8 @@ static int bind_in_order(struct watched *w, struct ibv_mw *mw, struct ibv_mw_bin
 	};
 	int err;
 
+	if (side_of(w))
+		settle(w, side_of(w), 0);
 	watch_posting(w, &of);
 	err = w->device->ops.bind_mw(w->qp, mw, bind);
 	if (err)

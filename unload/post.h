@@ -4,6 +4,8 @@
 #define UNLOAD_POST_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct device;
 struct watched;
@@ -13,6 +15,12 @@ void post_take_over(struct device *device);
 
 /* Posts a list, as ibv_post_send() does. */
 int post_list(struct watched *w, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/*
+ * Looks how what was unloaded without a completion ends, and never waits for a peer that lives.
+ * Context: the service thread, with watch_life. Return: whether to come again.
+ */
+bool post_tend(struct watched *w, uint64_t now_ns);
 
 /*
  * The QP goes, or what is at its other end: what is under way is waited for, and nothing is

@@ -14,7 +14,7 @@ void proof_init(void)
 	const char *path = settings_key();
 	struct weir_error error;
 
-	if (path && weir_key_load(path, &key, &error))
+	if (path && !key && weir_key_load(path, &key, &error))
 		say("%s: nothing is unloaded to other hosts", error.text);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "unload/fork.h"
 #include "unload/say.h"
 
 #define WHYS_MAX 32
@@ -77,4 +78,9 @@ void say_all(void)
 	    count_of(&said.copied), count_of(&said.refused), count_of(&said.pauses));
 	if (plain > 1)
 		say("nothing more was unloaded on %" PRIu64 " queue pairs", plain);
+}
+
+void say_forget(void)
+{
+	said = (struct said){ 0 };
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,9 +13,11 @@
 #include "core/poll.h"
 #include "unload/clock.h"
 #include "unload/device.h"
+#include "unload/fork.h"
 #include "unload/meet.h"
 #include "unload/memory.h"
 #include "unload/next.h"
+#include "unload/post.h"
 #include "unload/ring.h"
 #include "unload/say.h"
 #include "unload/service.h"
@@ -23,6 +26,8 @@
 
 #define WAKE_NS 50000 /* what it costs to be woken */
 #define LOOK_NS 200000 /* awake, it looks at its sockets so often */
+#define TEND_MS 4 /* what asks for no completion is looked after so often */
+#define TEND_ON_NS NS_PER_S /* and so long: to be woken costs who posts more than to look costs us */
 #define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
 
 /* What it sleeps on: the sockets, of which there may be fewer, the bell, the devices. */
@@ -32,6 +37,8 @@ enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
  * struct service - the thread's
  * @sockets: for offers; @bell: rung by service_wake()
  * @seek_ns: when to look for peers
+ * @is_tending: looks what becomes of what asks for no completion; @tended_ns: and when last, or
+ * first, there was such
  */
 static struct service {
 	pid_t pid;
@@ -42,7 +49,13 @@ static struct service {
 	struct weir_poll poll;
 	uint64_t seek_ns;
 	uint64_t looked_ns;
+	uint64_t tended_ns;
+	bool is_tending;
 } service = { .bell = -1 };
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool was_started; /* or not to be had; with start_lock */
+static bool tends; /* something is to be looked after; atomic */
 
 static uint32_t serve_rings(void)
 {
@@ -95,9 +108,38 @@ static void take_events(struct device *device)
 
 static int timeout_ms(uint64_t now_ns)
 {
-	if (service.seek_ns == UINT64_MAX)
+	const uint64_t tend_ns = now_ns + TEND_MS * NS_PER_MS;
+	uint64_t until_ns = service.seek_ns;
+
+	if (__atomic_load_n(&tends, __ATOMIC_RELAXED) && until_ns > tend_ns)
+		until_ns = tend_ns;
+	if (until_ns == UINT64_MAX)
 		return -1;
-	return service.seek_ns <= now_ns ? 0 : (int)((service.seek_ns - now_ns) / NS_PER_MS) + 1;
+	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+static void tend_one(struct watched *w, void *again)
+{
+	if (post_tend(w, clock_ns()))
+		*(bool *)again = true;
+}
+
+/* Who posts while it is looked at rings the bell, or finds that it will be looked at again. */
+static void tend(void)
+{
+	uint64_t now_ns = clock_ns();
+	bool again = false;
+
+	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&watch_life))
+		return;
+	__atomic_store_n(&tends, false, __ATOMIC_RELAXED);
+	watch_each(tend_one, &again);
+	if (again || !service.is_tending)
+		service.tended_ns = now_ns;
+	service.is_tending = now_ns - service.tended_ns < TEND_ON_NS;
+	if (service.is_tending)
+		__atomic_store_n(&tends, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&watch_life);
 }
 
 /*
@@ -151,6 +193,7 @@ static void look(bool may_sleep)
 				take_events(at[i]);
 	if (fds[0].revents || fds[1].revents || fds[BELL].revents || service.seek_ns <= clock_ns())
 		meet(fds);
+	tend();
 }
 
 static void *run(void *arg)
@@ -223,6 +266,16 @@ static int thread_start(void)
 	return err;
 }
 
+/* Once: a child's are its parent's. */
+static int watch_process(void)
+{
+	static bool is_watched;
+
+	if (!is_watched && !atexit(at_exit) && !fork_watch())
+		is_watched = true;
+	return is_watched ? 0 : -ENOMEM;
+}
+
 static void start(void)
 {
 	int err;
@@ -233,7 +286,7 @@ static void start(void)
 	}
 	err = meet_open(&service.sockets);
 	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (err || service.bell < 0 || atexit(at_exit) || thread_start()) {
+	if (err || service.bell < 0 || watch_process() || thread_start()) {
 		say("no socket or no thread is left for it: nothing is unloaded");
 		return;
 	}
@@ -242,10 +295,26 @@ static void start(void)
 
 bool service_start(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, start);
+	pthread_mutex_lock(&start_lock);
+	if (!was_started)
+		start();
+	was_started = true;
+	pthread_mutex_unlock(&start_lock);
 	return service_is_here();
+}
+
+/* What the sockets are told is told the parent. */
+void service_forget(void)
+{
+	int fds[] = { service.sockets.here, service.sockets.hosts, service.bell };
+	size_t i;
+
+	for (i = 0; service.pid && i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	service = (struct service){ .bell = -1 };
+	tends = was_started = false;
+	pthread_mutex_init(&start_lock, NULL);
 }
 
 bool service_is_here(void)
@@ -259,4 +328,11 @@ void service_wake(void)
 
 	if (write(service.bell, &one, sizeof(one)) < 0)
 		return; /* it is rung already */
+}
+
+void service_tend(void)
+{
+	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) &&
+	    !__atomic_exchange_n(&tends, true, __ATOMIC_RELAXED))
+		service_wake();
 }

@@ -2,10 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unload/clock.h"
 #include "unload/settings.h"
 
 #define HOT_PAGES 4096
 #define CPU_PERCENT 50
+#define PATIENCE_MS 30000
 
 enum weir_route_policy settings_policy(void)
 {
@@ -39,4 +41,9 @@ uint32_t settings_hot_pages(void)
 uint32_t settings_cpu_percent(void)
 {
 	return number("WEIR_UNLOAD_CPU", 100, CPU_PERCENT);
+}
+
+uint64_t settings_patience_ns(void)
+{
+	return number("WEIR_UNLOAD_PATIENCE_MS", UINT32_MAX, PATIENCE_MS) * NS_PER_MS;
 }

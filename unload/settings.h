@@ -19,4 +19,7 @@ const char *settings_key(void);
 /* WEIR_UNLOAD_CPU: percent of a processor that may go into copying for peers, 1 to 100. */
 uint32_t settings_cpu_percent(void);
 
+/* For how long a target may copy nothing that it has; in ms in WEIR_UNLOAD_PATIENCE_MS. */
+uint64_t settings_patience_ns(void);
+
 #endif

@@ -15,6 +15,7 @@
 #include "unload/device.h"
 #include "unload/next.h"
 #include "unload/say.h"
+#include "unload/settings.h"
 #include "unload/side.h"
 #include "unload/watch.h"
 
@@ -24,8 +25,7 @@
 #define SIGNAL_EVERY (WIRE_SLOTS / 4)
 #define SPINS 1000 /* before others are given a turn */
 #define PROBE_NS (100 * NS_PER_MS)
-#define PATIENCE_NS (30 * NS_PER_S)
-#define TAKE_BACK_NS NS_PER_S
+#define TAKE_BACK_NS (5 * NS_PER_S)
 
 enum { WR_WRITES = 1, WR_PROBE };
 
@@ -80,6 +80,7 @@ struct side *side_make(const struct watched *w)
 	if (!side)
 		return NULL;
 	side->device = w->device;
+	side->patience_ns = settings_patience_ns();
 	if (!parts_make(side, w))
 		return side;
 	side_free(side);
@@ -264,24 +265,27 @@ static void take_back(struct side *side)
 		reap(side);
 }
 
+static void look_long(struct side *side, uint64_t now_ns, uint8_t *pause_ms)
+{
+	reap(side);
+	if (look(side, pause_ms))
+		side->moved_ns = now_ns;
+	if (now_ns - side->probed_ns >= PROBE_NS) {
+		post_empty(side, IBV_WR_RDMA_WRITE);
+		side->probed_ns = now_ns;
+	}
+	if (now_ns - side->moved_ns >= side->patience_ns) {
+		take_back(side);
+		side->has_failed = true;
+	}
+}
+
 static void wait_long(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 {
-	uint64_t now_ns = clock_ns(), moved_ns = now_ns, probed_ns = now_ns;
-
+	side->moved_ns = side->probed_ns = clock_ns();
 	while (!is_over(side, open_max)) {
 		sched_yield();
-		reap(side);
-		now_ns = clock_ns();
-		if (look(side, pause_ms))
-			moved_ns = now_ns;
-		if (now_ns - probed_ns >= PROBE_NS) {
-			post_empty(side, IBV_WR_RDMA_WRITE);
-			probed_ns = now_ns;
-		}
-		if (now_ns - moved_ns >= PATIENCE_NS) {
-			take_back(side);
-			side->has_failed = true;
-		}
+		look_long(side, clock_ns(), pause_ms);
 	}
 	/* What was copied before the end counts. */
 	look(side, pause_ms);
@@ -299,4 +303,17 @@ int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 	if (!side_open(side) || (side_open(side) <= open_max && !side->is_refused))
 		return 0;
 	return side->is_refused ? -EREMOTE : -EIO;
+}
+
+/* Who waited meanwhile has seen things move, too. */
+bool side_tend(struct side *side, uint64_t now_ns, uint8_t *pause_ms)
+{
+	if (!side->is_tended)
+		side->probed_ns = now_ns;
+	if (!side->is_tended || side->tended_done != side->done)
+		side->moved_ns = now_ns;
+	look_long(side, now_ns, pause_ms);
+	side->tended_done = side->done;
+	side->is_tended = !is_over(side, 0);
+	return side->is_tended;
 }

@@ -54,6 +54,9 @@ struct side_memory {
  * @told: when we looked last
  * @is_refused: none from @done on has been copied, nor will be
  * @has_failed: which of them were is not known
+ * @patience_ns: for so long nothing need move
+ * @is_tended: somebody looks after it; @tended_done: @done then; @moved_ns, @probed_ns: when
+ * something moved last, and an empty write went
  * @queued: in the send queue, or not known to have left it; @unsignalled: of them, the last
  */
 struct side {
@@ -74,6 +77,11 @@ struct side {
 	uint64_t told;
 	bool is_refused;
 	bool has_failed;
+	uint64_t patience_ns;
+	bool is_tended;
+	uint16_t tended_done;
+	uint64_t moved_ns;
+	uint64_t probed_ns;
 	uint32_t queued;
 	uint32_t unsignalled;
 };
@@ -120,5 +128,11 @@ int side_put(struct side *side, uint64_t remote, const struct ibv_sge *data, int
  *	a long time.
  */
 int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms);
+
+/*
+ * The same for who comes again rather than wait. Return: whether to come again; if not, side_wait()
+ * for all is over at once.
+ */
+bool side_tend(struct side *side, uint64_t now_ns, uint8_t *pause_ms);
 
 #endif

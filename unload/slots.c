@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "unload/fork.h"
 #include "unload/slots.h"
 
 #define HUGE_SHIFT 21
@@ -93,4 +94,10 @@ void slots_give(struct wire_slot *slots)
 	pthread_mutex_lock(&lock);
 	chunk->free[chunk->count++] = (uint8_t)(((uintptr_t)slots - (uintptr_t)chunk) / SLOTS_BYTES);
 	pthread_mutex_unlock(&lock);
+}
+
+void slots_forget(void)
+{
+	chunks = NULL;
+	pthread_mutex_init(&lock, NULL);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <stdlib.h>
+#include <string.h>
 
 #include "unload/clock.h"
 #include "unload/device.h"
+#include "unload/fork.h"
 #include "unload/ring.h"
 #include "unload/say.h"
 #include "unload/settings.h"
@@ -315,4 +317,11 @@ void watch_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
 	if (w)
 		polled(w, cq, wc);
 	pthread_rwlock_unlock(&table_lock);
+}
+
+void watch_forget(void)
+{
+	memset(table, 0, sizeof(table));
+	pthread_mutex_init(&watch_life, NULL);
+	pthread_rwlock_init(&table_lock, NULL);
 }

@@ -116,6 +116,15 @@ void pair_begin_anew(struct pair *pair)
 	connect_to(pair, pair->qp[1], pair->qp[0]);
 }
 
+void pair_lead_to(struct pair *pair, int which, uint32_t qpn)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	const struct ibv_qp to = { .qp_num = qpn };
+
+	assert_int_equal(ibv_modify_qp(pair->qp[which], &reset, IBV_QP_STATE), 0);
+	connect_to(pair, pair->qp[which], &to);
+}
+
 void pair_close(struct pair *pair)
 {
 	int i;

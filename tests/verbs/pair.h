@@ -37,6 +37,8 @@ void pair_open(struct pair *pair);
 bool pair_connect(struct pair *pair, pair_make_fn *make);
 /* Both queue pairs are reset and connected again. */
 void pair_begin_anew(struct pair *pair);
+/* One of them is reset, and connected to another process's. */
+void pair_lead_to(struct pair *pair, int which, uint32_t qpn);
 void pair_close(struct pair *pair);
 
 /* That the queue pair sends with first. */
