@@ -24,6 +24,12 @@
 #define JUMP return
 #define JUMPS __attribute__((optimize("O2")))
 #endif
+/* A sanitizer's runtime calls this when it begins, and is not ready for what it would call in turn. */
+#if defined(__clang__)
+#define EARLY __attribute__((disable_sanitizer_instrumentation))
+#else
+#define EARLY __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
 
 typedef void *open_fn(const char *path, int mode);
 typedef void *version_fn(void *handle, const char *name, const char *version);
@@ -77,7 +83,7 @@ JUMPS EXPORTED void *dlopen(const char *path, int mode)
 }
 
 /* Who asks for one version only is content with no other; these have none, and answer for all. */
-JUMPS EXPORTED void *dlvsym(void *handle, const char *name, const char *version)
+JUMPS EARLY EXPORTED void *dlvsym(void *handle, const char *name, const char *version)
 {
 	static version_fn *next;
 
