@@ -12,7 +12,11 @@ static void *all_buffers;
 /* The donor has its own memory. */
 static void weir_lend(int socket, void *unused, size_t bytes)
 {
-	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = bytes + (64u << 20) };
+	struct weir_donor_options options = {
+		.listen = "127.0.0.1:0",
+		.memory_bytes = bytes + (64u << 20),
+		.no_huge_pages = true, /* as weir serve on softnic */
+	};
 	struct weir_donor_info info;
 	struct weir_donor *donor;
 	struct weir_error error;
