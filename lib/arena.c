@@ -231,6 +231,18 @@ static void merge(struct weir_arena *arena, struct weir_extent *extent)
 		merge_next(arena, weir_list_entry(prev, struct weir_extent, link));
 }
 
+/*
+ * Whoever touches a page of a file first is charged for it by the kernel. That is to be the donor,
+ * not a client that maps it and may have little memory of its own. Before Linux 5.14 it cannot be.
+ */
+static int touch(const struct weir_arena *arena, const struct weir_extent *extent)
+{
+	if (arena->fd < 0 || !madvise(extent->addr, extent->length, MADV_POPULATE_WRITE) ||
+	    errno == EINVAL)
+		return 0;
+	return -ENOMEM;
+}
+
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **out)
 {
 	uint64_t alignment = length >= WEIR_ARENA_HUGE ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
@@ -255,7 +267,7 @@ int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_exten
 		if (!extent)
 			return -ENOMEM;
 	}
-	if (extent->length > length && !cut(extent, length)) {
+	if ((extent->length > length && !cut(extent, length)) || touch(arena, extent)) {
 		merge(arena, extent);
 		return -ENOMEM;
 	}

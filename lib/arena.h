@@ -62,6 +62,8 @@ void weir_arena_fini(struct weir_arena *arena);
  * weir_arena_take() - claim an extent of zeroes
  * @length: bytes, above 0, rounded up to pages
  *
+ * Of a file all pages are there from then on, as they are of memory that a NIC has registered.
+ *
  * Return: 0; -ENOSPC no gap is that long, or the limit is reached; -ENOMEM.
  */
 int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **extent);

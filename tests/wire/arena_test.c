@@ -142,8 +142,8 @@ static void what_lies_in_a_file_goes_back_to_the_system(void **state)
 		skip(); /* no memfd here */
 	assert_int_equal(fcntl(arena.fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
 	assert_int_equal(weir_arena_take(&arena, 2 * MIB + 4096, &extent), 0);
-	memset(extent->addr, 1, extent->length);
 	assert_int_equal(fstat(arena.fd, &before), 0);
+	assert_true(before.st_blocks >= (2 * MIB + 4096) / 512); /* who takes it has touched it */
 	weir_arena_give(&arena, extent);
 	assert_int_equal(fstat(arena.fd, &after), 0);
 	assert_true(before.st_blocks - after.st_blocks >= 2 * MIB / 512);
