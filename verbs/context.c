@@ -89,6 +89,17 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
+/* ibv_bind_mw() posts, too; by ibv_post_send(), counted there, only a window of type 2 is bound. */
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	const struct posted posted = { .wrs[LOCAL] = 1 };
+	int err = kept_of(qp->context)->ops.bind_mw(qp, mw, bind);
+
+	if (!err)
+		count_posted(&posted);
+	return err;
+}
+
 static void count_recvs(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end)
 {
 	count(doorbells, 1);
@@ -151,6 +162,7 @@ void wrap_context(struct ibv_context *context)
 		return;
 	kept->ops = context->ops;
 	context->ops.post_send = post_send;
+	context->ops.bind_mw = bind_mw;
 	context->ops.post_recv = post_recv;
 	context->ops.post_srq_recv = post_srq_recv;
 	context->ops.poll_cq = poll_cq;

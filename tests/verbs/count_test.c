@@ -127,6 +127,27 @@ static void each_kind_is_told_apart(void **in)
 		.posted_atomics = 1 });
 }
 
+/* Not by ibv_post_send(), but it is posted. */
+static void a_window_is_bound_by_a_work_request(void **in)
+{
+	struct pair *pair = *in;
+	struct ibv_mr *mr = ibv_reg_mr(pair->pd, pair->bytes, 4096,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(pair->pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { mr, (uintptr_t)pair->bytes, 4096, IBV_ACCESS_REMOTE_READ },
+	};
+
+	assert_non_null(mr);
+	assert_non_null(mw);
+	assert_int_equal(ibv_bind_mw(pair->qp[0], mw, &bind), 0);
+	take(pair, 1, IBV_WC_SUCCESS);
+	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 1 });
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
 static void what_is_refused_is_not_counted(void **in)
 {
 	struct pair *pair = *in;
@@ -329,6 +350,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_chain_is_one_doorbell, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_kind_is_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_window_is_bound_by_a_work_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_refused_is_not_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(arms_and_events_are_counted, setup, teardown),
