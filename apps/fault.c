@@ -29,6 +29,8 @@ static int explain(const char *cmd, const char *pid, int err)
 	case -ESRCH:
 		return failure(cmd, "%s: no such process of yours has softnic open; weir stat lists "
 			       "them", pid);
+	case -EPERM:
+		return failure(cmd, "%s: it heeds processes of its own PID namespace only", pid);
 	case -ETIMEDOUT:
 		return failure(cmd, "%s: it does not answer; is it stopped?", pid);
 	default:

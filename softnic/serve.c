@@ -5,10 +5,12 @@
  * learn that its process did.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -269,9 +271,23 @@ static void handle_from_user(struct guest *g, const struct message *m)
 		qp_peer_complains(qp, m->value);
 }
 
+/* Of the same PID namespace: who could end us by a signal as well. */
+static bool may_end_us(const struct guest *g)
+{
+	char path[32];
+	struct stat theirs, ours;
+
+	snprintf(path, sizeof(path), "/proc/%ld/ns/pid", (long)g->pid);
+	return g->pid && !stat(path, &theirs) && !stat("/proc/self/ns/pid", &ours) &&
+	       theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+}
+
 static void handle_fault(struct guest *g, const struct message *m)
 {
-	struct message done = { .type = MSG_FAULT_SET, .value = -fault_set(m->qpn, m->value) };
+	struct message done = {
+		.type = MSG_FAULT_SET,
+		.value = may_end_us(g) ? -fault_set(m->qpn, m->value) : EPERM,
+	};
 
 	message_send(g->fd, &done, NULL, 0);
 }

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include "odd_file.h"
 #include "softnic/nic.h"
+#include "softnic/option.h"
 #include "softnic/passed.h"
 #include "verbs_harness.h"
 
@@ -126,6 +128,44 @@ static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
 	close(memory);
 }
 
+/* Return: for exit(): 0 it was refused, 1 it was not. */
+static int have_the_device_go(uint32_t slot)
+{
+	const struct message gone = { .type = MSG_SET_FAULT, .qpn = OPTION_DEVICE_GONE_AFTER };
+	struct message m = { 0 };
+	int fd = call(slot);
+
+	if (message_send(fd, &gone, NULL, 0) || read(fd, &m, sizeof(m)) != sizeof(m))
+		return 1;
+	return m.type == MSG_FAULT_SET && m.value == EPERM ? 0 : 1;
+}
+
+/* Where it has no way to end us it has none to take our device away either. */
+static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state)
+{
+	struct pair *pair = *state;
+	struct ibv_port_attr port;
+	uint32_t slot = nic.slot; /* which children forget */
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		/* as another user it would not find us */
+		if (geteuid() || unshare(CLONE_NEWPID))
+			_exit(77);
+		child = fork();
+		if (!child)
+			_exit(have_the_device_go(slot));
+		waitpid(child, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+	assert_int_equal(ibv_query_port(pair->e.ctx, 1, &port), 0);
+}
+
 enum { KINDS = 5 };
 
 /* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
@@ -206,6 +246,8 @@ static int tests(void)
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_who_has_no_queue_pair_gets_no_way_to_memory,
 						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(
+			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,
