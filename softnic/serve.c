@@ -24,7 +24,7 @@
 #include "share.h"
 #include "srq.h"
 
-enum { ASKS_MAX = NIC_QPS };
+enum { ASKS_MAX = NIC_QPS, SILENT_MAX = 256 };
 
 struct ask {
 	uint32_t qpn, from;
@@ -415,6 +415,25 @@ static int begin_life(void)
 	return err;
 }
 
+/*
+ * Who says a slot does so at once. Others cost us descriptors and are few: a program that sets
+ * faults. Beyond a limit the one who has been silent for longest goes.
+ */
+static void end_silent(void)
+{
+	struct guest *g, *oldest = NULL;
+	unsigned int silent = 0;
+
+	for (g = guests; g; g = g->next) {
+		if (g->slot)
+			continue;
+		silent++;
+		oldest = g;
+	}
+	if (silent > SILENT_MAX)
+		end(oldest);
+}
+
 void serve_accept(void *arg, uint32_t events)
 {
 	struct guest *g;
@@ -442,6 +461,7 @@ void serve_accept(void *arg, uint32_t events)
 	pthread_mutex_unlock(&nic.lock);
 	if (softnic_loop_add(fd, EPOLLIN, handle, g))
 		end(g);
+	end_silent();
 }
 
 void serve_tell_files(void)

@@ -4,6 +4,7 @@
  * descriptors of anything, and say what is no message. They are shown the door; the traffic of
  * others goes on.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -166,6 +167,40 @@ static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state
 	assert_int_equal(ibv_query_port(pair->e.ctx, 1, &port), 0);
 }
 
+enum { SILENT = 400, BORNE = 256 };
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The first who said nothing are shown the door, whoever comes is heard. */
+static void test_who_says_nothing_takes_few_descriptors(void **state)
+{
+	const struct message nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct message m;
+	int fds[SILENT], i, before = descriptors();
+
+	(void)state;
+	for (i = 0; i < SILENT; i++)
+		fds[i] = call(nic.slot);
+	assert_int_equal(ask(fds[SILENT - 1], &nonsense, &m), 0);
+	assert_int_equal(m.type, MSG_FAULT_SET);
+	for (i = 0; i < SILENT - BORNE; i++)
+		assert_int_equal(read(fds[i], &m, sizeof(m)), 0);
+	/* and what the pair needs itself meanwhile */
+	assert_true(descriptors() - before <= SILENT + BORNE + 64);
+	for (i = 0; i < SILENT; i++)
+		close(fds[i]);
+}
+
 enum { KINDS = 5 };
 
 /* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
@@ -248,6 +283,8 @@ static int tests(void)
 						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_who_says_nothing_takes_few_descriptors,
+						pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
 		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,
