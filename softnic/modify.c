@@ -206,6 +206,7 @@ static void publish(struct qp *qp)
 	store_relaxed(&s->dest_qpn, qp->attr.dest_qp_num);
 	store_relaxed(&s->access, qp->attr.qp_access_flags);
 	store_relaxed(&s->qkey, qp->attr.qkey);
+	store_relaxed(&s->reads, qp->attr.max_dest_rd_atomic);
 	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
 	if (qp_is_connected(qp))
 		store_ordered(&s->state, SHARED_QP_READY);

@@ -226,6 +226,17 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 
+/*
+ * Steps are done one after the other, so any depth will do, but not none: then a NIC does not send
+ * reads and atomics, or refuses them.
+ */
+static int check_depth(const struct qp *qp)
+{
+	if (!qp->attr.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return load_relaxed(&qp->to->shared->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
+}
+
 static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
 		     uint32_t length)
 {
@@ -235,8 +246,10 @@ static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	struct remote *r = qp->to;
 	struct pieces there;
 	struct mr_place place;
-	int status;
+	int status = write ? IBV_WC_SUCCESS : check_depth(qp);
 
+	if (status)
+		return status;
 	if (!(r->shared->access & access))
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &place))
@@ -324,7 +337,10 @@ static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct i
 	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC, length = sizeof(uint64_t);
 	struct remote *r = qp->to;
 	struct mr_place result, place;
+	int status = check_depth(qp);
 
+	if (status)
+		return status;
 	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, length,
 			  &result))
 		return IBV_WC_LOC_PROT_ERR;

@@ -26,7 +26,7 @@
 #include "stat.h"
 
 enum {
-	SHARED_VERSION = 7,
+	SHARED_VERSION = 8,
 	SHARED_MRS = 1 << 16,
 	SHARED_CQS = 1 << 14,
 	SHARED_SGES_MAX = 32,
@@ -192,7 +192,8 @@ struct shared_qp {
 	uint32_t guards;	/* how many, a multiple of 8 */
 	uint32_t type;		/* enum ibv_qp_type */
 	uint32_t qkey;
-	uint32_t reserved[4];
+	uint32_t reads;		/* reads and atomics that it bears at once; here only whether any */
+	uint32_t reserved[3];
 	/* shared_guard, then shared_arrivals, then shared_rq if it has its own */
 	uint8_t rest[];
 };

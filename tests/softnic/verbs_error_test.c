@@ -94,6 +94,26 @@ static void test_access_is_checked(void **state)
 	}
 }
 
+static void test_reads_and_atomics_need_a_depth_at_both_ends(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	struct manners bears_none = plain, makes_none = plain;
+	struct pair pair;
+	struct wr w;
+	int i;
+
+	(void)state;
+	bears_none.bears_no_reads = makes_none.makes_no_reads = true;
+	for (i = 0; i < 4; i++) {
+		start(&pair, ALL_ACCESS, i < 2 ? &bears_none : &makes_none);
+		do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+		do_wr(&pair.e, wr_make(&w, &pair.e, ops[i % 2], 0, 8, 0),
+		      i < 2 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_QP_OP_ERR);
+		assert_int_equal(state_of(&pair.e), IBV_QPS_ERR);
+		puppet_stop(&pair.p, &pair.e);
+	}
+}
+
 static void test_a_region_of_another_domain_is_refused(void **state)
 {
 	struct pair pair;
@@ -444,6 +464,7 @@ static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_access_is_checked),
+		cmocka_unit_test(test_reads_and_atomics_need_a_depth_at_both_ends),
 		cmocka_unit_test(test_a_region_of_another_domain_is_refused),
 		cmocka_unit_test(test_who_lost_its_own_memory_fails_alone),
 		cmocka_unit_test(test_a_receive_that_is_too_short_fails_at_both_ends),

@@ -108,7 +108,7 @@ void end_connect(struct end *e, const struct name *remote, const struct manners 
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = remote->qpn,
-		.max_dest_rd_atomic = 1,
+		.max_dest_rd_atomic = !m->bears_no_reads,
 		.min_rnr_timer = m->min_rnr_timer,
 		.ah_attr = { .port_num = 1 },
 	};
@@ -117,7 +117,7 @@ void end_connect(struct end *e, const struct name *remote, const struct manners 
 		.timeout = m->timeout,
 		.retry_cnt = m->retry_cnt,
 		.rnr_retry = m->rnr_retry,
-		.max_rd_atomic = 1,
+		.max_rd_atomic = !m->makes_no_reads,
 	};
 
 	e->remote = *remote;

@@ -51,6 +51,7 @@ struct end {
 /* How ends connect, where a test wants it otherwise than these. */
 struct manners {
 	uint8_t min_rnr_timer, rnr_retry, timeout, retry_cnt;
+	bool bears_no_reads, makes_no_reads; /* nor atomics: a depth of none, not of one */
 };
 extern const struct manners plain;
 
