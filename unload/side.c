@@ -197,6 +197,7 @@ static bool look(struct side *side, uint8_t *pause_ms)
 		return false;
 	RETURN_FOUND();
 	side->told = told;
+	side->is_still = false;
 	/* More than there are is nothing that a target may say. */
 	if ((uint16_t)(r.done - side->done) > side_open(side)) {
 		side->has_failed = true;
@@ -305,15 +306,11 @@ int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms)
 	return side->is_refused ? -EREMOTE : -EIO;
 }
 
-/* Who waited meanwhile has seen things move, too. */
 bool side_tend(struct side *side, uint64_t now_ns, uint8_t *pause_ms)
 {
-	if (!side->is_tended)
-		side->probed_ns = now_ns;
-	if (!side->is_tended || side->tended_done != side->done)
-		side->moved_ns = now_ns;
+	if (!side->is_still)
+		side->moved_ns = side->probed_ns = now_ns;
 	look_long(side, now_ns, pause_ms);
-	side->tended_done = side->done;
-	side->is_tended = !is_over(side, 0);
-	return side->is_tended;
+	side->is_still = !is_over(side, 0);
+	return side->is_still;
 }

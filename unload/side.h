@@ -55,8 +55,8 @@ struct side_memory {
  * @is_refused: none from @done on has been copied, nor will be
  * @has_failed: which of them were is not known
  * @patience_ns: for so long nothing need move
- * @is_tended: somebody looks after it; @tended_done: @done then; @moved_ns, @probed_ns: when
- * something moved last, and an empty write went
+ * @is_still: some are open, and no return has come, whoever looked, since @moved_ns
+ * @moved_ns, @probed_ns: when something moved last, and an empty write went
  * @queued: in the send queue, or not known to have left it; @unsignalled: of them, the last
  */
 struct side {
@@ -78,8 +78,7 @@ struct side {
 	bool is_refused;
 	bool has_failed;
 	uint64_t patience_ns;
-	bool is_tended;
-	uint16_t tended_done;
+	bool is_still;
 	uint64_t moved_ns;
 	uint64_t probed_ns;
 	uint32_t queued;
