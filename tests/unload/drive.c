@@ -102,3 +102,29 @@ void open_unloading(struct pair *pair)
 {
 	open_unloading_made(pair, NULL);
 }
+
+struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init)
+{
+	init->cap.max_send_wr = LIST;
+	return ibv_create_qp(pair->pd, init);
+}
+
+bool write_list(struct pair *pair, char *to, uint32_t rkey, int value)
+{
+	struct ibv_send_wr wrs[LIST], *bad;
+	struct ibv_sge sges[LIST];
+	int i;
+
+	for (i = 0; i < LIST; i++) {
+		sges[i] = pair_sge(pair, SMALL);
+		wrs[i] = pair_wr(pair, IBV_WR_RDMA_WRITE, &sges[i]);
+		wrs[i].wr.rdma.remote_addr = (uintptr_t)to + i % (LIST_BYTES / SMALL) * SMALL;
+		wrs[i].wr.rdma.rkey = rkey;
+		wrs[i].send_flags = IBV_SEND_INLINE | (i == LIST - 1 ? IBV_SEND_SIGNALED : 0);
+		wrs[i].next = i < LIST - 1 ? &wrs[i + 1] : NULL;
+	}
+	memset(pair->bytes, value, SMALL);
+	if (ibv_post_send(pair->qp[0], wrs, &bad))
+		return false;
+	return next_wc(pair).status == IBV_WC_SUCCESS;
+}

@@ -10,6 +10,8 @@
 #define SMALL 64u
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		IBV_ACCESS_REMOTE_ATOMIC)
+#define LIST 64 /* writes of one post, as many as there are slots */
+#define LIST_BYTES 2048u
 
 uint64_t now_ns(void);
 
@@ -36,5 +38,14 @@ struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge);
 /* A new pair, which has found each other: a write has been unloaded. @make: as pair_connect(). */
 void open_unloading_made(struct pair *pair, pair_make_fn *make);
 void open_unloading(struct pair *pair);
+
+/* Whose send queue has room for a list. */
+struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init);
+
+/*
+ * Writes of SMALL bytes of @value, posted at once, of which the last completes. @to: LIST_BYTES of
+ * the second's. Return: whether it has completed with success.
+ */
+bool write_list(struct pair *pair, char *to, uint32_t rkey, int value);
 
 #endif
