@@ -43,14 +43,12 @@ static void created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *
 	pthread_mutex_unlock(&watch_life);
 }
 
-/* What ibv_wr_start() and the like post passes by the device's table. */
+/* What ibv_wr_start() and the like post passes by the device's table: such a QP is not watched. */
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp *qp = device_of(context)->create_qp_ex(context, init);
 
-	if (qp && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		say("QP %#x: nothing is unloaded: it is posted to by ibv_wr_start()", qp->qp_num);
-	else if (qp)
+	if (qp && !(init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		created(qp, init->sq_sig_all, &init->cap);
 	return qp;
 }
@@ -191,14 +189,25 @@ static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask
 		service_wake();
 }
 
+/* Who connects one that is not watched is told. */
+static void modified_unknown(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC &&
+	    device_of(qp->context) && service_is_here())
+		say_plain(qp->qp_num,
+			  "it was made for ibv_wr_start(), or by a function of its provider's own");
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
 	bool ends = w && ends_unloading(attr, mask);
 	int err;
 
-	if (!w)
+	if (!w) {
+		modified_unknown(qp, attr, mask);
 		return NEXT(ibv_modify_qp)(qp, attr, mask);
+	}
 	if (ends)
 		end(w);
 	pthread_mutex_lock(&watch_life);

@@ -49,7 +49,7 @@ static void however_a_queue_pair_was_made_its_writes_are_unloaded(void **state)
 
 static void a_queue_pair_for_ibv_wr_start_is_the_devices_alone(void **state)
 {
-	const uint64_t before = unloaded();
+	const struct said before = said_now();
 	struct ibv_qp_ex *qp;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -78,7 +78,8 @@ static void a_queue_pair_for_ibv_wr_start_is_the_devices_alone(void **state)
 	wr = small_write(&pair, &sge);
 	for (i = 0; i < 200; i++)
 		complete(&pair, &wr);
-	assert_int_equal(unloaded(), before);
+	assert_int_equal(unloaded(), before.unloaded);
+	assert_int_equal(said_now().plain, before.plain + 2); /* and the user has been told */
 	pair_close(&pair);
 }
 
