@@ -9,7 +9,7 @@ static void in_child(void)
 	device_forget();
 	watch_forget();
 	slots_forget();
-	post_forget();
+	polled_forget();
 	say_forget();
 	service_forget();
 }

@@ -15,7 +15,7 @@ int fork_watch(void);
 void device_forget(void);
 void watch_forget(void);
 void slots_forget(void);
-void post_forget(void);
+void polled_forget(void);
 void say_forget(void);
 void service_forget(void);
 

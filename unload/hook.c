@@ -13,6 +13,7 @@
 #include "unload/device.h"
 #include "unload/meet.h"
 #include "unload/next.h"
+#include "unload/polled.h"
 #include "unload/post.h"
 #include "unload/ring.h"
 #include "unload/say.h"
@@ -84,6 +85,7 @@ static struct ibv_context *opened(struct ibv_context *context)
 	device = device_open(context);
 	if (device) {
 		post_take_over(device);
+		polled_take_over(device);
 		take_over_extended(device);
 	}
 	return context;

@@ -16,7 +16,6 @@
 #include "unload/clock.h"
 #include "unload/connect.h"
 #include "unload/device.h"
-#include "unload/fork.h"
 #include "unload/next.h"
 #include "unload/post.h"
 #include "unload/say.h"
@@ -25,8 +24,8 @@
 #include "unload/small.h"
 #include "unload/watch.h"
 
-#define POLLINGS 64
 #define ENDED "its peer refused a write, or has closed its QP"
+
 static struct side *side_of(struct watched *w)
 {
 	return __atomic_load_n(&w->side, __ATOMIC_ACQUIRE);
@@ -337,35 +336,6 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return w ? post_list(w, wr, bad) : device_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
-/* Threads that poll one CQ take its completions in order, and note them in that order. */
-static pthread_mutex_t polling[POLLINGS] = { [0 ... POLLINGS - 1] = PTHREAD_MUTEX_INITIALIZER };
-
-static pthread_mutex_t *polling_of(const struct ibv_cq *cq)
-{
-	return &polling[(uintptr_t)cq / 64 % POLLINGS];
-}
-
-void post_forget(void)
-{
-	int i;
-
-	for (i = 0; i < POLLINGS; i++)
-		pthread_mutex_init(&polling[i], NULL);
-}
-
-static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
-{
-	pthread_mutex_t *polling = polling_of(cq);
-	int i, n;
-
-	pthread_mutex_lock(polling);
-	n = device_of(cq->context)->ops.poll_cq(cq, room, wc);
-	for (i = 0; i < n; i++)
-		watch_polled(cq, &wc[i]);
-	pthread_mutex_unlock(polling);
-	return n;
-}
-
 /* A window's binding goes through the QP as a work request does, though not by ibv_post_send(). */
 static int bind_in_order(struct watched *w, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
@@ -402,5 +372,4 @@ void post_take_over(struct device *device)
 {
 	device->context->ops.bind_mw = bind_mw;
 	device->context->ops.post_send = post_send;
-	device->context->ops.poll_cq = poll_cq;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the program posts and polls. */
+/* What the program posts. */
 #ifndef UNLOAD_POST_H
 #define UNLOAD_POST_H
 

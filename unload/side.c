@@ -87,7 +87,6 @@ struct side *side_make(const struct watched *w)
 	return NULL;
 }
 
-
 void side_free(struct side *side)
 {
 	if (!side)

@@ -123,8 +123,7 @@ int side_put(struct side *side, uint64_t remote, const struct ibv_sge *data, int
  * @pause_ms: for so long the target wants no more; written if it says so
  *
  * Return: 0; -EREMOTE the target refuses; -EIO the side has failed, or the target has not answered
- * for
- *	a long time.
+ * for a long time.
  */
 int side_wait(struct side *side, uint16_t open_max, uint8_t *pause_ms);
 
