@@ -10,6 +10,7 @@ static void in_child(void)
 	watch_forget();
 	slots_forget();
 	polled_forget();
+	pressure_forget();
 	say_forget();
 	service_forget();
 }

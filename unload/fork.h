@@ -16,6 +16,7 @@ void device_forget(void);
 void watch_forget(void);
 void slots_forget(void);
 void polled_forget(void);
+void pressure_forget(void);
 void say_forget(void);
 void service_forget(void);
 

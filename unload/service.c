@@ -18,6 +18,7 @@
 #include "unload/memory.h"
 #include "unload/next.h"
 #include "unload/post.h"
+#include "unload/pressure.h"
 #include "unload/ring.h"
 #include "unload/say.h"
 #include "unload/service.h"
@@ -227,6 +228,15 @@ static void retire_ring(struct watched *w, void *arg)
 	watch_retire_ring(w);
 }
 
+/* It may still be posted to. */
+static void add_pressure(struct watched *w, void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&w->lock);
+	pressure_add(&w->route);
+	pthread_mutex_unlock(&w->lock);
+}
+
 /*
  * A peer may wait for a write to be copied that this program has seen: what ends it may have been
  * that. All are told before one is waited for: those that are gone cost their wait once.
@@ -246,6 +256,8 @@ static void at_exit(void)
 		until_ns = clock_ns() + RING_LAST_NS;
 		for (device = device_first(); device; device = device->next)
 			device_close_rings(device, until_ns);
+		watch_each(add_pressure, NULL);
+		pressure_say();
 		pthread_mutex_unlock(&watch_life);
 	}
 	say_all();

@@ -5,6 +5,7 @@
 #include "unload/clock.h"
 #include "unload/device.h"
 #include "unload/fork.h"
+#include "unload/pressure.h"
 #include "unload/ring.h"
 #include "unload/say.h"
 #include "unload/settings.h"
@@ -147,6 +148,8 @@ void watch_destroyed(struct ibv_qp *qp)
 	if (w)
 		*at = w->chain;
 	pthread_rwlock_unlock(&table_lock);
+	if (w)
+		pressure_add(&w->route);
 	watched_free(w);
 }
 
