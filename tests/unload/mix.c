@@ -177,9 +177,9 @@ static bool has_unloaded(const struct said *since)
 
 struct said mix(unsigned int seed)
 {
-	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
 	struct said before, now;
 	static struct mix m;
+	uint64_t until;
 	uint32_t i;
 	int round;
 
@@ -191,6 +191,7 @@ struct said mix(unsigned int seed)
 	for (i = 0; i < AREAS; i++)
 		area_register(&m, i);
 	before = said_now();
+	until = now_ns() + PATIENCE_S * 1000000000ull;
 	for (round = rounds(ROUNDS); round > 0 || !has_unloaded(&before); round--) {
 		assert_true(round > 0 || now_ns() < until);
 		mix_round(&m);
