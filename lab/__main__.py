@@ -224,7 +224,10 @@ def _add_what_if(commands):
     """The options of weir perf that the simulator has something to say of."""
     asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
                                  description="What a NIC would do with a workload of weir perf, what limits it, and"
-                                 " what would be better. Some forty runs: seconds, or minutes where much is under way.")
+                                 " what would be better. Some forty runs: seconds, or minutes where much is under way."
+                                 " Of weir perf's options these are taken; not --op mix, the patterns strided, zipf and"
+                                 " clusters, --window delay and knee, --mr auto, --polling scq, --batch, --preset,"
+                                 " --cqs, --fragment, --unload and --hot-pages.")
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
     add("-o", "--op", choices=["read", "write"], help="default write")

@@ -135,6 +135,32 @@ class Lab(unittest.TestCase):
         self.assertGreaterEqual(said["best"]["gain"], 1)
         self.assertEqual(set(said["best"]["settings"]), set(said["workload"]))
 
+    def test_what_if_says_of_each_gain_of_which_run_it_is(self):
+        def said(*arguments):
+            done = lab("what-if", "--region", "1M", "--json", "--quiet", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        asleep, awake = said("--polling", "event"), said("--polling", "busy")
+        first, *others = asleep["limits"]
+        self.assertEqual((first["name"], first["polling"]), ("sleeping", "event"))
+        self.assertEqual(first["base_mops"], asleep["mops"])
+        self.assertAlmostEqual(first["gain"] * asleep["mops"], awake["mops"])
+        self.assertEqual((asleep["binds"], asleep["binds_then"]), (["sleeping"], awake["binds"]))
+        # Of the others each is what it is for who polls busily from the beginning, and of that run's rate.
+        self.assertEqual(others, [limit for limit in awake["limits"] if limit["name"] != "sleeping"])
+        self.assertEqual({(limit["polling"], limit["base_mops"]) for limit in others}, {("busy", awake["mops"])})
+        gains = {limit["name"]: limit["gain"] for limit in others}
+        for name, change in (("requests under way", ("--depth", "2")), ("window", ("--window", "off"))):
+            changed = said("--polling", "busy", *change)["mops"]
+            self.assertAlmostEqual(gains[name] * awake["mops"], changed, delta=0.01 * changed)
+        words = lab("what-if", "--region", "1M", "--quiet", "--polling", "event").stdout
+        before, after = words.split(f"The others, with busy polling ({awake['mops']:.3f} M/s):\n")
+        self.assertTrue(before.splitlines()[-1].startswith("sleeping "))
+        for name in gains:
+            self.assertIn(f"\n{name} ", "\n" + after)
+        self.assertIn("What binds first: sleeping.\n  sleeping: ", after)
+        self.assertIn(f"\nWith busy polling: {awake['binds'][0]}", after)
+
     def test_what_if_in_words_says_that_it_is_modelled(self):
         done = lab("what-if", "--polling", "busy", "--region", "1M")
         self.assertEqual(done.returncode, 0, done.stderr)
