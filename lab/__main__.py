@@ -129,7 +129,7 @@ def _calibrate(options):
     if not options.series:
         print("\nGathered, and not used:\n\n" + "\n".join(f"- {line}" for line in calibrate.unused()))
     print(f"\n{calibrate.summary(fits)}")
-    sys.exit(1 if calibrate.unexplained(fits) else 0)
+    sys.exit(1 if calibrate.silent(fits) else 0)
 
 
 USUAL = {"op": "write", "size": 4096, "threads": 1, "depth": 1, "pattern": "sequential", "region": 64 << 20}

@@ -42,7 +42,7 @@ class Series:
     @within: tolerance, a part of the measured; or @slack: at least so much, absolutely
     @knee: the series falls, and where it does must agree to one step
     @from_first: another host's: only what is added to the first point is compared
-    @known: why a point may be out of tolerance
+    @known: why a point may be out of tolerance, or what is seen where nobody knows why: @unknown_cause
     """
     title: str
     points: object
@@ -54,6 +54,7 @@ class Series:
     knee: bool = False
     from_first: bool = False
     known: str = ""
+    unknown_cause: bool = False
 
     def measured(self):
         if isinstance(self.points, list):
@@ -115,14 +116,14 @@ KNEES = [
            loop(KALIA, size=8, threads=14, depth=whole, batch=whole, chain=1, run_us=500), mops,
            "M/s", 0.25, knee=True,
            known="there it rises again with longer queues, perhaps because more WQEs come with one "
-                 "read; the model reads one at a time what it reads again"),
+                 "read; the model reads one at a time what it reads again", unknown_cause=True),
     Series("WQE cache: READ by requests under way a thread, ConnectX-3 (ATC'16 Fig. 13b)",
            ("Kalia ATC16", "13b", "CX-3 READ 8B"),
            loop(KALIA, size=8, op="read", threads=14, depth=whole, batch=whole, chain=1,
                 run_us=500), mops,
            "M/s", 0.25, knee=True,
            known="there two reads under way hardly beat one, and four not by much: nothing in the "
-                 "model does that, and no source says what does"),
+                 "model does that, and no source says what does", unknown_cause=True),
     Series("QP cache: READ by QPs, each machine reads from the other, ConnectX-3 (FaSST Fig. 2a)",
            ("FaSST OSDI16", "2a", "CX-3 56G 32B READ"),
            loop({**CX3, **WIDE}, clients=2, both=1, op="read", size=32, threads=11, depth=16,
@@ -201,8 +202,10 @@ KNEES = [
 
 # KBNets' flows are of one message at a time.
 MOUSE = loop(CX3, size=whole, bg_threads=1, bg_size=1 << 20, warmup_us=2000, run_us=20000)
-BESIDE = ("what a message of 10 bytes is later beside 1 MB than alone is another amount as measured, and in the model hardly a "
-          "matter of where in the long message it comes. What of the NIC keeps a short message waiting beside one long one is not known")
+BESIDE = {"unknown_cause": True,
+          "known": "what a message of 10 bytes is later beside 1 MB than alone is another amount as "
+                   "measured, and in the model hardly a matter of where in the long message it comes. What of "
+                   "the NIC keeps a short message waiting beside one long one is not known"}
 
 CONTENTION = [
     Series("doorbell lock: one WRITE at a time a thread, one context, ConnectX-3 (RFP Fig. 3)",
@@ -213,14 +216,17 @@ CONTENTION = [
            loop(EDR, size=64, threads=whole, share=1, hold="op"), mops, "M/s", 0.15),
     Series("READ one at a time of one machine by threads of seven, ConnectX-3 (RFP Fig. 4)",
            ("RFP EuroSys17", "4", "CX-3 40G inbound READ 32B sync"),
-           loop(CX3, clients=7, threads=lambda x: int(x) // 7, op="read", size=32, wire_ns=350), mops, "M/s", 0.25, knee=True,
-           known="two sources say different things of one NIC: ATC'16's answers 26 M/s (above), to which the model was "
-                 "fitted, RFP's 11.3, and fewer from 35 threads on; what holds RFP's up it does not say"),
+           loop(CX3, clients=7, threads=lambda x: int(x) // 7, op="read", size=32, wire_ns=350), mops,
+           "M/s", 0.25, knee=True,
+           known="two sources say different things of one NIC: ATC'16's answers 26 M/s (above), to which "
+                 "the model was fitted, RFP's 11.3, and fewer from 35 threads on; what holds RFP's up it "
+                 "does not say", unknown_cause=True),
     Series("WRITE beside 1 MB of another queue pair, median, ConnectX-3 FDR (KBNets Fig. 7a)",
-           ("KBNets17 isolation", "7a", "same vs 1MB background median"), MOUSE, latency, "us", 0.25, known=BESIDE),
+           ("KBNets17 isolation", "7a", "same vs 1MB background median"), MOUSE, latency,
+           "us", 0.25, **BESIDE),
     Series("WRITE beside 1 MB of another queue pair, 99.99th percentile, ConnectX-3 FDR (KBNets Fig. 7a)",
-           ("KBNets17 isolation", "7a", "same vs 1MB background p99.99"), MOUSE, lambda out: out["load"]["latency_us"]["p9999"],
-           "us", 0.25, known=BESIDE),
+           ("KBNets17 isolation", "7a", "same vs 1MB background p99.99"), MOUSE,
+           lambda out: out["load"]["latency_us"]["p9999"], "us", 0.25, **BESIDE),
 ]
 
 ALL = LATENCIES + CEILINGS + KNEES + CONTENTION
@@ -301,20 +307,25 @@ def notes(fit):
         said.append(f"Falls at step {here} as measured, at {there} as modelled: "
                     f"{'' if abs(here - there) <= 1 else 'not '}within one step.")
     if fit.wrong() and fit.series.known:
-        said.append(f"Why it is off: {fit.series.known}.")
+        why = "Why it is off is not known" if fit.series.unknown_cause else "Why it is off"
+        said.append(f"{why}: {fit.series.known}.")
     return said
 
 
-def unexplained(all_fits):
-    """How much is out of tolerance in series that do not say why."""
-    return sum(fit.wrong() for fit in all_fits if not fit.series.known)
+def _wrong(all_fits, of):
+    return sum(fit.wrong() for fit in all_fits if of(fit.series))
+
+
+def silent(all_fits):
+    """How much is out of tolerance in series that say nothing of it."""
+    return _wrong(all_fits, lambda series: not series.known)
 
 
 def summary(all_fits):
-    wrong = sum(fit.wrong() for fit in all_fits)
-    strange = unexplained(all_fits)
+    explained = _wrong(all_fits, lambda series: series.known and not series.unknown_cause)
+    unknown = _wrong(all_fits, lambda series: series.known and series.unknown_cause)
     return (f"{sum(len(fit.points) for fit in all_fits)} points; out of tolerance: "
-            f"{wrong - strange} in series that say why, {strange} in others. "
+            f"{explained} explained, {unknown} of unknown cause, {silent(all_fits)} not spoken of. "
             "A fall at another step counts as one.")
 
 
