@@ -25,14 +25,15 @@ puts in, or from a number that was fitted to another row: neither proves anythin
 publishes no number there is an ordering or a shape to compare with, or nothing; what is weir's own is
 expected of weir, no paper publishes it, and it is counted apart. A number is met within 15 % or less,
 but where a row says otherwise. A target that is missed says why, where the NIC is the paper's. A heading
-says what a figure is about, with what its paper claims; whether the model bears that out its targets say. What the model was
-fitted to, and how well it fits, stands at the end.
+says what a figure is about; what its paper claims, and whether the model bears it out, its targets say. What
+the model was fitted to, and how well it fits, stands at the end.
 """
 
 
 HELD_OUT = """
 These points were set aside before anything was fitted, and no parameter was chosen by them: they tell what
-the model is worth. A number is met within 15 %.
+the model is worth. A number is met within 15 %. Where another point of the same figure was used, that one is
+marked calibrated there.
 """
 
 NO_PLOTS = "No plots: matplotlib is not installed (apt-get install python3-matplotlib)."

@@ -4,7 +4,7 @@
 from lab.experiment import Result, Series, Target
 
 NAME = "avatar-fig1"
-TITLE = "threads that share a queue pair stand in line for its lock"
+TITLE = "throughput of threads that share a queue pair and its lock"
 VARIED = "threads that share one QP, synchronous writes of 64 bytes, the lock held until the end"
 PROFILE = "connectx-5-edr"
 

@@ -4,7 +4,7 @@
 from lab.experiment import Result, Series, holds
 
 NAME = "avatar-fig3"
-TITLE = "more requests of another, or longer ones of a lower class, delay a message"
+TITLE = "a message beside more requests of another, and beside longer ones of a lower class"
 VARIED = ("3a: requests in the background, posted together and again when all are done, beside 50 posted "
           "together on another QP of the same class, 4 KB each; 3b: size of two low-priority requests "
           "under way, beside one of 16 KB at a time with high priority")

@@ -4,7 +4,7 @@
 from lab.experiment import Result, Series, holds, own
 
 NAME = "avatar-fig5"
-TITLE = "thousands of connections share a queue pair without a lock"
+TITLE = "many connections, and threads, that share a queue pair without a lock"
 VARIED = ("5a: connections, of 4 threads, each with 4 KB under way on each connection at most; and the same with "
           "64 bytes, beside a QP for each connection; 5b: threads, each with a connection of its own and 16 "
           "messages of 4 KB under way, or with 64 bytes one at a time, beside a QP behind a lock")

@@ -5,7 +5,7 @@ from lab import avatar as mux
 from lab.experiment import Result, Series, holds
 
 NAME = "avatar-fig6"
-TITLE = "under the scheduler a message does not wait for another's large ones"
+TITLE = "a small message beside another's large ones, with the scheduler and without"
 VARIED = ("size of the messages in the background; 16 KB at a time in the foreground; flows share by bytes (WFQ) or "
           "by turns (RR), of one class, or the foreground's goes first (PRI)")
 PROFILE = "connectx-5-edr"

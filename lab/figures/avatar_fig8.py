@@ -4,7 +4,7 @@
 from lab.figures import avatar_fig7 as fig7
 
 NAME = "avatar-fig8"
-TITLE = "a large message of the first class is not held up by a lower one's"
+TITLE = "how long a large message of the first class takes beside a lower one's"
 VARIED = "size of the messages in the background, of a lower class; 1 MB at a time in the foreground"
 PROFILE = "connectx-5-edr"
 

@@ -5,7 +5,7 @@ from lab import avatar as mux
 from lab.experiment import Result, Series, within
 
 NAME = "avatar-fig9"
-TITLE = "with several flows a small message is done in half the time"
+TITLE = "a small message among several flows, with the scheduler and without"
 VARIED = ("flows in all, half of them sending 16 KB at a time, half 128 KB in the background; of one class, or the "
           "first half's goes first")
 PROFILE = "connectx-5-edr"

@@ -4,7 +4,7 @@
 from lab.experiment import RIPPLE, Result, Series, holds
 
 NAME = "rdmabox-fig1"
-TITLE = "with more threads on one queue pair throughput rises, and falls again"
+TITLE = "throughput by threads on one queue pair, and what is in flight"
 VARIED = ("I/O threads on one QP, each with 16 writes of 4 KB under way; the lock is held for the post. And the same with "
           "4 or one under way, with writes of 64 bytes, and with 2 us of a thread's CPU for each")
 PROFILE = "connectx-3"

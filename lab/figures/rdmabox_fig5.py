@@ -4,7 +4,7 @@
 from lab.experiment import Result, Series, holds, within
 
 NAME = "rdmabox-fig5"
-TITLE = "from which length on registering memory beats copying it"
+TITLE = "registering memory and copying it, by length"
 VARIED = "length; user space: ibv_reg_mr and ibv_dereg_mr; kernel: DMA mapping, without an IOMMU"
 PROFILE = "connectx-3"
 

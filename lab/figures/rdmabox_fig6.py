@@ -6,7 +6,7 @@ from lab.experiment import Result, Series, holds
 from lab.figures import rdmabox_table1 as table
 
 NAME = "rdmabox-fig6"
-TITLE = "what ways of batching gain an application that pages"
+TITLE = "ways of batching, below an application that pages"
 VARIED = ("CPU of the application for each page, from none (it only pages) to 40 us, and CPU of the handler of each "
           "completion, up to 1 us: what VoltDB and the paper's handler take is not published; ETC and SYS: page traces "
           "of Redis, 95 and 75 % reads; 32 threads on 32 cores with 4 requests each under way, on four QPs")

@@ -6,7 +6,7 @@ from lab.experiment import Result, Series, holds
 from lab.figures import rdmabox_fig6 as fig6
 
 NAME = "rdmabox-fig7"
-TITLE = "merging and chaining do not make the tail longer"
+TITLE = "the slowest requests, with merging and chaining and without"
 VARIED = fig6.VARIED
 PROFILE = "connectx-3"
 

@@ -4,7 +4,7 @@
 from lab.experiment import Result, Series, holds
 
 NAME = "rdmabox-fig9"
-TITLE = "busy polling for many peers takes the CPU from the application"
+TITLE = "ways of polling for many peers, and what they leave to an application"
 VARIED = ("peers, with a QP each; a stated application: 32 threads on 32 cores, each with 4 writes of 4 KB "
           "under way, 40 us of CPU for each; weir's engine, single, copied into registered memory. Busy: "
           "a thread polls for each peer; SCQ(M): M do, each a completion queue that peers share; else "

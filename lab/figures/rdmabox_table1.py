@@ -6,7 +6,7 @@ from lab.experiment import Result, Series, holds, within
 from lab.figures.rdmabox_fig5 import DMA_MAP_NS_PER_PAGE
 
 NAME = "rdmabox-table1"
-TITLE = "merging takes work requests off the NIC"
+TITLE = "how many work requests the NIC has, by way of batching"
 VARIED = ("how requests are batched, and what comes in, as an application of 32 threads with 4 pages each "
           "under way asks for it, on four QPs: the page trace of Redis under ETC, as the kernel issued it; "
           "and pages that lie side by side, written four at a time by each thread, as a swapping kernel "

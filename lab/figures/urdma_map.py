@@ -5,7 +5,7 @@ from lab.experiment import Result, Series, Target, own
 from lab.figures import urdma_fig3 as fig3
 
 NAME = "urdma-map"
-TITLE = "where unloading pays"
+TITLE = "unloaded writes beside offloaded ones"
 VARIED = ("the exponent of Zipf's law, 0: all pages alike, to 1.2; the length of a write; queue pairs, each with one "
           "round trip at a time; 2^20 regions of 4 KB; without completion parity")
 PROFILE = "connectx-5"
