@@ -8,6 +8,9 @@ UNDER_WAY = 2  # of each flow in the background; nor this
 GUESSED = ("The paper says neither how long its segments are (here 16 KB), nor how much its background has under "
            "way (here two messages a flow): guesses, and not chosen to meet it.")
 
+READ_AHEAD = ("Not modelled: a bound on how far ahead of the wire the data of one work request is read, by which "
+              "a message that is cut would be sent faster than a whole one.")
+
 
 def mux(size, background, first, policy="fair", flows=1, depth=1):
     """first: the foreground is of a class that goes first."""

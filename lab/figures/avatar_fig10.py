@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """How long a message takes, by its size, and what CPU: over plain verbs, and over the mux."""
 
+from lab.avatar import READ_AHEAD
 from lab.experiment import Result, Series, Target, holds, within
 
 NAME = "avatar-fig10"
@@ -61,7 +62,8 @@ def run(sim):
                       abs(kernel - paper) <= 0.15 * paper, KERNEL)
                 for way, paper in PAPER_KERNEL_S.items()
                 for kernel in [100 * (each[way]["10d"] - each[way]["10c"])]]
-    notes = ["10a is met within 15 %, or half a microsecond: the paper's labels are whole ones. 10b-d within 15 %.",
+    notes = [READ_AHEAD,
+             "10a is met within 15 %, or half a microsecond: the paper's labels are whole ones. 10b-d within 15 %.",
              f"10b-d are the time of a run of {RUN_US // 1000} ms, multiplied: a program's beginning and end, which the paper's 1 GB is "
              "mostly, are not modelled.",
              "Kernel time is that of interrupts, switches and system calls, at the profile's prices."]
