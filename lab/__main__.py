@@ -12,7 +12,7 @@ import signal
 import sys
 
 from lab import calibrate, experiment, hunt, report, simulate, traces, whatif
-from lab.version import VERSION
+from lab.version import SOURCES, VERSION
 
 DESCRIPTION = """Runs the papers' experiments with weir's own engine over a simulated NIC and host,
 in virtual time. What comes out is modelled, never measured."""
@@ -46,7 +46,7 @@ def _results(options, names):
         result = module.run(sims[profile])
         if profile != module.PROFILE:
             result = result.of_another(profile, module.PROFILE)
-        ran = {"profile": profile, "seeds": options.seeds, "version": VERSION}
+        ran = {"profile": profile, "seeds": options.seeds, "version": VERSION, "sources": SOURCES}
         yield module, _with_warnings(dataclasses.replace(result, ran=ran), sims[profile].unsteady())
 
 
@@ -171,7 +171,7 @@ def _hunt(options):
         seed, what = broken.split(" ", 1)
         sys.exit(f"weir lab hunt: seed {seed}: {what}\n"
                  f"See it again: weir lab hunt --seeds {seed}-{seed} --trace")
-    print(f"{last - first + 1} seeds kept all promises; digest {digest}")
+    print(f"{last - first + 1} seeds kept all promises; digest {digest}; weir {VERSION}, sources {SOURCES}")
 
 
 def _range(text):

@@ -84,7 +84,7 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came out. ran: of which profile, with how many seeds, by which weir; run() leaves that to its caller."""
+    """What came out. ran: of which profile, with how many seeds, by which weir and sources; run() leaves that to its caller."""
 
     x: str
     series: list
@@ -100,7 +100,8 @@ class Result:
         return dataclasses.replace(self, targets=targets, notes=[*self.notes, note])
 
     def ran_in_words(self):
-        return f"Profile {self.ran['profile']}, seeds {self.ran['seeds']}, weir {self.ran['version']}"
+        return f"Profile {self.ran['profile']}, seeds {self.ran['seeds']}, " \
+            f"weir {self.ran['version']}, sources {self.ran['sources']}"
 
     def as_json(self, name):
         return {

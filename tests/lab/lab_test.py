@@ -119,6 +119,7 @@ class Lab(unittest.TestCase):
         self.assertEqual((said["profile"], said["seeds"]), ("connectx-5", 3))
         self.assertEqual({(target["calibrated"], target["why"]) for target in said["targets"]}, {(False, "")})
         self.assertIn("connectx-5-edr", said["notes"][-1])
+        self.assertEqual(said["sources"], record.stamp.digest())
         self.assertIn("Profile connectx-5, seeds 3, weir ", lab("run", "avatar-fig1", "--profile", "cx5").stdout)
 
     def test_what_if_says_what_binds_and_what_would_be_better(self):
@@ -363,7 +364,7 @@ class Report(unittest.TestCase):
         sys.path.insert(0, str(pathlib.Path(WEIR).parent))
         from lab import experiment, report, simulate
         module = experiment.experiments()["avatar-fig3"]
-        ran = {"seeds": 1, "version": "0"}
+        ran = {"seeds": 1, "version": "0", "sources": "0"}
         own = module.run(simulate.Sim(module.PROFILE, 1, quiet=True))
         other = module.run(simulate.Sim("connectx-3", 1, quiet=True)).of_another("connectx-3", module.PROFILE)
         page = report.page([(module, dataclasses.replace(other, ran={**ran, "profile": "connectx-3"}))], [])
@@ -395,7 +396,9 @@ class Report(unittest.TestCase):
         elsewhere = record.recorded()
         if not elsewhere:
             self.skipTest("other sources than those that were recorded: see record.py")
-        self.assertEqual(record.hunts(lab("hunt", "--seeds", record.HUNTS).stdout), elsewhere["hunts"])
+        said = lab("hunt", "--seeds", record.HUNTS).stdout
+        self.assertEqual(record.hunts(said), elsewhere["hunts"])
+        self.assertTrue(said.endswith(f", sources {elsewhere['sources']}\n"), said)
 
     def test_what_if_runs_for_as_long_as_a_workload_needs(self):
         # Much under way, and a registration each among what is tried: in a millisecond nothing would be done.

@@ -8,7 +8,6 @@ What was recorded holds for the sources that it names. Others may give other byt
 compared until it is recorded anew.
 """
 
-import hashlib
 import json
 import pathlib
 import re
@@ -17,22 +16,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+sys.path.append(str(HERE.parents[1] / "lab"))
+import stamp
+
 FILE = HERE / "record.json"
-# All that a result depends on.
-SOURCES = ("core/*.[ch]", "sim/*.[ch]", "sim/hunt/*.[ch]", "sim/profiles/connectx*", "lab/*.py", "lab/*.csv",
-           "lab/figures/*.py", "bench/traces/*.xz")
 HUNTS = "1-1500"
 REPORT = ("report", "--seeds", "1", "--no-calibration", "-q", "-o")
-
-
-def sources():
-    """A digest of them."""
-    of_all = hashlib.sha256()
-    for pattern in SOURCES:
-        for path in sorted(ROOT.glob(pattern)):
-            of_all.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    return of_all.hexdigest()[:16]
 
 
 def hunts(said):
@@ -48,7 +37,7 @@ def figures(page):
 def recorded():
     """What these sources gave where they were recorded, or None: it was of others."""
     record = json.loads(FILE.read_text(encoding="ascii"))
-    return record if record["sources"] == sources() else None
+    return record if record["sources"] == stamp.digest() else None
 
 
 def write(weir):
@@ -57,7 +46,7 @@ def write(weir):
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "page.html")
         said(*REPORT, str(page))
-        record = {"sources": sources(), "hunts": hunts(said("hunt", "--seeds", HUNTS)),
+        record = {"sources": stamp.digest(), "hunts": hunts(said("hunt", "--seeds", HUNTS)),
                   "figures": figures(page.read_text(encoding="utf-8"))}
     FILE.write_text(json.dumps(record, indent=1) + "\n", encoding="ascii")
 

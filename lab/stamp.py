@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""What sources a result is of: a digest of all that it depends on.
+
+  stamp.py TEMPLATE OUTPUT DEPFILE VERSION     fills version.py.in in, when weir is built
+"""
+
+import hashlib
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SOURCES = ("core/*.[ch]", "sim/*.[ch]", "sim/hunt/*.[ch]", "sim/profiles/connectx*", "lab/*.py", "lab/*.csv",
+           "lab/figures/*.py", "bench/traces/*.xz")
+
+
+def files():
+    return [path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))]
+
+
+def digest():
+    of_all = hashlib.sha256()
+    for path in files():
+        of_all.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return of_all.hexdigest()[:16]
+
+
+def main(template, output, depfile, version):
+    text = pathlib.Path(template).read_text(encoding="ascii")
+    pathlib.Path(output).write_text(text.replace("@version@", version).replace("@sources@", digest()), encoding="ascii")
+    # A folder, too: a file that comes or goes changes it.
+    needs = [str(path).replace(" ", "\\ ") for path in [*files(), *sorted({path.parent for path in files()})]]
+    pathlib.Path(depfile).write_text(f"{output}: {' '.join(needs)}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
