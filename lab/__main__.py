@@ -37,7 +37,7 @@ def _wanted(names):
 
 
 def _results(options, names):
-    """Each experiment and its result, as they come. Those of one NIC share what was run for both."""
+    """Each experiment and its result, as they come. Those of one NIC share what was run."""
     sims = {}
     for module in _wanted(names):
         profile = options.profile or module.PROFILE
@@ -53,8 +53,9 @@ def _results(options, names):
 def _with_warnings(result, unsteady):
     if not unsteady:
         return result
-    return dataclasses.replace(result, notes=[*result.notes, f"Not steady: {len(unsteady)} of the runs, in which more or less "
-                                              f"by a tenth or more was done later than before: {'; '.join(unsteady)}."])
+    note = (f"Not steady: {len(unsteady)} of the runs, in which more or less by a tenth or more "
+            f"was done later than before: {'; '.join(unsteady)}.")
+    return dataclasses.replace(result, notes=[*result.notes, note])
 
 
 def _show(module, result):
@@ -97,8 +98,8 @@ def _report(options):
 
 @contextlib.contextmanager
 def _whole(path):
-    """A file to write. Opened first, so that a path that cannot be written is not found out in the end; beside it, so
-    that one that is there stays whole until this one is."""
+    """A file to write. Opened first, so that a path that cannot be written is not found out in the
+    end; beside it, so that one that is there stays whole until this one is."""
     if path.exists() and not path.is_file():  # a pipe, a terminal: what is written is gone
         with open(path, "w", encoding="utf-8") as page:
             yield page
@@ -127,12 +128,14 @@ def _calibrate(options):
     for fit in fits:
         calibrate.show(fit)
     if not options.series:
-        print("\nGathered, and not used:\n\n" + "\n".join(f"- {line}" for line in calibrate.unused()))
+        unused = "\n".join(f"- {line}" for line in calibrate.unused())
+        print(f"\nGathered, and not used:\n\n{unused}")
     print(f"\n{calibrate.summary(fits)}")
     sys.exit(1 if calibrate.silent(fits) else 0)
 
 
-USUAL = {"op": "write", "size": 4096, "threads": 1, "depth": 1, "pattern": "sequential", "region": 64 << 20}
+USUAL = {"op": "write", "size": 4096, "threads": 1, "depth": 1, "pattern": "sequential",
+         "region": 64 << 20}
 OF_A_TRACE = ("op", "size", "pattern", "region")
 
 
@@ -141,7 +144,8 @@ def _what_if(options):
     workload = {name: getattr(options, name) for name in names}
     for name in OF_A_TRACE:
         if options.trace and workload[name]:
-            _misused(f"--{name} and --trace: a trace says what is asked for, how long it is and where it lies")
+            _misused(f"--{name} and --trace: a trace says what is asked for, how long it is and "
+                     "where it lies")
     if options.trace:
         asked = {name: workload[name] for name in ("threads", "depth") if workload[name]}
         workload.update(whatif.of_trace(options.trace), **asked)
@@ -150,8 +154,8 @@ def _what_if(options):
         _misused(f"--size {whatif.size(workload['size'])} is more than --region"
                  f" {whatif.size(workload['region'])}")
     if workload["threads"] * workload["depth"] > whatif.UNDER_WAY_MAX:
-        _misused(f"{workload['threads']} threads with {workload['depth']} requests under way each are more than"
-                 f" {whatif.UNDER_WAY_MAX}")
+        _misused(f"{workload['threads']} threads with {workload['depth']} requests under way each "
+                 f"are more than {whatif.UNDER_WAY_MAX}")
     sim = simulate.Sim(options.profile, options.seeds, options.quiet)
     found = whatif.answer(sim, workload)
     if options.json:
@@ -171,7 +175,8 @@ def _hunt(options):
         seed, what = broken.split(" ", 1)
         sys.exit(f"weir lab hunt: seed {seed}: {what}\n"
                  f"See it again: weir lab hunt --seeds {seed}-{seed} --trace")
-    print(f"{last - first + 1} seeds kept all promises; digest {digest}; weir {VERSION}, sources {SOURCES}")
+    print(f"{last - first + 1} seeds kept all promises; digest {digest}; "
+          f"weir {VERSION}, sources {SOURCES}")
 
 
 def _range(text):
@@ -209,7 +214,8 @@ def _bytes(least, most):
 def _profile(text):
     found = simulate.profile_named(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"no profile '{text}': {', '.join(simulate.SHORT)}, or a file")
+        raise argparse.ArgumentTypeError(f"no profile '{text}': {', '.join(simulate.SHORT)}, or a "
+                                         "file")
     wrong = simulate.wrong_with(found)
     if wrong:
         raise argparse.ArgumentTypeError(wrong)
@@ -223,11 +229,13 @@ def _window(text):
 def _add_what_if(commands):
     """The options of weir perf that the simulator has something to say of."""
     asking = commands.add_parser("what-if", help="what a NIC would do with a workload of weir perf",
-                                 description="What a NIC would do with a workload of weir perf, what limits it, and"
-                                 " what would be better. Some forty runs: seconds, or minutes where much is under way."
-                                 " Of weir perf's options these are taken; not --op mix, the patterns strided, zipf and"
-                                 " clusters, --window delay and knee, --mr auto, --polling scq, --batch, --preset,"
-                                 " --cqs, --fragment, --unload and --hot-pages.")
+                                 description="What a NIC would do with a workload of weir perf, "
+                                 "what limits it, and what would be better. Some forty runs: "
+                                 "seconds, or minutes where much is under way. Of weir perf's "
+                                 "options these are taken; not --op mix, the patterns strided, "
+                                 "zipf and clusters, --window delay and knee, --mr auto, --polling "
+                                 "scq, --batch, --preset, --cqs, --fragment, --unload and "
+                                 "--hot-pages.")
     asking.set_defaults(do=_what_if)
     add = asking.add_argument
     add("-o", "--op", choices=["read", "write"], help="default write")
@@ -240,7 +248,8 @@ def _add_what_if(commands):
         help="of the donor's memory; default 64M")
     add("-p", "--pattern", choices=list(whatif.PATTERNS),
         help="sequential: each thread in a part of its own; default sequential")
-    add("--trace", metavar="FILE", help="what is asked for, as weir-perf(1) has it, etc or sys, or - for"
+    add("--trace", metavar="FILE",
+        help="what is asked for, as weir-perf(1) has it, etc or sys, or - for"
         " standard input; .xz is unpacked; in place of --op, --size, --pattern and --region")
     add("-m", "--mr", choices=["pre", "dyn", "user"], default="pre", help="default pre")
     add("-c", "--channels", type=_upto(16), default=2, metavar="N", help="default 2")
@@ -261,11 +270,11 @@ def _options():
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--seeds", type=_count, default=3, metavar="N",
-                        help="runs of each point in which anything is random, of which the median is shown"
-                             " (default 3)")
+                        help="runs of each point in which anything is random, of which the median "
+                             "is shown (default 3)")
     common.add_argument("--profile", type=_profile, metavar="NAME|FILE",
-                        help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like those in"
-                             " sim/profiles")
+                        help="another NIC than the paper's: cx3, cx5, cx5-edr, or a file like "
+                             "those in sim/profiles")
     common.add_argument("-q", "--quiet", action="store_true", help="no progress")
 
     listing = commands.add_parser("list", help="name the figures")
@@ -299,7 +308,7 @@ def _options():
 
 
 def _hush():
-    """Python flushes once more when it ends: where nothing can be written it is not to complain of that."""
+    """Python flushes once more when it ends: where nothing can be written it is not to complain."""
     try:
         sys.stdout.flush()
     except OSError:

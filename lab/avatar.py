@@ -5,18 +5,20 @@ KIB = 1024
 BACKGROUND = [16 * KIB, 64 * KIB, 128 * KIB]
 SEGMENT = 16 * KIB  # the least that is sent there; the paper does not say how it cuts
 UNDER_WAY = 2  # of each flow in the background; nor this
-GUESSED = ("The paper says neither how long its segments are (here 16 KB), nor how much its background has under "
-           "way (here two messages a flow): guesses, and not chosen to meet it.")
+GUESSED = ("The paper says neither how long its segments are (here 16 KB), nor how much its "
+           "background has under way (here two messages a flow): guesses, and not chosen to meet "
+           "it.")
 
-READ_AHEAD = ("Not modelled: a bound on how far ahead of the wire the data of one work request is read, by which "
-              "a message that is cut would be sent faster than a whole one.")
+READ_AHEAD = ("Not modelled: a bound on how far ahead of the wire the data of one work request is "
+              "read, by which a message that is cut would be sent faster than a whole one.")
 
 
 def mux(size, background, first, policy="fair", flows=1, depth=1):
     """first: the foreground is of a class that goes first."""
     one = {"driver": "mux", "op": "send", "poll": "adaptive", "threads": flows, "conns": flows}
     back = {f"bg_{name}": value for name, value in one.items()}
-    return {**one, **back, "depth": depth, "size": size, "bg_size": background, "bg_depth": UNDER_WAY,
+    return {**one, **back, "depth": depth, "size": size, "bg_size": background,
+            "bg_depth": UNDER_WAY,
             "segment": SEGMENT, "policy": policy, "bg_class": int(first), "run_us": 8000}
 
 

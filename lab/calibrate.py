@@ -42,7 +42,8 @@ class Series:
     @within: tolerance, a part of the measured; or @slack: at least so much, absolutely
     @knee: the series falls, and where it does must agree to one step
     @from_first: another host's: only what is added to the first point is compared
-    @known: why a point may be out of tolerance, or what is seen where nobody knows why: @unknown_cause
+    @known: why a point may be out of tolerance; what is seen, where nobody knows why:
+    @unknown_cause
     """
     title: str
     points: object
@@ -134,8 +135,8 @@ KNEES = [
            loop({**CX3, **WIDE}, size=32, threads=whole, qps=whole, depth=8, pattern="random"),
            mops, "M/s", 0.25, knee=True,
            known="there it is over UC, which looks a QP up once a write, and the model's QPs are "
-                 "RC, which look it up again for the answer, so it falls steeper; and there the fall "
-                 "begins at 36 QPs, where FaSST's reads on the same NIC show little at 88"),
+                 "RC, which look it up again for the answer, so it falls steeper; and there the "
+                 "fall begins at 36 QPs, where FaSST's reads on the same NIC show little at 88"),
     Series("QP cache: latency of READ by QPs, ConnectX-3 (Clio Fig. 4)",
            ("Clio ASPLOS22", "4", "CX-3 READ 16B"),
            loop({**CX3, **WIDE}, op="read", size=16, qps=whole, pattern="random", warmup_us=3000,
@@ -203,9 +204,10 @@ KNEES = [
 # KBNets' flows are of one message at a time.
 MOUSE = loop(CX3, size=whole, bg_threads=1, bg_size=1 << 20, warmup_us=2000, run_us=20000)
 BESIDE = {"unknown_cause": True,
-          "known": "what a message of 10 bytes is later beside 1 MB than alone is another amount as "
-                   "measured, and in the model hardly a matter of where in the long message it comes. What of "
-                   "the NIC keeps a short message waiting beside one long one is not known"}
+          "known": "what a message of 10 bytes is later beside 1 MB than alone is another amount "
+                   "as measured, and in the model hardly a matter of where in the long message it "
+                   "comes. What of the NIC keeps a short message waiting beside one long one is "
+                   "not known"}
 
 CONTENTION = [
     Series("doorbell lock: one WRITE at a time a thread, one context, ConnectX-3 (RFP Fig. 3)",
@@ -216,31 +218,43 @@ CONTENTION = [
            loop(EDR, size=64, threads=whole, share=1, hold="op"), mops, "M/s", 0.15),
     Series("READ one at a time of one machine by threads of seven, ConnectX-3 (RFP Fig. 4)",
            ("RFP EuroSys17", "4", "CX-3 40G inbound READ 32B sync"),
-           loop(CX3, clients=7, threads=lambda x: int(x) // 7, op="read", size=32, wire_ns=350), mops,
+           loop(CX3, clients=7, threads=lambda x: int(x) // 7, op="read", size=32,
+                wire_ns=350), mops,
            "M/s", 0.25, knee=True,
-           known="two sources say different things of one NIC: ATC'16's answers 26 M/s (above), to which "
-                 "the model was fitted, RFP's 11.3, and fewer from 35 threads on; what holds RFP's up it "
-                 "does not say", unknown_cause=True),
+           known="two sources say different things of one NIC: ATC'16's answers 26 M/s (above), to "
+                 "which the model was fitted, RFP's 11.3, and fewer from 35 threads on; what holds "
+                 "RFP's up it does not say", unknown_cause=True),
     Series("WRITE beside 1 MB of another queue pair, median, ConnectX-3 FDR (KBNets Fig. 7a)",
            ("KBNets17 isolation", "7a", "same vs 1MB background median"), MOUSE, latency,
            "us", 0.25, **BESIDE),
-    Series("WRITE beside 1 MB of another queue pair, 99.99th percentile, ConnectX-3 FDR (KBNets Fig. 7a)",
+    Series("WRITE beside 1 MB of another queue pair, 99.99th percentile, ConnectX-3 FDR (KBNets "
+           "Fig. 7a)",
            ("KBNets17 isolation", "7a", "same vs 1MB background p99.99"), MOUSE,
            lambda out: out["load"]["latency_us"]["p9999"], "us", 0.25, **BESIDE),
 ]
 
 ALL = LATENCIES + CEILINGS + KNEES + CONTENTION
-# Points of the same sources, and of others that were gathered with them, that nothing here was fitted to.
+# Points of the same sources, and of others that were gathered with them, that nothing here was
+# fitted to.
 UNUSED = {
-    "ATC'16 Figs. 13b and 13c, reads over PCIe (20 points)": "the CPU counts lines that are read, the model reads of WQEs",
+    "ATC'16 Figs. 13b and 13c, reads over PCIe (20 points)": "the CPU counts lines that are read, "
+                                                             "the model reads of WQEs",
     "ATC'16 Figs. 13b and 13c, FaSST Figs. 2b and 3: Connect-IB (42)": "there is no profile of it",
-    "Storm Fig. 1: ConnectX-3 Pro (8)": "there is no profile of it; FaSST Fig. 2a has the same fall on a ConnectX-3",
-    "LITE Fig. 8: registering (12)": "arithmetic, no runs. What registering takes at least, and all of deregistering, is fitted to it; "
-                                     "a page is UCX's price, of memory that is there already, so that 1 MB takes 94 us here and 352 there",
-    "Li, APNet'19: READ over RoCE (22)": "10 GbE, by a host that takes 6 us for 4 bytes where others take 1.7",
+    "Storm Fig. 1: ConnectX-3 Pro (8)": "there is no profile of it; FaSST Fig. 2a has the same "
+                                        "fall on a ConnectX-3",
+    "LITE Fig. 8: registering (12)": "arithmetic, no runs. What registering takes at least, and "
+                                     "all of deregistering, is fitted to it; a page is UCX's "
+                                     "price, of memory that is there already, so that 1 MB takes "
+                                     "94 us here and 352 there",
+    "Li, APNet'19: READ over RoCE (22)": "10 GbE, by a host that takes 6 us for 4 bytes where "
+                                         "others take 1.7",
     "KBNets Fig. 7b: messages a second alone (3)": "one over the latency of Fig. 7a, which is used",
-    "ConnectX-6, a note in public code (9)": "there is no profile of it, and the source is second-hand",
-    "Avatar Figs. 5, 10a over its own scheduler, and 10b to 10d (46)": "figures that the lab reproduces: they are compared there, and not fitted",
+    "ConnectX-6, a note in public code (9)": "there is no profile of it, and the source is "
+                                             "second-hand",
+    "Avatar Figs. 5, 10a over its own scheduler, and 10b to 10d (46)": "figures that the lab "
+                                                                       "reproduces: they are "
+                                                                       "compared there, and not "
+                                                                       "fitted",
 }
 
 

@@ -84,7 +84,8 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came out. ran: of which profile, with how many seeds, by which weir and sources; run() leaves that to its caller."""
+    """What came out. ran: of which profile, with how many seeds, by which weir and sources; that
+    run() leaves to its caller."""
 
     x: str
     series: list

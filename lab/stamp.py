@@ -10,8 +10,8 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SOURCES = ("core/*.[ch]", "sim/*.[ch]", "sim/hunt/*.[ch]", "sim/profiles/connectx*", "lab/*.py", "lab/*.csv",
-           "lab/figures/*.py", "bench/traces/*.xz")
+SOURCES = ("core/*.[ch]", "sim/*.[ch]", "sim/hunt/*.[ch]", "sim/profiles/connectx*", "lab/*.py",
+           "lab/*.csv", "lab/figures/*.py", "bench/traces/*.xz")
 
 
 def files():
@@ -27,9 +27,11 @@ def digest():
 
 def main(template, output, depfile, version):
     text = pathlib.Path(template).read_text(encoding="ascii")
-    pathlib.Path(output).write_text(text.replace("@version@", version).replace("@sources@", digest()), encoding="ascii")
+    text = text.replace("@version@", version).replace("@sources@", digest())
+    pathlib.Path(output).write_text(text, encoding="ascii")
     # A folder, too: a file that comes or goes changes it.
-    needs = [str(path).replace(" ", "\\ ") for path in [*files(), *sorted({path.parent for path in files()})]]
+    folders = sorted({path.parent for path in files()})
+    needs = [str(path).replace(" ", "\\ ") for path in [*files(), *folders]]
     pathlib.Path(depfile).write_text(f"{output}: {' '.join(needs)}\n", encoding="utf-8")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """weir lab what-if: what a NIC would do with a workload, what limits it, and what would be better.
 
-A workload is a dictionary of what `weir perf` is asked by the same names; "trace", if it is not None,
-says what is asked for in place of op, size and pattern. What limits it is asked of
-the simulator itself: each limit is made twice as wide in turn, and the one that gains most binds.
+A workload is a dictionary of what `weir perf` is asked by the same names; "trace", if it is not
+None, says what is asked for in place of op, size and pattern. What limits it is asked of the
+simulator itself: each limit is made twice as wide in turn, and the one that gains most binds.
 Sleeping is tried first, by polling busily: if that gains, it binds, and the others are tried with
 busy polling, too, for who sleeps may sleep less when something is a little faster.
 """
@@ -21,7 +21,8 @@ NO_WINDOW = 1 << 30
 PAGE = 4096
 FRAGMENT = 1 << 20
 UNDER_WAY_MAX = 1 << 14  # requests: more of them take minutes to come to a steady state
-# What is under way when a run begins or ends is counted with it or not: a run is to be many times as long.
+# What is under way when a run begins or ends is counted with it or not: a run is to be many times
+# as long.
 TURNS = 100
 WARM_TURNS = 10
 TURNS_OF_MANY, MANY = 10, 400000  # requests of a run; so many are a long run in any case
@@ -46,7 +47,8 @@ REMEDIES = {
     "message rate": "fewer and longer requests; neighbours merge, --batching hybrid",
     "link": "the NIC can do no more",
     "PCIe": "a wider slot; short requests take more of it for their bytes than long ones",
-    "CPU": "what the threads of a session do for each request, one at a time: other batching, more sessions",
+    "CPU": "what the threads of a session do for each request, one at a time: other batching, more "
+           "sessions",
     "WQE cache": "less under way: a smaller window, a smaller depth",
     "QP cache": "fewer connections: channels, or one NIC for many processes, weir-share(1)",
     "MTT reach": "larger pages of the donor's memory; for small writes, weir run --unload",
@@ -67,9 +69,9 @@ CORE_NS = 50  # weir-sim's own default
 class Limit:
     """One that may bind.
 
-    polling, base_mops: of the run in which this alone is changed; busy: the part of its time that it is,
-    where that can be said; shown: that, or what else there is to say of it; gain: the rate if it were
-    twice as wide, in parts of base_mops
+    polling, base_mops: of the run in which this alone is changed; busy: the part of its time that
+    it is, where that can be said; shown: that, or what else there is to say of it; gain: the rate
+    if it were twice as wide, in parts of base_mops
     """
     name: str
     polling: str
@@ -80,9 +82,10 @@ class Limit:
 
 
 def of_trace(path):
-    """What stands in a workload for a trace: its mean request, and how many were under way at most."""
+    """What stands in a workload for a trace: its mean request, and how many at once."""
     facts = traces.facts(path)
-    return {"trace": path, "pattern": "trace", "op": "mixed", "threads": facts["deepest"], "depth": 1,
+    return {"trace": path, "pattern": "trace", "op": "mixed", "threads": facts["deepest"],
+            "depth": 1,
             "size": PAGE * facts["pages"] // facts["requests"], "region": facts["last"] * PAGE}
 
 
@@ -90,7 +93,8 @@ def _asked(workload):
     """What is asked for."""
     if workload["trace"]:
         return {"pattern": "trace", "trace": traces.plain(workload["trace"])}
-    return {"op": workload["op"], "size": workload["size"], "pattern": PATTERNS[workload["pattern"]],
+    return {"op": workload["op"], "size": workload["size"],
+            "pattern": PATTERNS[workload["pattern"]],
             "region_bytes": workload["region"]}
 
 
@@ -105,19 +109,21 @@ def settings(workload):
 
 
 def _to_be_done(workload, numbers):
-    """How many requests are to be done before a run, and in it, for its rate to be that of a long one."""
+    """How many requests are to be done before and in a run, to have the rate of a long one."""
     asked = workload["threads"] * workload["depth"]
-    under_way = min(asked, max(1, workload["window"] // workload["size"]))  # the others wait for the window
+    # The others wait for the window.
+    under_way = min(asked, max(1, workload["window"] // workload["size"]))
     least = max(100, min(2000, RUN_BYTES // workload["size"]))
     during = max(least, min(TURNS * under_way, max(MANY, TURNS_OF_MANY * under_way)))
     return max(2 * asked, min(WARM_TURNS * under_way, during), least), during
 
 
 def _touched(workload, numbers):
-    """How many requests were made before a run: the donor's NIC is to have what it has in the long run."""
+    """How many requests were made before a run: the donor's NIC has what it has in the long run."""
     pages, entries = workload["region"] / numbers["page_bytes"], numbers["mtt_entries"]
     of_each = min(1, numbers["page_bytes"] / workload["size"])
-    if workload["pattern"] == "sequential":  # each page once; of more than there is room for the next is never there
+    # Each page once; of more than there is room for the next is never there.
+    if workload["pattern"] == "sequential":
         return round(pages * of_each) if pages <= entries else 0
     return round(3 * min(pages, entries) * of_each)
 
@@ -132,25 +138,30 @@ def _times(rate_mops, to_be_done):
 def _better_times(times, out, to_be_done):
     """Those for the rate that came out of a run of such times."""
     if not rate(out):  # a handful in ten seconds is printed as none, too
-        return {"warmup_us": min(WARM_US_MAX, 8 * times["warmup_us"]), "run_us": min(RUN_US_MAX, 8 * times["run_us"])}
+        return {"warmup_us": min(WARM_US_MAX, 8 * times["warmup_us"]),
+                "run_us": min(RUN_US_MAX, 8 * times["run_us"])}
     return _times(rate(out), to_be_done)
 
 
 def run(sim, workload, numbers, changes, what=""):
     """What comes out of the workload with each of these changes to weir-sim's settings.
 
-    Nobody knows beforehand how long a request takes: what turns out to have run for too short is run
-    again, for as long as its rate asks for. Nothing done in ten seconds is a rate of 0.
+    Nobody knows beforehand how long a request takes: what turns out to have run for too short is
+    run again, for as long as its rate asks for. Nothing done in ten seconds is a rate of 0.
     """
-    asked = [{**settings(workload), "touched": _touched(workload, numbers), **change} for change in changes]
+    asked = [{**settings(workload), "touched": _touched(workload, numbers), **change}
+             for change in changes]
     to_be_done = _to_be_done(workload, numbers)
-    times = [_times(min(MOPS_MAX, numbers["link_gbps"] * 1000 / 8 / workload["size"]), to_be_done)] * len(asked)
+    times = [_times(min(MOPS_MAX, numbers["link_gbps"] * 1000 / 8 / workload["size"]),
+                    to_be_done)] * len(asked)
     for _ in range(TRIES):
         outs = sim.whatever([{**one, **long} for one, long in zip(asked, times)], what)
         better = [_better_times(long, out, to_be_done) for long, out in zip(times, outs)]
-        if all(long[name] >= 0.8 * wanted[name] for long, wanted in zip(times, better) for name in long):
+        if all(long[name] >= 0.8 * wanted[name]
+               for long, wanted in zip(times, better) for name in long):
             break
-        times = [{name: max(long[name], wanted[name]) for name in long} for long, wanted in zip(times, better)]
+        times = [{name: max(long[name], wanted[name]) for name in long}
+                 for long, wanted in zip(times, better)]
     return outs
 
 
@@ -173,7 +184,8 @@ def _wider(numbers, workload):
         "CPU": {**halved(CPU_COSTS), **times(["copy_gbps"], 2), "core_ns": CORE_NS // 2},
         "WQE cache": dict.fromkeys(["wqe_miss_ns", "wqe_stall_ns", "wqe_stall_read_ns"], 0),
         "QP cache": dict.fromkeys(["qpc_miss_ns", "qpc_stall_ns"], 0),
-        "MTT reach": dict.fromkeys(["mtt_miss_ns", "mtt_stall_ns", "mpt_miss_ns", "mpt_stall_ns"], 0),
+        "MTT reach": dict.fromkeys(
+            ["mtt_miss_ns", "mtt_stall_ns", "mpt_miss_ns", "mpt_stall_ns"], 0),
         "window": {"window": NO_WINDOW},
         "requests under way": {"depth": min(4096, 2 * workload["depth"])},
     }
@@ -188,7 +200,8 @@ def _as_it_is(out, numbers):
         return share, f"{share:.0%} busy"
 
     def missed(*caches):
-        return None, f"{max(side['misses'][cache] for side in sides for cache in caches):.1%} missed"
+        share = max(side["misses"][cache] for side in sides for cache in caches)
+        return None, f"{share:.1%} missed"
 
     idle = out["load"]["empty_polls"] * numbers["poll_empty_ns"] / 1000 / out["run_us"]
     working = max(0, out["clients"]["busy"]["cores"] - idle)
@@ -205,7 +218,8 @@ def _as_it_is(out, numbers):
 def limits(sim, workload, numbers, out):
     """All limits, the one that binds first: sleeping, if it does; then by what they gain."""
     def limit(name, after):
-        return Limit(name, workload["polling"], rate(out), *_as_it_is(out, numbers)[name], rate(after) / rate(out))
+        return Limit(name, workload["polling"], rate(out), *_as_it_is(out, numbers)[name],
+                     rate(after) / rate(out))
     awake = {**workload, "polling": "busy"}
     (busily,) = run(sim, awake, numbers, [{}], "limits")
     sleeping = limit("sleeping", busily)
@@ -250,7 +264,7 @@ def best(sim, workload, numbers):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """workload, out: what was asked, and what came out; better, better_out: the best that was found."""
+    """workload, out: what was asked, and what came out; better, better_out: the best found."""
     profile: str
     workload: dict
     out: dict
@@ -268,8 +282,9 @@ def answer(sim, workload):
     numbers = sim.profile_numbers()
     (out,) = run(sim, workload, numbers, [{}], "as asked")
     if not rate(out):
-        raise simulate.Failure(f"too slow to tell a rate: {out['load']['ops']} requests of {size(workload['size'])} were done in"
-                               f" {RUN_US_MAX // 1000000} s on {sim.profile}")
+        raise simulate.Failure(f"too slow to tell a rate: {out['load']['ops']} requests of "
+                               f"{size(workload['size'])} were done in {RUN_US_MAX // 1000000} s "
+                               f"on {sim.profile}")
     found = limits(sim, workload, numbers, out)
     return Answer(sim.profile, workload, out, found, *best(sim, workload, numbers))
 
@@ -307,7 +322,9 @@ def _said(name, value):
 
 def _per_second(mops):
     """With three digits that say something."""
-    return f"{mops:.3f} M/s" if mops >= 0.1 else f"{mops * 1000:.3f} K/s" if mops >= 0.0001 else f"{mops * 1e6:.3g} /s"
+    if mops >= 0.1:
+        return f"{mops:.3f} M/s"
+    return f"{mops * 1000:.3f} K/s" if mops >= 0.0001 else f"{mops * 1e6:.3g} /s"
 
 
 def _show_outcome(out):
@@ -322,7 +339,8 @@ def _show_outcome(out):
 
 def _show_limits(found):
     awake = with_busy_polling(found)
-    print(f"\n{'limit':20}{'as it is':>18}   rate if it were twice as wide (sleeping: with busy polling)")
+    print(f"\n{'limit':20}{'as it is':>18}   rate if it were twice as wide (sleeping: with busy "
+          "polling)")
     for limit in found:
         if awake and limit is awake[0]:
             print(f"The others, with busy polling ({_per_second(limit.base_mops)}):")

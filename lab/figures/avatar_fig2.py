@@ -7,15 +7,16 @@ from lab.experiment import Result, Series, holds
 
 NAME = "avatar-fig2"
 TITLE = "how long a small message takes beside large ones of another queue pair"
-VARIED = ("size of the messages in the background, two under way on a QP of their own; 1 KB messages one "
-          "at a time in the foreground, each so long after the one before: from nothing to 39.5 us; one "
-          "traffic class")
+VARIED = ("size of the messages in the background, two under way on a QP of their own; 1 KB "
+          "messages one at a time in the foreground, each so long after the one before: from "
+          "nothing to 39.5 us; one traffic class")
 PROFILE = "connectx-5-edr"
 
 KIB = 1024
 SIZES = {"none": 0, "16 KB": 16 * KIB, "64 KB": 64 * KIB, "256 KB": 256 * KIB, "1 MB": 1024 * KIB}
-# Nothing is random here: who comes as soon as the one before is done meets the large ones at one place each time.
-# So it comes later and later, up to a turn of the NIC's, and the medians of these runs are what is shown.
+# Nothing is random here: who comes as soon as the one before is done meets the large ones at one
+# place each time. So it comes later and later, up to a turn of the NIC's, and the medians of these
+# runs are what is shown.
 PAUSES_NS = range(0, 40000, 500)
 PARTS = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
 # Read off the plot by eye, in us.
@@ -25,16 +26,19 @@ PAPER = {("16 KB", 100): 5, ("64 KB", 40): 3, ("64 KB", 100): 9,
 # All of these are one number, the time that the NIC's quantum takes, which was fitted to the last.
 FITTED, QUANTUM = ("1 MB", 100), ("256 KB", "1 MB")
 BY_EYE = "read off the plot by eye: met within a quarter"
-NEVER_IDLE = ("the modelled NIC has a large message to send at any time, so that a small one waits for what is left of one, or "
-              "of a turn, any part of it as likely as any other; in the paper's figure more of them wait little, as if "
-              "there were pauses between the large ones. How its background is posted the paper does not say")
+NEVER_IDLE = ("the modelled NIC has a large message to send at any time, so that a small one waits "
+              "for what is left of one, or of a turn, any part of it as likely as any other; in "
+              "the paper's figure more of them wait little, as if there were pauses between the "
+              "large ones. How its background is posted the paper does not say")
 
-A_WHOLE_ONE = ("the latest waits for a whole message of the background, and takes its own time; by the paper's own Fig. 10a, which "
-               "this profile was fitted to, one of 64 KB takes 12 us")
+A_WHOLE_ONE = ("the latest waits for a whole message of the background, and takes its own time; by "
+               "the paper's own Fig. 10a, which this profile was fitted to, one of 64 KB takes 12 "
+               "us")
 
 
 def _setting(size, pause_ns):
-    return {"size": KIB, "bg_threads": int(size > 0), "bg_size": size or KIB, "bg_depth": 2, "run_us": 3000,
+    return {"size": KIB, "bg_threads": int(size > 0), "bg_size": size or KIB, "bg_depth": 2,
+            "run_us": 3000,
             "handle_ns": pause_ns}
 
 
@@ -48,8 +52,10 @@ def _by_part(outs):
 def _target(late, name, part, paper):
     met = abs(late[name].at(part) - paper) <= 0.25 * paper
     fitted = (name, part) == FITTED
-    return holds(f"{'all' if part == 100 else f'{part} %'} are done, {name} in the background", f"by about {paper} us",
-                 f"by {late[name].at(part):.1f} us", met, A_WHOLE_ONE if part == 100 else NEVER_IDLE, note=BY_EYE, calibrated=fitted,
+    return holds(f"{'all' if part == 100 else f'{part} %'} are done, {name} in the background",
+                 f"by about {paper} us",
+                 f"by {late[name].at(part):.1f} us", met,
+                 A_WHOLE_ONE if part == 100 else NEVER_IDLE, note=BY_EYE, calibrated=fitted,
                  by_input=name in QUANTUM and not fitted)
 
 
@@ -62,11 +68,14 @@ def run(sim):
     little = late["16 KB"]
     targets.append(holds("all with 16 KB in the background", "2 to 5 us",
                          f"a tenth by {little.at(10):.1f}, all by {little.at(100):.1f} us",
-                         0.75 * 2 <= little.at(10) and little.at(100) <= 5, NEVER_IDLE, note=BY_EYE))
+                         0.75 * 2 <= little.at(10) and little.at(100) <= 5, NEVER_IDLE,
+                         note=BY_EYE))
     targets.append(holds("significant increase above 64 KB", "yes",
                          f"{late['64 KB'].at(100):.0f} us, then {late['256 KB'].at(100):.0f} us",
-                         late["256 KB"].at(100) > 1.5 * late["64 KB"].at(100), note="the later of the two is the quantum",
+                         late["256 KB"].at(100) > 1.5 * late["64 KB"].at(100),
+                         note="the later of the two is the quantum",
                          by_input=True))
-    notes = [f"{len(PAUSES_NS)} runs for each line, of which each has the small messages come at another place of the large "
-             "ones: nothing is random in them, and in one alone all small messages take about as long."]
+    notes = [f"{len(PAUSES_NS)} runs for each line, of which each has the small messages come at "
+             "another place of the large ones: nothing is random in them, and in one alone all "
+             "small messages take about as long."]
     return Result("% of all messages", series, targets, notes)

@@ -36,7 +36,8 @@ def outcome(sim, name, first, papers, why, native_why):
                         " us", said)
                  for paper, line, said in zip(papers, lines.values(), (native_why, why)) for size in sizes)]
     return Result("KB in the background", [*lines.values(), *papers], targets,
-                  [mux.GUESSED, mux.READ_AHEAD, "The text of the paper swaps the captions of Figs. 7 and 8."])
+                  [mux.GUESSED, mux.READ_AHEAD,
+                   "The text of the paper swaps the captions of Figs. 7 and 8."])
 
 
 def run(sim):

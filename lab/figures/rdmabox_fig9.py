@@ -78,6 +78,7 @@ def run(sim):
     ]
     notes = ["The application is an input, stated above and not fitted: the paper runs VoltDB with SYS, and "
              "gives neither its CPU time nor values of the curves.",
-             "The modelled interrupts of the n-th session go to core n. RDMAbox's code has all its completion queues on one "
-             "vector, which is not modelled: more of them would not be more cores, as the paper takes them to be."]
+             "The modelled interrupts of the n-th session go to core n. RDMAbox's code has all its "
+             "completion queues on one vector, which is not modelled: more of them would not be more "
+             "cores, as the paper takes them to be."]
     return Result("peers", [*rate.values(), *cost.values()], targets, notes)
