@@ -4,6 +4,8 @@
 
 #include "lib/exchange/exchange.h"
 
+#define SEEN UINT32_MAX /* no flags: of a slot that was met already among those that are to be sent */
+
 /* Slots that can be acquired and posted now. */
 static uint32_t room(const struct weir_exchange *x)
 {
@@ -69,19 +71,32 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
 	return (int)n;
 }
 
-static int check(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
-		 unsigned int count)
+static int check(const struct weir_exchange *x, const struct weir_exchange_slot *slot)
 {
-	unsigned int i;
+	if (!weir_confirm_out_is_held(&x->out, slot->number) ||
+	    weir_exchange_head(&x->pool, slot->number)->flags == SEEN)
+		return -EINVAL;
+	if (slot->length > x->options.slot_bytes || (x->peer.is_unordered && !slot->last))
+		return -EMSGSIZE;
+	return 0;
+}
 
-	for (i = 0; i < count; i++) {
-		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
-			return -EINVAL;
-		if (slots[i].length > x->options.slot_bytes ||
-		    (x->peer.is_unordered && !slots[i].last))
-			return -EMSGSIZE;
+/* All of them, before any is sent. */
+static int check_all(const struct weir_exchange *x, const struct weir_exchange_slot *slots,
+		     unsigned int count)
+{
+	unsigned int n;
+	int rc = 0;
+
+	for (n = 0; n < count; n++) {
+		rc = check(x, &slots[n]);
+		if (rc)
+			break;
+		weir_exchange_head(&x->pool, slots[n].number)->flags = SEEN;
 	}
-	return x->status;
+	while (n--)
+		weir_exchange_head(&x->pool, slots[n].number)->flags = 0;
+	return rc ? rc : x->status;
 }
 
 /* Completions are taken when there is something to be learnt from them. */
@@ -107,7 +122,7 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count)
 {
-	int rc = check(x, slots, count);
+	int rc = check_all(x, slots, count);
 
 	return rc || !count ? rc : post_slots(x, slots, count, 0);
 }

@@ -270,6 +270,8 @@ static void slots_are_filled_and_read_where_they_are(void **state)
 	slots[5].length = 101;
 	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), -EMSGSIZE);
 	slots[5].length = 15;
+	slots[6] = slots[0];
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 7), -EINVAL);
 	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), 0);
 	assert_int_equal(weir_exchange_commit(pair.a, slots, 6), -EINVAL);
 	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
