@@ -58,6 +58,8 @@ class DeviceMemory:
 
 
 def _from_dlpack(array: Any, gpu: bool) -> tuple[Any, int]:
+    if getattr(array, "requires_grad", False):
+        array = array.detach()  # PyTorch shows no other; it is the same memory
     capsule = array.__dlpack__()
     tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
     if tensor.device_type not in (*_HOST_DEVICES, *[_GPU] * gpu):
