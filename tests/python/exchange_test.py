@@ -2,8 +2,10 @@
 """Exchanges from Python, between two threads and between two processes."""
 import ctypes
 import errno
+import inspect
 import os
 import pathlib
+import queue
 import select
 import signal
 import subprocess
@@ -46,10 +48,25 @@ def pair(**options):
     return ours, accepted[0]
 
 
-def peer(code, address):
+def peer(code, address, mode="bitmap"):
     """Another process with one end, as x."""
-    program = f"import weir, sys\nx = weir.connect({address!r}, slots=8)\n{code}"
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = f"import weir, sys\nx = weir.connect({address!r}, slots=8, mode={mode!r})\n{code}"
+    return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def find_all(x):
+    """What the peer's flush() was over for is found, and not taken: by a look that begins after it."""
+    limit, looks = time.monotonic() + PATIENCE_S, x.info.looks
+    x.process()
+    slots = x.acquire(x.info.slots, PATIENCE_S)
+    while x.info.mode == "bitmap" and x.info.looks < looks + 2:  # then the first of them is back
+        assert time.monotonic() < limit, "it does not look"
+        try:
+            x.acquire(1, 0.05)
+        except TimeoutError:
+            pass
+    x.abandon(slots)
 
 
 class Interleaving:
@@ -239,6 +256,114 @@ class Messages(unittest.TestCase):
             self.assertEqual(theirs.get(0), b"now")
 
 
+    def test_messages_are_taken_one_at_a_time_however_they_are_got(self):
+        ours, theirs = pair(slots=8)
+        with ours, theirs:
+            for number in range(4):
+                ours.put(b"%d" % number)
+            ours.flush(PATIENCE_S)
+            self.assertEqual(theirs.get(PATIENCE_S), b"0")
+            self.assertEqual(theirs.info.taken, 1)
+            with self.assertRaises(TimeoutError):
+                ours.finish(0.25)
+            buffer = bytearray(1)
+            self.assertEqual(theirs.get_into(buffer, PATIENCE_S), 1)
+            self.assertEqual(buffer, b"1")
+            (slot,) = theirs.take(1, PATIENCE_S)
+            self.assertEqual(bytes(slot.data), b"2")
+            theirs.release([slot])
+            self.assertEqual(theirs.get(PATIENCE_S), b"3")
+
+
+class Threads(unittest.TestCase):
+    def test_who_waits_for_messages_keeps_nobody_from_putting_them(self):
+        """200 answers to 200 questions took as many tenths of a second, and more."""
+        for mode in ("bitmap", "imm"):
+            ours, theirs = pair(mode=mode)
+            answers = queue.SimpleQueue()
+
+            def hear():
+                for answer in ours:
+                    answers.put(answer)
+
+            def answer():
+                for question in theirs:
+                    theirs.put(question)
+                    theirs.flush(PATIENCE_S)
+                theirs.finish(PATIENCE_S)
+
+            threads = [threading.Thread(target=target) for target in (hear, answer)]
+            with ours, theirs:
+                for thread in threads:
+                    thread.start()
+                begin = time.monotonic()
+                for number in range(200):
+                    ours.put(b"%d" % number)
+                    ours.flush(PATIENCE_S)
+                    self.assertEqual(answers.get(timeout=PATIENCE_S), b"%d" % number)
+                self.assertLess(time.monotonic() - begin, 15)
+                ours.finish(PATIENCE_S)
+                for thread in threads:
+                    thread.join()
+
+    def test_both_ways_at_once_and_full_pools_lose_nothing(self):
+        for mode in ("bitmap", "imm"):
+            ends = pair(mode=mode, slots=3, slot_bytes=64)
+            got = [[], []]
+
+            def send(end):
+                for number in range(300):
+                    end.put(b"%d" % number * 40, PATIENCE_S)
+                end.finish(PATIENCE_S)
+
+            threads = [threading.Thread(target=send, args=(end,)) for end in ends]
+            threads += [threading.Thread(target=got[i].extend, args=(end,)) for i, end in enumerate(ends)]
+            with ends[0], ends[1]:
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(got, [[b"%d" % number * 40 for number in range(300)]] * 2)
+
+    def test_a_message_of_many_slots_stays_whole_whoever_else_puts_or_gets(self):
+        ours, theirs = pair(slots=4, slot_bytes=64)
+        got = [[], []]
+
+        def send(letter):
+            for _ in range(50):
+                ours.put(letter * 1000, PATIENCE_S)
+
+        senders = [threading.Thread(target=send, args=(letter,)) for letter in (b"a", b"b")]
+        takers = [threading.Thread(target=one.extend, args=(theirs,)) for one in got]
+        with ours, theirs:
+            for thread in senders + takers:
+                thread.start()
+            for thread in senders:
+                thread.join()
+            ours.finish(PATIENCE_S)
+            for thread in takers:
+                thread.join()
+        self.assertEqual(sorted(got[0] + got[1]), [b"a" * 1000] * 50 + [b"b" * 1000] * 50)
+
+    def test_who_waits_hears_that_it_was_closed(self):
+        ours, theirs = pair()
+        errors = []
+
+        def wait():
+            try:
+                ours.get()
+            except ValueError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=wait)
+        with theirs:
+            thread.start()
+            time.sleep(0.1)  # most likely it sleeps by now
+            ours.close()
+            thread.join()
+        self.assertEqual(errors, ["the exchange is closed"])
+
+
 class Slots(unittest.TestCase):
     def test_slots_are_written_and_read_where_they_lie(self):
         ours, theirs = pair(slots=4, slot_bytes=256)
@@ -282,6 +407,21 @@ class Slots(unittest.TestCase):
                 self.assertEqual(bytes(look), bytes(taken.data))
                 del look
             theirs.release([taken])
+
+    def test_a_slot_goes_once_in_one_call(self):
+        ours, theirs = pair(slots=2)
+        with ours, theirs:
+            slots = ours.acquire(2, PATIENCE_S)
+            for give in (ours.commit, ours.abandon):
+                with self.assertRaisesRegex(ValueError, "twice"):
+                    give([slots[0], slots[1], slots[0]])
+            self.assertEqual(ours.info.put, 0)
+            for slot in slots:
+                slot.data[:1] = b"x"
+                slot.length = 1
+            ours.commit(slots)
+            ours.flush(PATIENCE_S)
+            self.assertEqual([theirs.get(PATIENCE_S) for _ in slots], [b"x"] * 2)
 
     def test_a_length_beyond_the_slot_is_refused(self):
         ours, theirs = pair(slot_bytes=64)
@@ -334,6 +474,17 @@ class Arrays(unittest.TestCase):
             theirs.get_into(tensor, PATIENCE_S)
             self.assertTrue(torch.equal(tensor, torch.arange(2000)))
 
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_parameters_of_a_model_are_tensors(self):
+        parameter = torch.nn.Linear(3, 2).weight
+        ours, theirs = pair(slots=4)
+        with ours, theirs:
+            ours.put(parameter)
+            ours.flush(PATIENCE_S)
+            other = torch.nn.Linear(3, 2).weight
+            theirs.get_into(other, PATIENCE_S)
+            self.assertTrue(torch.equal(other, parameter))
+
     def test_what_is_no_memory_is_refused(self):
         with self.assertRaises(TypeError):
             _memory.memory_of("text")
@@ -350,6 +501,29 @@ class Ends(unittest.TestCase):
                 process.kill()
                 with self.assertRaises(ConnectionResetError):
                     x.get(PATIENCE_S)
+
+    def test_what_was_found_before_the_peer_died_is_got_all_of_it(self):
+        code = """
+x.put(b"first"); x.flush(); sys.stdin.readline()
+for number in range(4): x.put(b"%d" % number)
+x.flush(); print("they are there", flush=True); sys.stdin.readline()
+"""
+        for mode in ("bitmap", "imm"):
+            with weir.listen("127.0.0.1:0", slots=8, mode=mode) as listener:
+                with peer(code, listener.address, mode=mode) as process, listener.accept(PATIENCE_S) as x:
+                    self.assertEqual(x.get(PATIENCE_S), b"first")
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    process.stdout.readline()
+                    find_all(x)
+                    process.kill()
+                    process.wait(PATIENCE_S)
+                    with self.assertRaises(ConnectionResetError):
+                        x.put(b"is anybody there?", PATIENCE_S)
+                        x.finish(PATIENCE_S)
+                    self.assertEqual([x.get(0) for _ in range(4)], [b"%d" % number for number in range(4)])
+                    with self.assertRaises(ConnectionResetError):
+                        x.get(0)
 
     def test_who_sleeps_finds_out_that_its_peer_has_vanished_without_a_word(self):
         with weir.listen("127.0.0.1:0", slots=8) as listener:
@@ -433,8 +607,14 @@ class Contract(unittest.TestCase):
 
     def test_options_are_those_of_the_header(self):
         fields = {name for name, _ in _library.ffi.typeof("struct weir_exchange_options").fields}
-        names = weir.exchange.options_of.__annotations__.keys() - {"return"}
-        self.assertEqual({name.replace("timeout", "timeout_ns") for name in names}, fields)
+        options = inspect.signature(weir.exchange.options_of).parameters
+        self.assertEqual({name.replace("timeout", "timeout_ns") for name in options}, fields)
+        for function in (weir.listen, weir.connect, weir.join):
+            own = inspect.signature(function).parameters.values()
+            self.assertEqual({one.name: (one.default, one.annotation) for one in own if one.kind == one.KEYWORD_ONLY},
+                             {name: (one.default, one.annotation) for name, one in options.items()})
+        for name in options:
+            self.assertRegex(weir.listen.__doc__, rf"\b{name}\b")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ ffi = cffi.FFI()
 ffi.cdef(CDEF)
 
 # A wait in C does not hear of signals: it is cut into slices, and Python looks in between.
-_SLICE_S = 0.1
-_NOT_YET = (-errno.EAGAIN, -errno.ETIMEDOUT)
+SLICE_S = 0.1
+NOT_YET = (-errno.EAGAIN, -errno.ETIMEDOUT)
 
 
 def _load() -> Any:
@@ -43,13 +43,17 @@ def check(status: int, error: Any = None) -> int:
     return status
 
 
+def too_late(timeout: float | None) -> TimeoutError:
+    return TimeoutError(errno.ETIMEDOUT, f"not within {timeout:g} s" if timeout else "not yet")
+
+
 def wait(timeout: float | None, call: Callable[[int], Any]) -> int:
     """What call(timeout_ns) returns in the end; raises TimeoutError after timeout seconds (None: never)."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        left = _SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
-        status: int = call(int(min(left, _SLICE_S) * 1e9))
-        if status not in _NOT_YET:
+        left = SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
+        status: int = call(int(min(left, SLICE_S) * 1e9))
+        if status not in NOT_YET:
             return status
-        if left < _SLICE_S:
-            raise TimeoutError(errno.ETIMEDOUT, f"not within {timeout:g} s" if timeout else "not yet")
+        if left < SLICE_S:
+            raise too_late(timeout)

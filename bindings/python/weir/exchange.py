@@ -3,25 +3,28 @@
 
 weir/exchange.h tells how they work. Timeouts are in seconds, None waits without end, and a wait that
 is over raises TimeoutError; what was begun goes on with the next call. An exchange that is gone raises
-ConnectionResetError. Any thread may call; two calls on one exchange take turns.
+ConnectionResetError. Any thread may call: one that waits keeps no other from the exchange, but messages
+are put one at a time, and got one at a time.
 """
 from __future__ import annotations
 
-import collections
 import errno
 import os
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from weir._library import check, ffi, lib, wait
+from weir._library import NOT_YET, SLICE_S, check, ffi, lib, too_late, wait
 from weir._memory import DeviceMemory, memory_of
+from weir._turns import Turns
 from weir.key import Key
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
 _MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
 _TAKE = 64  # slots in one call
+_BRIEF_S = 0.002  # as long a wait in C may keep the exchange from others
 
 
 class Slot:
@@ -123,6 +126,16 @@ def info_of(x: Any) -> Info:
                    "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
 
 
+def _begin(lock: threading.Lock, timeout: float | None) -> float | None:
+    """Takes the lock. Return: what is left of the timeout."""
+    if lock.acquire(blocking=False):
+        return timeout
+    begin = time.monotonic()
+    if not lock.acquire(timeout=-1 if timeout is None else timeout):
+        raise too_late(timeout)
+    return None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
+
+
 class Exchange:
     """One end of a connection. Made by connect() and by Listener.accept(); a context manager.
 
@@ -131,17 +144,63 @@ class Exchange:
 
     def __init__(self, pointer: Any, kept: Any) -> None:
         self._x, self._kept = pointer, kept
-        self._lock = threading.Lock()
+        self._turns = Turns()
+        self._putting, self._getting = threading.Lock(), threading.Lock()  # a message is of one thread
         self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
-        self._held: collections.deque[Slot] = collections.deque()  # taken, not yet handed out
+        self._one = ffi.new("struct weir_exchange_slot[1]")  # what get() has just taken
         self._parts: list[bytes] = []
         self._in_gpu = info_of(pointer).memory == "cuda"
 
     def _call(self, function: Any, *args: Any) -> Any:
-        with self._lock:
+        with self._turns:
             if self._x is None:
                 raise ValueError("the exchange is closed")
-            return function(self._x, *args)
+            result = function(self._x, *args)
+            # What this call has seen the descriptor does not tell to those who wait.
+            if self._turns.waiting and lib.weir_exchange_process(self._x):
+                self._turns.wake()
+            return result
+
+    def _wait(self, timeout: float | None, attempt: Callable[[int], Any]) -> int:
+        """As weir._library.wait(), but that others have their turns meanwhile."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        status: int = attempt(int((_BRIEF_S if timeout is None else min(_BRIEF_S, timeout)) * 1e9))
+        if status not in NOT_YET:
+            return status
+        with self._turns:
+            self._turns.waiting += 1
+        try:
+            return self._wait_long(deadline, attempt)
+        except TimeoutError:
+            raise too_late(timeout) from None
+        finally:
+            with self._turns:
+                self._turns.waiting -= 1
+
+    def _wait_long(self, deadline: float | None, attempt: Callable[[int], Any]) -> int:
+        """What came before an attempt it finds; after it, awake is set, or the descriptor readable."""
+        seconds = 0.0
+        while True:
+            left = SLICE_S if deadline is None else max(0.0, deadline - time.monotonic())
+            awake = self._turns.awake
+            status: int = attempt(int(min(left, seconds) * 1e9))
+            if status not in NOT_YET:
+                return status
+            if not left:
+                raise TimeoutError
+            if not awake.is_set():
+                seconds = 0.0 if self._sleep(awake, min(left, SLICE_S)) else _BRIEF_S
+            else:  # that may be for somebody else to take, for as long as it likes
+                seconds = 0.0 if seconds else _BRIEF_S
+
+    def _sleep(self, awake: threading.Event, seconds: float) -> bool:
+        """Return: whether it was woken. If not, a wait in C is to ask whether the peer is there."""
+        with self._turns:
+            if awake.is_set() or self._x is None:
+                return True
+            descriptor = lib.weir_exchange_fd(self._x)
+            is_to_watch = self._turns.is_to_watch()
+        return self._turns.watch(descriptor, seconds) if is_to_watch else awake.wait(seconds)
 
     def put(self, data: Any, timeout: float | None = None) -> None:
         """Sends a message: bytes, a NumPy array, a PyTorch tensor, any buffer.
@@ -163,7 +222,11 @@ class Exchange:
             return status
 
         try:
-            check(wait(timeout, attempt))
+            left = _begin(self._putting, timeout)
+            try:
+                check(self._wait(left, attempt))
+            finally:
+                self._putting.release()
         except TimeoutError as error:
             error.done = sent  # type: ignore[attr-defined]
             raise
@@ -172,19 +235,24 @@ class Exchange:
         """The next message. EOFError: the peer has finished. Slots in a GPU: get_into() instead."""
         if self._in_gpu:
             raise ValueError("the slots are in a GPU's memory: use get_into()")
-        while True:
-            if not self._held:
-                self._held.extend(self._take(_TAKE, timeout))
-            if not self._held:
-                raise EOFError("the peer has finished")
-            slot = self._held.popleft()
-            self._parts.append(slot.data.tobytes())
-            last = slot.last
-            self.release([slot])
-            if last:
-                message = b"".join(self._parts)
-                self._parts.clear()
-                return message
+        left = _begin(self._getting, timeout)
+        try:
+            while check(self._wait(left, lambda ns: self._call(self._get_slot, ns))):
+                if self._one[0].last:
+                    message = b"".join(self._parts)
+                    self._parts.clear()
+                    return message
+        finally:
+            self._getting.release()
+        raise EOFError("the peer has finished")
+
+    def _get_slot(self, x: Any, timeout_ns: int) -> int:
+        taken: int = lib.weir_exchange_take(x, self._one, 1, timeout_ns)
+        if taken == 1:
+            self._parts.append(ffi.buffer(self._one[0].data, self._one[0].length)[:])
+            # That the connection is gone is said when all that had come was taken.
+            lib.weir_exchange_release(x, self._one, 1)
+        return taken
 
     def get_into(self, buffer: Any, timeout: float | None = None) -> int:
         """The next message, copied into a buffer. Returns its length.
@@ -192,11 +260,15 @@ class Exchange:
         EOFError: the peer has finished. OSError with EMSGSIZE: it was longer than the buffer, and is
         gone. After a TimeoutError call again with the same buffer.
         """
-        if self._held or self._parts:
-            raise ValueError("a message was begun with get()")
         memory, size = memory_of(buffer, writable=True, gpu=self._in_gpu)
         length = ffi.new("size_t *")
-        status = wait(timeout, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
+        left = _begin(self._getting, timeout)
+        try:
+            if self._parts:
+                raise ValueError("a message was begun with get()")
+            status = self._wait(left, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
+        finally:
+            self._getting.release()
         if status == -errno.ENOENT:
             raise EOFError("the peer has finished")
         check(status, None)
@@ -212,7 +284,7 @@ class Exchange:
 
     def _take(self, count: int, timeout: float | None) -> list[Slot]:
         slots = ffi.new("struct weir_exchange_slot[]", count)
-        taken = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_take, slots, count, ns)))
+        taken = check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_take, slots, count, ns)))
         found = [Slot(slots[i], self._in_gpu) for i in range(taken)]
         self._out.update(dict.fromkeys(found, True))
         return found
@@ -222,9 +294,11 @@ class Exchange:
 
         Give them back with release() when they have been read.
         """
-        if self._held:
-            return [self._held.popleft() for _ in range(min(count, len(self._held)))]
-        return self._take(count, timeout)
+        left = _begin(self._getting, timeout)
+        try:
+            return self._take(count, left)
+        finally:
+            self._getting.release()
 
     def release(self, slots: Sequence[Slot]) -> None:
         """Gives taken slots back to the sender. BufferError: something still looks into one of them."""
@@ -233,7 +307,7 @@ class Exchange:
     def acquire(self, count: int = 1, timeout: float | None = None) -> list[Slot]:
         """Free slots to write messages in, at most count. Each goes to commit() or abandon()."""
         slots = ffi.new("struct weir_exchange_slot[]", count)
-        got = check(wait(timeout, lambda ns: self._call(lib.weir_exchange_acquire, slots, count, ns)))
+        got = check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_acquire, slots, count, ns)))
         found = [Slot(slots[i], self._in_gpu) for i in range(got)]
         self._out.update(dict.fromkeys(found, False))
         return found
@@ -251,6 +325,8 @@ class Exchange:
 
     def _give(self, function: Any, slots: Sequence[Slot], taken: bool) -> Any:
         """Nothing in Python may reach a slot's memory any more once it is given away."""
+        if len(set(slots)) < len(slots):
+            raise ValueError("a slot is there twice")
         given = ffi.new("struct weir_exchange_slot[]", len(slots))
         for number, slot in enumerate(slots):
             if self._out.get(slot) is not taken:
@@ -264,11 +340,11 @@ class Exchange:
 
     def flush(self, timeout: float | None = None) -> None:
         """Makes sure that the peer can take all that was put."""
-        check(wait(timeout, lambda ns: self._call(lib.weir_exchange_flush, ns)))
+        check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_flush, ns)))
 
     def finish(self, timeout: float | None = None) -> None:
         """Says that nothing more will be put, and waits until the peer has taken all."""
-        check(wait(timeout, lambda ns: self._call(lib.weir_exchange_finish, ns)))
+        check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_finish, ns)))
 
     def process(self) -> bool:
         """Does what is to be done, without waiting: for event loops, with fileno().
@@ -276,9 +352,16 @@ class Exchange:
         While it returns True there is something to take, or room where there was none, or a call that
         timed out is worth another try; after False the descriptor becomes readable once there may be.
         """
-        return bool(self._held) or check(self._call(lib.weir_exchange_process)) == 1
+        with self._turns:
+            if self._x is None:
+                raise ValueError("the exchange is closed")
+            status = lib.weir_exchange_process(self._x)
+            if status:
+                self._turns.wake()
+        return check(status) == 1
 
     def fileno(self) -> int:
+        """To wait for, with process(); while no other thread waits in a call."""
         return int(self._call(lib.weir_exchange_fd))
 
     @property
@@ -293,12 +376,12 @@ class Exchange:
         """
         for slot in self._out:
             slot._hide()
-        with self._lock:
+        with self._turns:
             if self._x is not None:
                 lib.weir_exchange_close(self._x)
             self._x = self._kept = None
+            self._turns.wake()
         self._out.clear()
-        self._held.clear()
 
     def __enter__(self) -> Exchange:
         return self
@@ -316,8 +399,8 @@ class Exchange:
 class Listener:
     """Waits for peers; made by listen(). A context manager. Exchanges outlive it."""
 
-    def __init__(self, pointer: Any, kept: Any) -> None:
-        self._listener, self._kept = pointer, kept
+    def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
+        self._listener, self._kept, self._in_gpu = pointer, kept, in_gpu
         self._lock = threading.Lock()
 
     @property
@@ -358,23 +441,34 @@ class Listener:
         self.close()
 
 
-def listen(address: str | None = None, **options: Any) -> Listener:
+def listen(address: str | None = None, *, key: Key | None = None, device: str | None = None,
+           mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
+           percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
+           exchanges: int = 0, unordered: bool = False) -> Listener:
     """Waits for peers at "addr", "addr:port" or ":port"; None: 127.0.0.1.
 
-    Options are those of struct weir_exchange_options: key (a weir.Key), device, mode ("bitmap" or
-    "imm"), slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout (seconds), memory ("host" or
-    "cuda"), gpu, pool_bytes, exchanges.
+    Options are those of struct weir_exchange_options, 0 and None its defaults: key (without one, on loopback
+    only), device (its name), mode ("bitmap" or "imm"; both ends want the same), slots and slot_bytes (of the
+    pool to send from), receive_bytes_max (of a peer's), busy (never sleeps), percent_min (of free slots),
+    timeout (of connecting, in seconds), memory ("host" or "cuda", and gpu which one), pool_bytes (memory for
+    all pools and mirrors), exchanges (that share it), unordered (this end takes messages as it finds them,
+    and each has one slot).
     """
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(**options)
+    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
+                              memory, gpu, pool_bytes, exchanges, unordered)
     where = ffi.NULL if address is None else os.fsencode(address)
     check(lib.weir_exchange_listen(where, chosen, pointer, error), error)
-    return Listener(pointer[0], kept)
+    return Listener(pointer[0], kept, memory == "cuda")
 
 
-def connect(peer: str, **options: Any) -> Exchange:
+def connect(peer: str, *, key: Key | None = None, device: str | None = None,
+            mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
+            percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
+            exchanges: int = 0, unordered: bool = False) -> Exchange:
     """Connects to a listener at "host", "host:port" or "[v6]:port". Options as of listen()."""
     pointer, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(**options)
+    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
+                              memory, gpu, pool_bytes, exchanges, unordered)
     check(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
     return Exchange(pointer[0], kept)

@@ -15,6 +15,7 @@ from typing import Any
 from weir._library import check, failure, ffi, lib, wait
 from weir._memory import memory_of
 from weir.exchange import Info, Listener, info_of, listen, options_of
+from weir.key import Key
 
 Add = Callable[[memoryview, memoryview], None]
 
@@ -23,8 +24,8 @@ class Group:
     """One member's view; made by lead() and join(). A context manager, which
     finishes before it closes. Any thread may call; calls take turns."""
 
-    def __init__(self, pointer: Any, kept: Any) -> None:
-        self._group, self._kept = pointer, kept
+    def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
+        self._group, self._kept, self._in_gpu = pointer, kept, in_gpu
         self._lock = threading.Lock()
         self._busy_with: tuple[Any, ...] = ()  # what an operation works on
         self._error: BaseException | None = None
@@ -71,33 +72,36 @@ class Group:
 
     def broadcast(self, array: Any, source: int = 0, timeout: float | None = None) -> None:
         """What one member has in array goes into everybody's."""
-        memory, length = memory_of(array, writable=source != self.member)
+        memory, length = memory_of(array, writable=source != self.member, gpu=self._in_gpu)
         self._do(timeout, (memory,), lib.weir_group_broadcast, source, memory, length)
 
     def _into(self, into: Any, length: int) -> Any:
-        memory, size = memory_of(into, writable=True)
+        memory, size = memory_of(into, writable=True, gpu=self._in_gpu)
         if size != length:
             raise ValueError(f"what is to be received takes {length} bytes, and there are {size}")
         return memory
 
     def gather(self, array: Any, into: Any = None, to: int = 0, timeout: float | None = None) -> None:
         """What all have goes, in their order, into one array of member to; elsewhere into is None."""
-        memory, length = memory_of(array)
+        memory, length = memory_of(array, gpu=self._in_gpu)
         all_of_it = self._into(into, self.size * length) if to == self.member else ffi.NULL
         self._do(timeout, (memory, all_of_it), lib.weir_group_gather, to, memory, length, all_of_it)
 
     def all_gather(self, array: Any, into: Any, timeout: float | None = None) -> None:
         """What all have goes, in their order, into one array of each."""
-        memory, length = memory_of(array)
+        memory, length = memory_of(array, gpu=self._in_gpu)
         all_of_it = self._into(into, self.size * length)
         self._do(timeout, (memory, all_of_it), lib.weir_group_all_gather, memory, length, all_of_it)
 
     def reduce_scatter(self, array: Any, into: Any, add: Add, timeout: float | None = None) -> None:
         """Of what all have, each member's part is added up, in the order of members, into its into.
 
-        add(into, other) adds bytes to bytes, of whole elements if slots are of whole elements.
+        add(into, other) adds bytes to bytes, of whole elements if slots are of whole elements. It is of the
+        host: a group whose slots are in a GPU's memory refuses this.
         """
-        memory, length = memory_of(array)
+        if self._in_gpu:
+            raise ValueError("reduce_scatter() adds up in host memory, and the slots are in a GPU's: memory=\"host\"")
+        memory, length = memory_of(array, gpu=self._in_gpu)
         part, rest = divmod(length, self.size)
         if rest:
             raise ValueError(f"{length} bytes do not part into {self.size}")
@@ -145,10 +149,14 @@ def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
     """Member 0's part: the others join() at the listener's address. timeout is for all to come."""
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
     check(lib.weir_group_lead(listener._open(), size, int(timeout * 1e9), group, error), error)
-    return Group(group[0], listener._kept)
+    return Group(group[0], listener._kept, listener._in_gpu)
 
 
-def join(address: str, member: int, size: int, here: str | None = None, **options: Any) -> Group:
+def join(address: str, member: int, size: int, here: str | None = None, *,
+         key: Key | None = None, device: str | None = None,
+         mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
+         percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
+         exchanges: int = 0, unordered: bool = False) -> Group:
     """Meets the other members at the address, "host:port", where member 0 listens.
 
     Member 0 itself listens there: see lead() for a listener that it has already. here is where the
@@ -156,10 +164,15 @@ def join(address: str, member: int, size: int, here: str | None = None, **option
     each exchange; timeout is for all to come.
     """
     if member == 0:
-        with listen(address, **{"exchanges": max(1, size - 1), **options}) as listener:
-            return lead(listener, size, options.get("timeout", 10))
+        exchanges = exchanges or max(1, size - 1)
+        with listen(address, key=key, device=device, mode=mode, slots=slots, slot_bytes=slot_bytes,
+                    receive_bytes_max=receive_bytes_max, busy=busy, percent_min=percent_min, timeout=timeout,
+                    memory=memory, gpu=gpu, pool_bytes=pool_bytes, exchanges=exchanges,
+                    unordered=unordered) as listener:
+            return lead(listener, size, timeout or 10)
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(**options)
+    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
+                              memory, gpu, pool_bytes, exchanges, unordered)
     where = ffi.NULL if here is None else os.fsencode(here)
     check(lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error)
-    return Group(group[0], kept)
+    return Group(group[0], kept, memory == "cuda")

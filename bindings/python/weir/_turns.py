@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Threads that take turns with one exchange, and wait for it without keeping it from each other.
+
+A wait is attempts, each in its turn, and sleep between them, out of turn. One of those who sleep watches
+the exchange's descriptor, the others wait for it to wake them. Whoever finds in its turn that something
+has moved wakes all: the descriptor may not tell of it any more.
+"""
+from __future__ import annotations
+
+import os
+import select
+import threading
+import weakref
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+class Turns:
+    """A lock that is given in the order in which it is asked for: `with turns:`."""
+
+    def __init__(self) -> None:
+        self._next, self._lock = threading.Lock(), threading.Lock()
+        self.waiting = 0  # threads; changed in turn
+        self.awake = threading.Event()  # set, and replaced, when those who wait are to try again
+        self._is_watched = self._is_rung = False
+        self._bell = (-1, -1)  # ends the sleep of who watches
+
+    def __enter__(self) -> None:
+        with self._next:  # who has had it comes behind who waits for it
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def wake(self) -> None:
+        """In turn: all who wait try again."""
+        self.awake.set()
+        self.awake = threading.Event()
+        if self._is_watched and not self._is_rung:
+            self._is_rung = True
+            os.write(self._bell[1], b"!")
+
+    def is_to_watch(self) -> bool:
+        """In turn: whether who asks is the one that watches: then it owes a watch()."""
+        if self._is_watched:
+            return False
+        if self._bell[0] < 0:
+            self._bell = os.pipe()
+            weakref.finalize(self, _close, *self._bell).atexit = False
+        self._is_watched = True
+        return True
+
+    def watch(self, descriptor: int, seconds: float) -> bool:
+        """Out of turn: sleeps. Return: whether it was woken."""
+        poll = select.poll()
+        for each in (descriptor, self._bell[0]):
+            poll.register(each, select.POLLIN)
+        try:
+            return bool(poll.poll(seconds * 1e3))
+        finally:
+            with self:
+                if self._is_rung:
+                    os.read(self._bell[0], 1)
+                self._is_watched = self._is_rung = False
+                self.wake()  # another one is to watch now
