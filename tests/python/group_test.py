@@ -256,6 +256,11 @@ class Torch(unittest.TestCase):
     def test_collectives_give_what_they_should(self):
         self.assertEqual(self.ranks(COLLECTIVES, 3, "weir"), ["fine\n"] * 3)
 
+    def test_slots_in_a_gpu_are_refused_at_once(self):
+        import weir.distributed
+        with self.assertRaisesRegex(ValueError, "host memory"):
+            weir.distributed.register(memory="cuda")
+
     def test_training_takes_the_same_steps_as_over_gloo(self):
         """Of two ranks' gradients there is one sum, so that each loss is the same to the bit."""
         self.assertEqual(self.ranks(TRAINING, 2, "weir"), self.ranks(TRAINING, 2, "gloo"))

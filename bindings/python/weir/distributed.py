@@ -169,7 +169,7 @@ def _own_address() -> str:
 def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> ProcessGroup:
     here, seconds = _own_address(), timeout.total_seconds()
     if rank == 0:
-        shared = {"exchanges": max(1, size - 1), **options}
+        shared: dict[str, Any] = {"exchanges": max(1, size - 1), **options}
         with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **shared) as listener:
             store.set("weir", listener.address)
             return ProcessGroup(lead(listener, size, seconds), seconds)
@@ -178,10 +178,12 @@ def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> P
 
 
 def register(**options: Any) -> None:
-    """Makes "weir" a backend. Options are those of weir.listen(), for each exchange, but timeout.
+    """Makes "weir" a backend. Options are those of weir.listen(), for each exchange, but timeout and memory.
 
     slot_bytes is to be a multiple of 16, so that no element lies in two slots.
     """
+    if options.get("memory", "host") != "host":
+        raise ValueError(f"memory {options['memory']!r}: tensors are in host memory here, and so are slots")
     if options.get("slot_bytes", 0) % 16:
         raise ValueError(f"slot_bytes {options['slot_bytes']}: it is to be a multiple of 16")
     _register(
