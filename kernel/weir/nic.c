@@ -124,6 +124,17 @@ static u8 sge_max_of(const struct ib_device_attr *attrs)
 	return clamp(max, WEIR_SGE_MAX, WEIR_WR_SGE_MAX);
 }
 
+/*
+ * Between the moment when we are told that a device goes and that when the connection manager is,
+ * there is still a way to it; but of what would be made there now, nobody would be told again.
+ */
+static struct ib_client client;
+
+static bool is_there(struct ib_device *device)
+{
+	return ib_get_client_data(device, &client);
+}
+
 static struct weir_nic *nic_make(struct ib_device *device, u64 window_bytes)
 {
 	struct weir_nic *nic = kzalloc(sizeof(*nic), GFP_KERNEL);
@@ -170,7 +181,7 @@ int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 win
 	mutex_lock(&nics_mutex);
 	nic = nic_find(device);
 	if (!nic)
-		nic = nic_make(device, window_bytes);
+		nic = is_there(device) ? nic_make(device, window_bytes) : ERR_PTR(-ENODEV);
 	if (!IS_ERR(nic)) {
 		nic->users++;
 		list_add_tail(&session->entry, &nic->sessions);
@@ -198,6 +209,7 @@ void weir_nic_put(struct weir_nic *nic, struct weir_session *session)
 
 static int device_added(struct ib_device *device)
 {
+	ib_set_client_data(device, &client, device);
 	return 0;
 }
 
@@ -211,6 +223,7 @@ static void device_removed(struct ib_device *device, void *data)
 	struct weir_nic *nic;
 
 	mutex_lock(&nics_mutex);
+	ib_set_client_data(device, &client, NULL);
 	nic = nic_find(device);
 	if (nic) {
 		list_for_each_entry(session, &nic->sessions, entry)

@@ -642,6 +642,10 @@ class Removal(unittest.TestCase):
         removal = subprocess.Popen(["rdma", "link", "delete", "rxe0"])
         until_lost(device)
         self.assertRaises(OSError, read, device)
+        # As long as the donor has the device, there is a way to it: nobody is to go it again.
+        for _ in range(30):
+            self.assertEqual(stat(device)["donors"][0]["state"], "lost")
+            time.sleep(0.1)
         donor.end(signal.SIGKILL)
         self.assertEqual(removal.wait(LONG), 0)
         detach(device)
@@ -701,8 +705,10 @@ def main():
     write_key(OTHER_KEY, "not the key that is wanted")
     load()
     result = unittest.main(argv=[sys.argv[0], "-v", *sys.argv[3:]], exit=False).result
-    must("rmmod", "weir_blk", "weir")
+    unloaded = run("rmmod", "weir_blk", "weir")
     complaints = kernel_complains()
+    if unloaded.returncode:
+        complaints.append(unloaded.stderr)
     if complaints:
         print(must("dmesg"))
     return 0 if result.wasSuccessful() and not complaints else 1
