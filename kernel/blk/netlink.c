@@ -186,17 +186,25 @@ static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
 	return WEIR_BLK_UP;
 }
 
+/* One at a time: all of them are too many for a stack that has the facts already. */
 static int put_donors(struct sk_buff *skb, const struct weir_blk_facts *facts)
 {
-	struct weir_blk_donor donors[WEIR_BLK_DONORS_MAX] = { };
+	const size_t bytes = sizeof(struct weir_blk_donor);
+	struct nlattr *attr = nla_reserve(skb, WEIR_BLK_DONORS, facts->nr_donors * bytes);
 	unsigned int i;
 
+	if (!attr)
+		return -EMSGSIZE;
 	for (i = 0; i < facts->nr_donors; i++) {
-		memcpy(donors[i].address, &facts->donor[i].address, sizeof(donors[i].address));
-		donors[i].state = state_of(facts->donor[i].state);
-		donors[i].bytes = facts->donor[i].bytes;
+		struct weir_blk_donor donor = {
+			.state = state_of(facts->donor[i].state),
+			.bytes = facts->donor[i].bytes,
+		};
+
+		memcpy(donor.address, &facts->donor[i].address, sizeof(donor.address));
+		memcpy(nla_data(attr) + i * bytes, &donor, bytes); /* it may lie at any address */
 	}
-	return nla_put(skb, WEIR_BLK_DONORS, facts->nr_donors * sizeof(*donors), donors);
+	return 0;
 }
 
 static int put_facts(struct sk_buff *skb, struct weir_blk *blk)

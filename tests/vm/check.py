@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 
-import kernel
+import complaints
+import mistakes
 import tests
 from machine import Machine, prepare, read, say, tail, write
 
@@ -23,8 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
+LOCKS = "block device, for lockdep"
 OWN_LIMIT_SECONDS = 1800
-
 
 
 class Report:
@@ -55,6 +56,17 @@ class Report:
         else:
             self.add(test.name, "OK", seconds, cpu)
 
+    def add_kernel(self, role, machine):
+        """What a kernel that looks for mistakes has found: in weir's modules it is a failure."""
+        found = machine.complaints()
+        ours = [complaint for complaint in found if complaint.is_ours]
+        self.add(f"the kernel of {role}", "FAIL" if ours else "OK",
+                 why=f"{len(ours)} complaints of weir, {len(found) - len(ours)} of others")
+        if machine.lockdep_gave_up():
+            self.add(f"lockdep of {role}", "SKIP", why="it looked no more after the first of these")
+        if found:
+            say(f"the kernel of {role}", complaints.summary(found).encode())
+
     def write(self):
         write(self.path, "".join(self.lines))
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -67,9 +79,10 @@ class Guests:
     """Those in @roles, that share the tests @wanted, and what became of these; @pair is for all of
     them at once."""
 
-    def __init__(self, report, roles, wanted, pair, job):
-        prepared = prepare()
+    def __init__(self, report, of, roles, wanted, pair, job):
+        prepared = prepare(of)
         self.report = report
+        self.limit_s = LIMIT_SECONDS * of.slower
         self.left = [*wanted, *pair]
         self.pair = pair
         self.job = job
@@ -111,7 +124,7 @@ class Guests:
 
     def follow(self):
         """Reports results as they come, until nothing more is to come."""
-        deadline = time.monotonic() + LIMIT_SECONDS
+        deadline = time.monotonic() + self.limit_s
         over = False
         while not over:
             # Who is gone first: what they did is there by then.
@@ -122,6 +135,9 @@ class Guests:
             time.sleep(0.2)
         if self.left:
             self.report_lost()
+        for role, machine in self.machines.items():
+            if machine.kernel.looks_for_mistakes:
+                self.report.add_kernel(role, machine)
 
     def report_lost(self):
         """What has not ended, and the last words of the guests."""
@@ -136,14 +152,16 @@ class Guests:
             say(f"the {role} guest's console", tail(read(machine.console)))
 
 
-def modules_of(build, report):
-    """Where the kernel modules are, built for the guest's kernel; or None."""
+def modules_of(build, report, of):
+    """Where the kernel modules are, built for kernel @of; or None."""
     modules = os.path.abspath(os.path.join(build, "modules"))
-    script, version = os.path.join(HERE, "../../scripts/modules"), kernel.newest().version
-    made = subprocess.run([script, modules, version], capture_output=True, check=False)
+    if of.looks_for_mistakes:
+        modules += "-debug"
+    script = os.path.join(HERE, "../../scripts/modules")
+    made = subprocess.run([script, modules, of.headers], capture_output=True, check=False)
     if not made.returncode:
-        made = subprocess.run([script, "--tests", f"{modules}-tests", version], capture_output=True,
-                              check=False)
+        made = subprocess.run([script, "--tests", f"{modules}-tests", of.headers],
+                              capture_output=True, check=False)
     if made.returncode == tests.SKIPPED:
         report.add(BLOCK, "SKIP", why=made.stderr.decode().strip())
         return None
@@ -154,43 +172,50 @@ def modules_of(build, report):
     return modules
 
 
-def own(build, name, program, *args):
+def own(build, of, name, program, *args):
     """A test that Meson does not know, since it is for guests only."""
     weir = os.path.abspath(os.path.join(build, "weir"))
-    return tests.Test(name, [os.path.join(HERE, program), weir, *args], OWN_LIMIT_SECONDS, "/", {},
-                      parallel=True)
+    return tests.Test(name, [os.path.join(HERE, program), weir, *args],
+                      OWN_LIMIT_SECONDS * of.slower, "/", {}, parallel=True)
 
 
-def check(build, names):
-    """Runs the tests @names of @build; all where there are none. Returns the exit status."""
+def check(build, names, of):
+    """Runs the tests @names of @build on kernel @of; all where there are none. Returns the exit
+    status."""
     def is_wanted(name):
         return not names or name in names
 
     report = Report(build)
     wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
-    modules = modules_of(build, report) if is_wanted(BLOCK) or is_wanted(PAIR) else None
+    modules = modules_of(build, report, of) if is_wanted(BLOCK) or is_wanted(PAIR) else None
     if modules and is_wanted(BLOCK):
-        wanted.append(own(build, BLOCK, "block.py", modules))
-    pair = [own(build, PAIR, "two-hosts", *([modules] if modules else []))] if is_wanted(PAIR) else []
+        wanted.append(own(build, of, BLOCK, "block.py", modules))
+    pair = []
+    if is_wanted(PAIR):
+        pair.append(own(build, of, PAIR, "two-hosts", *([modules] if modules else [])))
     if not wanted and not pair and not report.lines:
         sys.exit(f"vm: no such test in the suite '{tests.SUITE}' of {build}: "
                  "meson test --list shows what there is")
+    if modules and of.looks_for_mistakes:
+        mistakes.check(report, of, f"{modules}-tests")
     # Who may take longest comes first, so that no guest is busy long after the other.
     wanted.sort(key=lambda test: -test.limit_s)
-    run_in(report, ("far", "near"), [test for test in wanted if not test.parallel], pair)
-    run_in(report, ("alone",), [test for test in wanted if test.parallel], [])
+    run_in(report, of, ("far", "near"), [test for test in wanted if not test.parallel], pair)
+    run_in(report, of, ("alone",), [test for test in wanted if test.parallel], [])
+    if modules and is_wanted(BLOCK) and of.looks_for_mistakes:
+        run_in(report, of, ("alone",), [own(build, of, LOCKS, "lockdep", modules)], [])
     report.write()
     return 1 if report.failed else 0
 
 
-def run_in(report, roles, wanted, pair):
+def run_in(report, of, roles, wanted, pair):
     """Guests in these roles run these tests; one will do where there is but one."""
     if not wanted and not pair:
         return
     if len(wanted) == 1 and not pair:
         roles = ("alone",)
     with tempfile.TemporaryDirectory(prefix="weir-vm-") as job:
-        guests = Guests(report, roles, wanted, pair, job)
+        guests = Guests(report, of, roles, wanted, pair, job)
         try:
             guests.start()
             guests.follow()

@@ -95,11 +95,22 @@ def cached():
 
 
 class Kernel:
+    """@looks_for_mistakes: its log is to be read. @slower: what takes a while may take so many
+    times as long."""
+
+    looks_for_mistakes = False
+    slower = 1
+
     def __init__(self, name):
         self.root = os.path.join(cache(), name)
         self.version = os.listdir(os.path.join(self.root, "lib/modules"))[0]
         self.modules = os.path.join(self.root, "lib/modules")
         self.image = os.path.join(self.root, f"boot/vmlinuz-{self.version}")
+
+    @property
+    def headers(self):
+        """What modules are built against; it may not be there."""
+        return f"/lib/modules/{self.version}/build"
 
     def module_files(self, *names):
         """Paths of these modules and of all that they need, in the order of loading."""

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 
+import complaints
 import initramfs
 import kernel
 
@@ -23,8 +24,11 @@ TCG = ("-accel", "tcg,thread=multi", "-cpu", "max,la57=off")
 # that differ from run to run, for which all of a program and its libraries is translated anew.
 # And it gives up where the timer has not ticked ten times in a moment of a loaded machine: it is
 # not to look.
-APPEND = ("console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off init_on_alloc=0 norandmaps "
+APPEND = ("console=ttyS0 panic=-1 tsc=reliable mitigations=off init_on_alloc=0 norandmaps "
           "rcupdate.rcu_expedited=1 no_timer_check")
+# What the console hears of a kernel that looks for mistakes, warnings too; and of any other. KASAN
+# would say nothing after its first report, and Soft-RoCE of Linux 6.1 is good for one.
+LOUD, QUIET = "loglevel=5 kasan_multi_shot", "quiet"
 # A kernel that runs under KVM says so in a second or two; where KVM only pretends, never.
 KVM_SECONDS = 30
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -51,13 +55,16 @@ def tail(data):
     return b"\n".join(data.splitlines()[-CONSOLE_LINES:])
 
 
-def prepare():
-    """The kernel and the initramfs, as a pair; raises kernel.Unavailable where there are none."""
+def look_for_programs():
+    """Raises kernel.Unavailable where a virtual machine cannot run."""
     for program in (EMULATOR, "busybox"):
         if not shutil.which(program):
             raise kernel.Unavailable(f"there is no {program}")
-    newest = kernel.newest()
-    return newest, initramfs.make(newest, shutil.which("busybox"))
+
+
+def prepare(of):
+    """Kernel @of and its initramfs, as a pair."""
+    return of, initramfs.make(of, shutil.which("busybox"))
 
 
 class Machine:
@@ -98,12 +105,24 @@ class Machine:
         return ["-netdev", f"stream,id=wire,server={end},addr.type=unix,addr.path={self.wire}",
                 "-device", f"virtio-net-pci,netdev=wire,mac={address}"]
 
+    def loudness(self):
+        return LOUD if self.kernel.looks_for_mistakes else QUIET
+
+    def complaints(self):
+        """What a kernel that looks for mistakes has found."""
+        if not self.kernel.looks_for_mistakes:
+            return []
+        return complaints.of_log(read(self.console).decode(errors="replace"))
+
+    def lockdep_gave_up(self):
+        return complaints.LOCKDEP_IS_OFF in read(self.console).decode(errors="replace")
+
     def command(self, accelerator, *console):
         share = "local,path={},mount_tag={},security_model=none,multidevs=remap"
         return [EMULATOR, *accelerator, *self.shape, "-no-reboot", "-display", "none",
                 "-nodefaults", *console,
                 "-kernel", self.kernel.image, "-initrd", self.archive,
-                "-append", f"{APPEND} weir.role={self.role}",
+                "-append", f"{APPEND} {self.loudness()} weir.role={self.role}",
                 "-virtfs", share.format("/", "host") + ",readonly=on",
                 "-virtfs", share.format(self.job, "job")]
 
