@@ -6,12 +6,13 @@
  * one that has one. The queue pair is connected to itself. Medians of rounds of 16, after a second to warm up.
  */
 #include <err.h>
-#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "itself.h"
 
 enum { ROUND = 16, ROUNDS = 2001, BYTES = 16, INLINE_MAX = 64, REST_NS = 20000 };
 
@@ -48,37 +49,6 @@ static void open_device(void)
 	mr = ibv_reg_mr(pd, buffer, sizeof(buffer), access);
 	if (!qp || !mr)
 		errx(1, "no queue pair, or no region");
-}
-
-static void connect_to_itself(void)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
-		.max_dest_rd_atomic = 1,
-		.max_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-
-	if (ibv_query_gid(ctx, 1, 1, &attr.ah_attr.grh.dgid) ||
-	    ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_ACCESS_FLAGS))
-		errx(1, "no way to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		errx(1, "no way to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
-		errx(1, "no way to RTS");
 }
 
 static void post(uint32_t bytes, unsigned int flags)
@@ -160,7 +130,7 @@ int main(int argc, char **argv)
 	if (rounds < 1 || bytes < 1 || bytes > INLINE_MAX)
 		errx(2, "posts [ROUNDS [BYTES, 1 to %d]]", INLINE_MAX);
 	open_device();
-	connect_to_itself();
+	connect_to_itself(qp);
 	while (now_ns() - begin_ns < 1000000000ull)
 		complete(bytes);
 	print_row("without a completion", bytes, rounds, false, 0);
