@@ -320,15 +320,14 @@ class Lab(unittest.TestCase):
 
     @staticmethod
     def names_of_children(pid):
-        pids = [child for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                for child in (task / "children").read_text().split()]
-        names = []
-        for child in pids:
+        def said(path):
             try:
-                names.append(pathlib.Path(f"/proc/{child}/comm").read_text().strip())
+                return path.read_text().split()
             except OSError:
-                pass  # it has ended meanwhile
-        return names
+                return []  # the thread or the child has ended meanwhile
+        return [name for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                for child in said(task / "children")
+                for name in said(pathlib.Path(f"/proc/{child}/comm"))]
 
 
 @unittest.skipIf(os.environ.get("WEIR_LAB_SHORT"), "all figures take long under a sanitizer")
