@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ask.h"
 #include "lib/clock.h"
 #include "lib/donor.h"
 #include "lib/endpoint.h"
@@ -111,7 +112,7 @@ static int verbs_create(struct weir_gate *gate, uint16_t channel)
 	};
 
 	if (!channel) {
-		init.cap.max_send_wr += WEIR_PEER_SENDS;
+		init.cap.max_send_wr += WEIR_PEER_SENDS + WEIR_ASK_SENDS;
 		init.cap.max_recv_wr += WEIR_PEER_RECVS;
 	}
 	if (channel == WIRE_CHANNEL_UNLOAD) {

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lib/ask.h"
 #include "lib/clock.h"
 #include "lib/donor.h"
 #include "lib/error.h"
@@ -27,6 +28,7 @@
 
 #define CLIENTS_DEFAULT 64
 #define ABSENCE_MS_DEFAULT 30000
+#define KEEPALIVE_MS_DEFAULT 600000
 #define UNLOAD_PERCENT_DEFAULT 50
 #define EVENTS_MAX 64 /* of completions, in one turn: busy clients must not keep out all else */
 #define LOOK_NS 20000 /* awake, it asks poll(2) this often */
@@ -140,10 +142,13 @@ static void gates_turn(struct weir_donor *donor, uint64_t now_ns)
 
 static void gates_expire(struct weir_donor *donor)
 {
+	const uint64_t now_ns = weir_now_ns();
 	struct weir_list *link;
 
-	for (link = donor->gates.next; link != &donor->gates; link = link->next)
+	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
 		weir_gate_expire(gate_at(link));
+		weir_ask_look(gate_at(link), now_ns);
+	}
 }
 
 /* Reaping a gate may kill others of its peer, before or behind it. */
@@ -162,18 +167,30 @@ static void gates_reap(struct weir_donor *donor)
 	}
 }
 
+/* When the first of the gates has to be looked at. */
+static uint64_t gates_due_ns(const struct weir_donor *donor)
+{
+	uint64_t due_ns = UINT64_MAX, ns;
+	struct weir_list *link;
+
+	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
+		const struct weir_gate *gate = gate_at(link);
+
+		if (!gate->peer || gate->is_broken)
+			ns = gate->deadline_ns;
+		else
+			ns = weir_ask_due_ns(gate);
+		due_ns = ns < due_ns ? ns : due_ns;
+	}
+	return due_ns;
+}
+
 /* How long the thread may sleep. */
 static int timeout_ms(struct weir_donor *donor)
 {
-	uint64_t deadline_ns = UINT64_MAX;
+	uint64_t deadline_ns = gates_due_ns(donor);
 	struct weir_list *link;
-	struct weir_gate *gate;
 
-	for (link = donor->gates.next; link != &donor->gates; link = link->next) {
-		gate = gate_at(link);
-		if ((!gate->peer || gate->is_broken) && gate->deadline_ns < deadline_ns)
-			deadline_ns = gate->deadline_ns;
-	}
 	pthread_mutex_lock(&donor->lock);
 	link = donor->timers.next;
 	if (link != &donor->timers &&
@@ -302,6 +319,8 @@ static int options_take(struct weir_donor *donor, const struct weir_donor_option
 		o->unload_percent_max = UNLOAD_PERCENT_DEFAULT;
 	if (!o->absence_ms)
 		o->absence_ms = ABSENCE_MS_DEFAULT;
+	if (!o->keepalive_ms)
+		o->keepalive_ms = KEEPALIVE_MS_DEFAULT;
 	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
 	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
 	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));

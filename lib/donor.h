@@ -6,6 +6,7 @@
  *	listen.c  opening: address, device, PDs
  *	admit.c   a REQ becomes a gate, or a REJ
  *	gate.c    one connection, to its end; unproven until it belongs to a peer
+ *	ask.c     asks a client that says nothing whether it is there
  *	peer.c    one proven client: its channels, its account
  *	mail.c    its messages
  *	clerk.c   answers its calls about regions

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/ask.h"
 #include "lib/clock.h"
 #include "lib/donor.h"
 #include "lib/endpoint.h"
@@ -35,7 +36,7 @@ void weir_gate_break(struct weir_gate *gate, const char *why)
 	if (gate->is_dead || gate->is_broken)
 		return;
 	gate->is_broken = true;
-	gate->deadline_ns = weir_now_ns() + gate->donor->options.absence_ms * WEIR_NS_PER_MS;
+	gate->deadline_ns = weir_now_ns() + weir_ask_absence_ns(gate);
 	ibv_modify_qp(gate->id->qp, &attr, IBV_QP_STATE);
 	weir_peer_gate_broken(gate->peer, gate);
 	weir_donor_log(gate->donor, WEIR_LOG_WARNING, "broke peer=%llu client=%s channel=%u: %s",
@@ -231,6 +232,9 @@ static void completed(struct weir_gate *gate, const struct ibv_wc *wc)
 	case WEIR_GATE_RETURN:
 		weir_ring_returned(gate->ring);
 		break;
+	case WEIR_GATE_ASK:
+		gate->is_asked = false;
+		break;
 	}
 }
 
@@ -268,9 +272,14 @@ static void fall_asleep(struct weir_gate *gate)
 static enum weir_poll_verdict look(struct weir_gate *gate, enum weir_poll_verdict verdict,
 				   uint64_t now_ns)
 {
+	unsigned int got;
+
 	if (verdict == WEIR_POLL_ARM && ibv_req_notify_cq(gate->cq, 0))
 		weir_gate_kill(gate, "its CQ cannot be armed");
-	return weir_poll_polled(&gate->poll, drain(gate), now_ns);
+	got = drain(gate);
+	if (got)
+		weir_ask_later(gate, now_ns);
+	return weir_poll_polled(&gate->poll, got, now_ns);
 }
 
 /*

@@ -32,6 +32,7 @@ enum weir_gate_work {
 	WEIR_GATE_MESSAGE_SEND = 4 << 16,
 	WEIR_GATE_SLOT = 5 << 16,
 	WEIR_GATE_RETURN = 6 << 16,
+	WEIR_GATE_ASK = 7 << 16,
 	WEIR_GATE_WORK_MASK = 0xff << 16,
 };
 
@@ -44,6 +45,7 @@ enum weir_gate_work {
  * @is_refused: it ends when the refusal is sent
  * @is_broken: its QP has failed and its client may come back
  * @is_dead: it ends at the end of this turn: weir_gate_reap()
+ * @ask_ns: when its client is asked, on channel 0; @is_asked: it has not answered: ask.h
  * @awake_link: among the donor's awake gates, or in no list: then @cq is armed
  * @poll: when it falls asleep
  * @ring: what its client unloads, on WIRE_CHANNEL_UNLOAD once proven; or NULL
@@ -60,6 +62,8 @@ struct weir_gate {
 	unsigned int tenant;
 	uint64_t deadline_ns;
 	bool is_refused, is_broken, is_dead;
+	uint64_t ask_ns;
+	bool is_asked;
 	struct weir_list awake_link;
 	struct weir_poll poll;
 	struct weir_ring *ring;

@@ -38,6 +38,9 @@ struct weir_donor_options {
 	unsigned int absence_ms; /* how long a client whose connection broke may take to come back
 				  * before what it holds is given back; default 30,000. One that
 				  * closes or dies is not waited for */
+	unsigned int keepalive_ms; /* without a word of a client until it is asked whether its host is
+				    * there; who does not answer may take as long again to come
+				    * back, absence_ms at least; default 600,000 */
 	bool no_huge_pages; /* then it lies in a sealed memfd, which softnic's clients map */
 	unsigned int unload_percent_max; /* of a processor that the donor's thread may take while clients
 					  * unload, 1 to 100; beyond, they are told to write by RDMA;

@@ -44,16 +44,19 @@ const struct weir_donor_info *donor_look(struct fixture *f);
 /* Waits until the donor asks a client for memory. Return: what it may keep, bytes. */
 uint64_t donor_recalled(struct raw *raw);
 
-/* Tries @condition until it is true, or not SOON. */
-#define assert_soon(condition)                                                                     \
+/* Tries @condition until it is true, or not within @ms. */
+#define assert_within(ms, condition)                                                               \
 	do {                                                                                       \
-		uint64_t _end = weir_now_ns() + SOON_MS * WEIR_NS_PER_MS;                          \
+		uint64_t _end = weir_now_ns() + (ms) * WEIR_NS_PER_MS;                             \
 		bool _is_true;                                                                     \
                                                                                                    \
 		while (!(_is_true = (condition)) && weir_now_ns() < _end)                          \
 			poll(NULL, 0, 2);                                                          \
 		if (!_is_true)                                                                     \
-			fail_msg("not within %d ms: %s", SOON_MS, #condition);                     \
+			fail_msg("not within %d ms: %s", ms, #condition);                          \
 	} while (0)
+
+/* The same, SOON. */
+#define assert_soon(condition) assert_within(SOON_MS, condition)
 
 #endif

@@ -16,6 +16,8 @@
 
 enum { WORK_RECV = 1 << 16, WORK_SEND = 2 << 16 };
 
+unsigned int raw_retries = 7;
+
 static bool is_readable(int fd, int timeout_ms)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
@@ -100,7 +102,7 @@ int raw_connect(struct raw *raw, const char *address, const void *data, size_t l
 		.private_data_len = length,
 		.responder_resources = 1,
 		.initiator_depth = 4,
-		.retry_count = 7,
+		.retry_count = (uint8_t)raw_retries,
 		.rnr_retry_count = 7,
 	};
 	struct addrinfo *list;
@@ -397,6 +399,13 @@ int raw_read(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length)
 int raw_write_imm(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length)
 {
 	return rdma(raw, IBV_WR_RDMA_WRITE_WITH_IMM, remote, rkey, length);
+}
+
+void raw_vanish(struct raw *raw)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	ibv_modify_qp(raw->id->qp, &attr, IBV_QP_STATE);
 }
 
 bool raw_is_cut_off(struct raw *raw, int timeout_ms)

@@ -35,6 +35,9 @@ struct raw {
 	int tags;
 };
 
+/* How often its packets, and the donor's to it, are sent again: 7, unless a test is short of time. */
+extern unsigned int raw_retries;
+
 /* All return 0 or a negative errno. -ECONNRESET: the donor has cut us off. */
 
 /* Connects with this in the REQ. -ECONNREFUSED: a REJ; see @refusal. */
@@ -77,6 +80,9 @@ int raw_write(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 int raw_read(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
 /* The same as raw_write(), but it takes a receive at the donor. */
 int raw_write_imm(struct raw *raw, uint64_t remote, uint32_t rkey, uint32_t length);
+
+/* As if its host had lost its power: it neither answers any more nor says so. */
+void raw_vanish(struct raw *raw);
 
 /* Is the connection still there? Waits until it is not, or so long. */
 bool raw_is_cut_off(struct raw *raw, int timeout_ms);

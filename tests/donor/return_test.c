@@ -7,7 +7,7 @@
 static struct {
 	struct weir_peer *peer;
 	struct weir_call *call;
-	unsigned int broke, left;
+	unsigned int asks, broke, left;
 } app;
 
 static void on_join(void *arg, struct weir_peer *peer)
@@ -37,6 +37,8 @@ static void on_log(void *arg, enum weir_log_level level, const char *line)
 {
 	(void)arg;
 	(void)level;
+	if (!strncmp(line, "asks", 4))
+		__atomic_fetch_add(&app.asks, 1, __ATOMIC_RELEASE);
 	if (!strncmp(line, "broke", 5))
 		__atomic_fetch_add(&app.broke, 1, __ATOMIC_RELEASE);
 }
@@ -50,10 +52,11 @@ static struct fixture f;
 static struct raw client;
 static struct wire_region region;
 
-static void start(unsigned int absence_ms)
+static void start_with(unsigned int absence_ms, unsigned int keepalive_ms)
 {
 	const struct weir_donor_options options = {
 		.absence_ms = absence_ms,
+		.keepalive_ms = keepalive_ms,
 		.on_join = on_join,
 		.on_leave = on_leave,
 		.on_message = on_message,
@@ -64,6 +67,11 @@ static void start(unsigned int absence_ms)
 	donor_start(&f, &options);
 	assert_int_equal(raw_open(&client, f.info.address, &key_a), 0);
 	assert_int_equal(raw_create(&client, NULL, MIB, WIRE_EXCLUSIVE, &region), 0);
+}
+
+static void start(unsigned int absence_ms)
+{
+	start_with(absence_ms, 0);
 }
 
 /* An access that is refused breaks a connection at both ends, and closes it at neither. */
@@ -188,6 +196,33 @@ static void who_stays_away_too_long_is_forgotten(void **state)
 	donor_stop(&f);
 }
 
+static void who_is_there_is_asked_and_stays(void **state)
+{
+	(void)state;
+	start_with(1, 20);
+	assert_soon(app_read(&app.asks) >= 3);
+	assert_int_equal(raw_write(&client, region.addr, region.rkey, 64), 0);
+	assert_int_equal(app_read(&app.broke), 0);
+	assert_int_equal(donor_look(&f)->clients, 1);
+	raw_close(&client);
+	donor_stop(&f);
+}
+
+/* Soft-RoCE sends what is not acknowledged again after four seconds: twice here. */
+static void whose_host_is_gone_is_forgotten(void **state)
+{
+	(void)state;
+	raw_retries = 2;
+	start_with(1, 50);
+	raw_retries = 7;
+	raw_vanish(&client);
+	assert_within(90000, app_read(&app.left) == 1);
+	assert_int_equal(app_read(&app.broke), 1);
+	assert_int_equal(donor_look(&f)->lent_bytes, 0);
+	raw_close(&client);
+	donor_stop(&f);
+}
+
 static void messages_wait_and_answers_do_not(void **state)
 {
 	char body[WIRE_BODY_MAX];
@@ -243,6 +278,8 @@ int main(void)
 		cmocka_unit_test(a_further_channel_is_replaced_too),
 		cmocka_unit_test(who_leaves_is_not_waited_for),
 		cmocka_unit_test(who_stays_away_too_long_is_forgotten),
+		cmocka_unit_test(who_is_there_is_asked_and_stays),
+		cmocka_unit_test(whose_host_is_gone_is_forgotten),
 		cmocka_unit_test(messages_wait_and_answers_do_not),
 		cmocka_unit_test(it_may_break_again_and_again),
 	};
