@@ -262,6 +262,12 @@ static void find_out(struct qp *qp, struct remote *r)
 	}
 }
 
+/* What waits for one that is not there is dropped, with the next step. */
+static bool is_awaited(const struct qp *qp, const struct remote *r)
+{
+	return !r->shared && (qp_is_reliable(qp) || !r->is_refused);
+}
+
 void qp_link(struct qp *qp)
 {
 	struct remote **ends;
@@ -270,7 +276,7 @@ void qp_link(struct qp *qp)
 	for (i = 0; qp_is_connected(qp) && i < n; i++) {
 		if (!qp_is_reliable(qp) && remote_is_gone(ends[i]))
 			drop(ends[i]);
-		if (!ends[i]->shared)
+		if (is_awaited(qp, ends[i]))
 			find_out(qp, ends[i]);
 	}
 }
