@@ -136,6 +136,7 @@ static void test_a_region_of_another_domain_is_refused(void **state)
 }
 
 enum { PAGES_BYTES = 64 << 10 };
+#define APART (64ull << 30)
 enum loss { READ_ONLY, UNTOUCHABLE, UNMAPPED, CUT_OFF };
 
 /* What is no longer there is the requester's own: only it is told, and only it ends. */
@@ -177,6 +178,21 @@ static void lose(const struct lost_case *c, char *map, int fd)
 	}
 }
 
+/*
+ * Far below where the kernel maps what has no place of its own: what softnic maps meanwhile must not
+ * come to lie where something was lost.
+ */
+static void *map_apart(int fd)
+{
+	char *usual = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *apart = mmap(usual - APART, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	assert_ptr_not_equal(usual, MAP_FAILED);
+	assert_ptr_equal(apart, usual - APART);
+	munmap(usual, PAGES_BYTES);
+	return apart;
+}
+
 /* It finds out that nobody answers, which takes seconds, and keeps its receive until then. */
 static void assert_lives(struct puppet *p)
 {
@@ -194,7 +210,7 @@ static void lose_memory(const struct lost_case *c)
 	void *map;
 
 	assert_int_equal(ftruncate(fd, PAGES_BYTES), 0);
-	map = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = map_apart(fd);
 	start(&pair, ALL_ACCESS, &impatient);
 	mr = ibv_reg_mr(pair.e.pd, map, PAGES_BYTES, ALL_ACCESS);
 	assert_non_null(mr);
