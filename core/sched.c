@@ -5,7 +5,8 @@
  * are few.
  *
  * A bundle is listed among those that may have a turn until it is found at its turn that none of
- * its flows may. That is forgotten when one of them may again.
+ * its flows may. That is forgotten when one of them may again. Where there is no room for the low
+ * levels nobody loses his place: turns go on where they stopped.
  */
 #include "core/sched.h"
 
@@ -16,6 +17,11 @@ static bool config_is_valid(const struct weir_sched_config *c)
 {
 	return c->weight && c->weight <= WEIR_SCHED_WEIGHT_MAX && c->segment_bytes &&
 	       c->segment_bytes <= WEIR_SCHED_SEGMENT_MAX && c->wrs_max;
+}
+
+static bool is_low(const struct weir_sched *s, const struct weir_sched_class *c)
+{
+	return c->config.level > s->classes[0].config.level;
 }
 
 static void class_init(struct weir_sched_class *c, const struct weir_sched_config *config)
@@ -40,7 +46,10 @@ int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *config
 		class_init(&s->classes[i], &configs[i]);
 	s->nr_classes = nr_classes;
 	s->low_bytes_max = low_bytes_max;
-	s->low_bytes = 0;
+	s->low_bytes = s->low_floor = s->low_segment = 0;
+	for (i = 0; i < nr_classes; i++)
+		if (is_low(s, &s->classes[i]) && configs[i].segment_bytes > s->low_segment)
+			s->low_segment = configs[i].segment_bytes;
 	return 0;
 }
 
@@ -73,9 +82,9 @@ static struct weir_flow *flow_of(struct weir_turn *turn)
 	return container_of(turn, struct weir_flow, turn);
 }
 
-static bool is_low(const struct weir_sched *s, const struct weir_sched_class *c)
+static struct weir_bundle *bundle_of(struct weir_turn *turn)
 {
-	return c->config.level > s->classes[0].config.level;
+	return container_of(turn, struct weir_bundle, turn);
 }
 
 static uint32_t cost_of(const struct weir_sched_class *c, uint32_t bytes)
@@ -91,21 +100,23 @@ static uint32_t unit_of(const struct weir_sched_class *c)
 	return cost_of(c, c->config.segment_bytes);
 }
 
-/* Something of the bundle may be sent, perhaps. */
-static void bundle_list(struct weir_sched_class *c, struct weir_bundle *bundle)
-{
-	if (bundle->turn.is_held)
-		weir_turns_prefer(&c->bundles, &bundle->turn);
-	else
-		weir_turns_list(&c->bundles, &bundle->turn);
-}
-
-/* In a bundle that is held, who has something in flight already waits for room like the others. */
 static void flow_list(struct weir_sched_class *c, struct weir_flow *flow)
 {
 	weir_turns_list(&flow->bundle->flows, &flow->turn);
-	if (!flow->bundle->turn.is_held || !flow->wrs)
-		bundle_list(c, flow->bundle);
+	weir_turns_list(&c->bundles, &flow->bundle->turn);
+}
+
+/* It competes from now on, or does no more. */
+static void flow_comes(struct weir_sched *s, const struct weir_sched_class *c)
+{
+	if (is_low(s, c))
+		s->low_floor += c->config.segment_bytes;
+}
+
+static void flow_goes(struct weir_sched *s, const struct weir_sched_class *c)
+{
+	if (is_low(s, c))
+		s->low_floor -= c->config.segment_bytes;
 }
 
 /* What @level has come to: of those who want to send the least, of nobody the most. */
@@ -146,6 +157,8 @@ void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
 		return;
 	if (!weir_turns_are_wanted(&c->bundles))
 		class_begin(s, c);
+	if (!flow->wrs)
+		flow_comes(s, c);
 	if (!bundle->turn.is_ready)
 		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
 	weir_turns_join(&bundle->flows, &flow->turn, unit_of(c));
@@ -160,61 +173,37 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 
 	if (!flow->turn.is_ready)
 		return;
+	if (!flow->wrs)
+		flow_goes(s, c);
 	weir_turns_leave(&bundle->flows, &flow->turn);
 	if (!weir_turns_are_wanted(&bundle->flows))
 		weir_turns_leave(&c->bundles, &bundle->turn);
 	else
-		bundle_list(c, bundle); /* the others may have waited for it */
+		weir_turns_list(&c->bundles, &bundle->turn); /* others may have waited for it */
 }
 
-/* A low flow always has one WR, or it might never come to post; more only as there is room. */
-static bool may_post(const struct weir_sched *s, const struct weir_sched_class *c,
-		     const struct weir_flow *flow)
+/* Whether the low levels may have more in flight: if they have nothing, whatever it is. */
+static bool has_room(const struct weir_sched *s)
 {
-	return !flow->wrs || !is_low(s, c) || s->low_bytes < s->low_bytes_max;
+	uint64_t most = s->low_floor > s->low_bytes_max ? s->low_floor : s->low_bytes_max;
+
+	return !s->low_bytes || s->low_bytes + s->low_segment <= most;
 }
 
-/*
- * Whose turn it would be in a bundle. Those that were held came to their turn before any other.
- * Each flow is held once for a WR that it posted.
- */
-static struct weir_flow *bundle_next(const struct weir_sched *s, const struct weir_sched_class *c,
-				     struct weir_bundle *bundle)
-{
-	struct weir_turn *turn = weir_turns_held(&bundle->flows);
-
-	if (turn && may_post(s, c, flow_of(turn)))
-		return flow_of(turn);
-	while ((turn = weir_turns_first(&bundle->flows)) != NULL) {
-		if (may_post(s, c, flow_of(turn)))
-			return flow_of(turn);
-		weir_turns_hold(&bundle->flows, turn);
-	}
-	return NULL;
-}
-
-/* The same, in a class. A bundle that has something held waits for room, another for completions. */
+/* Whose turn it would be in a class. A bundle waits if all its flows wait for completions. */
 static struct weir_flow *class_next(const struct weir_sched *s, struct weir_sched_class *c)
 {
-	struct weir_bundle *bundle;
-	struct weir_turn *turn;
-	struct weir_flow *flow;
+	struct weir_turn *turn, *of_bundle;
 
-	for (;;) {
-		turn = s->low_bytes < s->low_bytes_max ? weir_turns_held(&c->bundles) : NULL;
-		if (!turn)
-			turn = weir_turns_first(&c->bundles);
-		if (!turn)
-			return NULL;
-		bundle = container_of(turn, struct weir_bundle, turn);
-		flow = bundle_next(s, c, bundle);
-		if (flow)
-			return flow;
-		if (weir_turns_held(&bundle->flows))
-			weir_turns_hold(&c->bundles, turn);
-		else
-			weir_turns_unlist(turn);
+	if (is_low(s, c) && !has_room(s))
+		return NULL;
+	while ((turn = weir_turns_first(&c->bundles)) != NULL) {
+		of_bundle = weir_turns_first(&bundle_of(turn)->flows);
+		if (of_bundle)
+			return flow_of(of_bundle);
+		weir_turns_unlist(turn);
 	}
+	return NULL;
 }
 
 static bool class_starves(const struct weir_sched_class *c)
@@ -283,7 +272,7 @@ void weir_sched_posted(struct weir_sched *s, struct weir_flow *flow, uint32_t by
 		s->low_bytes += bytes;
 	if (flow->wrs < c->config.wrs_max)
 		weir_turns_list(&bundle->flows, &flow->turn);
-	bundle_list(c, bundle);
+	weir_turns_list(&c->bundles, &bundle->turn);
 	class_posted(s, c, bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes);
 }
 
@@ -296,9 +285,8 @@ void weir_sched_completed(struct weir_sched *s, struct weir_flow *flow, uint32_t
 	if (is_low(s, c))
 		s->low_bytes -= bytes;
 	flow->wrs--;
-	if (!flow->turn.is_ready)
-		return;
-	if (flow->turn.is_held && !flow->wrs)
-		weir_turns_prefer(&flow->bundle->flows, &flow->turn);
-	flow_list(c, flow);
+	if (flow->turn.is_ready)
+		flow_list(c, flow);
+	else if (!flow->wrs)
+		flow_goes(s, c);
 }

@@ -14,7 +14,8 @@
  * for no more than one segment of each bundle that competes, and then within a bundle for one of each
  * flow, however much that flow has to send. What has been posted nobody can overtake; so a flow
  * has few work requests posted at a time, and all that stands below the first level has no more
- * than @low_bytes_max in flight, or one segment a flow where that is more.
+ * than @low_bytes_max in flight, or where that is more, one segment for each flow that competes: room
+ * of all, which goes to whose turn it is.
  *
  * A low level does not starve: a class that has something to post is passed by at most
  * @pass_bytes_max of higher levels' before it gets a turn.
@@ -85,8 +86,11 @@ struct weir_sched_class {
 /**
  * struct weir_sched - whose turn it is, on one NIC or towards one peer
  * @classes: @nr_classes of them, in the order of their levels
- * @low_bytes_max: what all below the first level have in flight, but for one WR of each flow
+ * @low_bytes_max: what all below the first level have in flight, unless @low_floor is more
  * @low_bytes: what they have
+ * @low_floor: a segment for each of their flows that wants to send or has something in flight
+ * @low_segment: the longest of theirs: there is room if it fits, and for all of them or for none, lest
+ *	a class with short ones leave no room for another's long ones
  *
  * Serialised by its host.
  */
@@ -94,7 +98,8 @@ struct weir_sched {
 	struct weir_sched_class classes[WEIR_SCHED_CLASSES_MAX];
 	uint8_t nr_classes;
 	uint64_t low_bytes_max;
-	uint64_t low_bytes;
+	uint64_t low_bytes, low_floor;
+	uint32_t low_segment;
 };
 
 /**

@@ -7,7 +7,6 @@ void weir_turns_init(struct weir_turns *t)
 	t->round = 1;
 	weir_list_init(&t->current);
 	weir_list_init(&t->next);
-	weir_list_init(&t->held);
 }
 
 void weir_turn_init(struct weir_turn *m, uint16_t weight)
@@ -55,23 +54,9 @@ void weir_turns_list(struct weir_turns *t, struct weir_turn *m)
 		weir_list_add_tail(m->round == t->round ? &t->current : &t->next, &m->link);
 }
 
-void weir_turns_prefer(struct weir_turns *t, struct weir_turn *m)
-{
-	weir_turns_unlist(m);
-	weir_list_add(&t->current, &m->link);
-}
-
 void weir_turns_unlist(struct weir_turn *m)
 {
 	weir_list_del(&m->link);
-	m->is_held = false;
-}
-
-void weir_turns_hold(struct weir_turns *t, struct weir_turn *m)
-{
-	weir_list_del(&m->link);
-	weir_list_add_tail(&t->held, &m->link);
-	m->is_held = true;
 }
 
 void weir_turns_spend(struct weir_turns *t, struct weir_turn *m, uint32_t cost, uint32_t unit)
@@ -104,9 +89,4 @@ struct weir_turn *weir_turns_first(struct weir_turns *t)
 	if (!t->open && t->waiting)
 		round_begin(t);
 	return weir_list_is_empty(&t->current) ? NULL : first_of(&t->current);
-}
-
-struct weir_turn *weir_turns_held(const struct weir_turns *t)
-{
-	return weir_list_is_empty(&t->held) ? NULL : first_of(&t->held);
 }

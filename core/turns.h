@@ -22,13 +22,12 @@
  * struct weir_turns - whose members take turns
  * @current: may have one, and have something of their quantum left; whose is next, first
  * @next: may have one, in the next round
- * @held: as @current, but came to their turn when there was no room for them
  * @round: counted from 1
  * @open: members that want turns and have something left in this round, listed or not
  * @waiting: those that want turns and have spent it, listed or not
  */
 struct weir_turns {
-	struct weir_list current, next, held;
+	struct weir_list current, next;
 	uint64_t round;
 	uint32_t open, waiting;
 };
@@ -38,7 +37,6 @@ struct weir_turns {
  * @link: in a list of its turns, or in none
  * @weight: at least 1; another one counts from the member's next round on
  * @is_ready: it wants turns
- * @is_held: it is in the list of that name
  * @round: the one that @left is for
  * @left: what it may still spend in that round. At least 1; the last turn of a round may take
  *	more, which is then missing in the next
@@ -46,7 +44,7 @@ struct weir_turns {
 struct weir_turn {
 	struct weir_list link;
 	uint16_t weight;
-	bool is_ready, is_held;
+	bool is_ready;
 	uint64_t round;
 	int64_t left;
 };
@@ -63,14 +61,8 @@ void weir_turns_leave(struct weir_turns *t, struct weir_turn *m);
 /* It may have a turn, behind those that may already. Nothing changes if it is in a list. */
 void weir_turns_list(struct weir_turns *t, struct weir_turn *m);
 
-/* It is in the round under way, and next in it, wherever it stood. */
-void weir_turns_prefer(struct weir_turns *t, struct weir_turn *m);
-
 /* It may have no turn. */
 void weir_turns_unlist(struct weir_turn *m);
-
-/* It came to its turn, being in the round under way, and there was no room for it. */
-void weir_turns_hold(struct weir_turns *t, struct weir_turn *m);
 
 /**
  * weir_turns_spend() - a member has had a turn
@@ -82,11 +74,8 @@ void weir_turns_hold(struct weir_turns *t, struct weir_turn *m);
  */
 void weir_turns_spend(struct weir_turns *t, struct weir_turn *m, uint32_t cost, uint32_t unit);
 
-/* Whose turn it is, those that are held apart; all having spent theirs, the next round begins. */
+/* Whose turn it is; all having spent theirs, the next round begins. */
 struct weir_turn *weir_turns_first(struct weir_turns *t);
-
-/* Whose turn it was, and there was no room; NULL: nobody's. */
-struct weir_turn *weir_turns_held(const struct weir_turns *t);
 
 /* Whether anybody wants turns. */
 static inline bool weir_turns_are_wanted(const struct weir_turns *t)

@@ -72,8 +72,9 @@ struct weir_mux_options {
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
 	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
-	uint64_t low_bytes_max; /* all below the first level have in flight, and beyond it one segment
-				 * a connection: the wire's bandwidth by its delay; default 128 KiB */
+	uint64_t low_bytes_max; /* all below the first level have in flight, or one segment for each
+				 * connection that competes, if that is more: the wire's bandwidth by
+				 * its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
 			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times

@@ -126,10 +126,41 @@ static uint32_t room(const struct turns *t)
 	return classes;
 }
 
+/* What the low levels may have in flight: a segment of each flow that competes, if that is more. */
+static uint64_t low_most(const struct turns *t)
+{
+	uint64_t floor = 0;
+	uint32_t i;
+
+	for (i = 0; i < t->nr_flows; i++) {
+		const struct turn_flow *flow = &t->flows[i];
+
+		if (is_low(t, flow) && (flow->to_send || flow->wrs))
+			floor += config_of(t, flow)->segment_bytes;
+	}
+	return floor > t->sched.low_bytes_max ? floor : t->sched.low_bytes_max;
+}
+
+/* Whether the longest segment of theirs fits; if nothing is in flight it does. */
+static bool low_has_room(const struct turns *t)
+{
+	uint32_t longest = 0;
+	uint8_t i;
+
+	for (i = 0; i < t->sched.nr_classes; i++) {
+		const struct weir_sched_config *config = &t->sched.classes[i].config;
+
+		if (config->level > t->sched.classes[0].config.level &&
+		    config->segment_bytes > longest)
+			longest = config->segment_bytes;
+	}
+	return !t->low_bytes || t->low_bytes + longest <= low_most(t);
+}
+
 static bool may_post(const struct turns *t, const struct turn_flow *flow, uint32_t classes)
 {
 	return flow->to_send && flow->wrs < config_of(t, flow)->wrs_max &&
-	       classes >> flow->flow.bundle->class & 1;
+	       (!is_low(t, flow) || low_has_room(t)) && classes >> flow->flow.bundle->class & 1;
 }
 
 /* The only one of its class that wants to send waits for nobody's round. */
@@ -154,8 +185,7 @@ static void watch_turn(const struct turns *t, const struct turn_flow *flow, uint
 		const struct turn_flow *other = &t->flows[i];
 
 		hunt_expect(t->hunt, config_of(t, other)->level >= config_of(t, flow)->level ||
-				     is_low(t, other) || !may_post(t, other, classes) ||
-				     !is_alone(t, other),
+				     !may_post(t, other, classes) || !is_alone(t, other),
 			    "a lower level goes before a higher one");
 	}
 }
@@ -172,10 +202,10 @@ static void watch_nobody(const struct turns *t, uint32_t classes)
 
 static void watch_low(const struct turns *t, const struct turn_flow *flow, uint32_t bytes)
 {
-	hunt_expect(t->hunt, !is_low(t, flow) || flow->wrs == 1 ||
-			     t->low_bytes - bytes < t->sched.low_bytes_max,
+	hunt_expect(t->hunt, !is_low(t, flow) || t->low_bytes == bytes ||
+			     t->low_bytes <= low_most(t),
 		    "low levels have %llu bytes in flight, and may have %llu",
-		    (unsigned long long)t->low_bytes, (unsigned long long)t->sched.low_bytes_max);
+		    (unsigned long long)t->low_bytes, (unsigned long long)low_most(t));
 	hunt_expect(t->hunt, t->low_bytes == t->sched.low_bytes, "low bytes are miscounted");
 }
 

@@ -393,7 +393,9 @@ static void a_strict_request_waits_for_one_segment_of_each_flow(void **state)
 {
 	(void)state;
 	assert_int_equal(worst_before_strict(0, 5), 5 * SEGMENT);
-	assert_in_range(worst_before_strict(3 * SEGMENT, 5), 5 * SEGMENT, 8 * SEGMENT);
+	assert_int_equal(worst_before_strict(2 * SEGMENT, 1), 2 * SEGMENT);
+	assert_int_equal(worst_before_strict(2 * SEGMENT, 4), 4 * SEGMENT);
+	assert_int_equal(worst_before_strict(3 * SEGMENT, 5), 5 * SEGMENT);
 	assert_in_range(worst_before_strict(100 * SEGMENT, 2), 6 * SEGMENT, 8 * SEGMENT);
 }
 
@@ -413,6 +415,60 @@ static void a_low_flow_that_is_alone_fills_the_wire(void **state)
 	wire_arrive(&w);
 	wire_fill(&w);
 	assert_int_equal(w.bytes, 10 * SEGMENT);
+}
+
+/* What it had in flight more than a segment, when it was alone, the others wait for. */
+static void who_was_alone_leaves_the_others_no_more_room_than_they_have(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair };
+	struct wire w;
+	unsigned int i;
+
+	(void)state;
+	configs[1].level = 1;
+	wire_init(&w, configs, 2, 2 * SEGMENT);
+	wire_add(&w, 1, 1, 1 * MIB);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 2 * SEGMENT);
+	for (i = 1; i < 4; i++)
+		wire_add(&w, 1, 1, 1 * MIB);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 4 * SEGMENT);
+	wire_arrive(&w);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 4 * SEGMENT);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(w.senders[i].flow.wrs, 1);
+	/* Those that go take their room with them, once nothing of them is in flight. */
+	for (i = 1; i < 4; i++)
+		weir_sched_idle(&w.sched, &w.senders[i].flow);
+	for (i = 0; i < 20; i++) {
+		wire_arrive(&w);
+		wire_fill(&w);
+	}
+	assert_int_equal(w.bytes, 2 * SEGMENT);
+}
+
+/* Room that is too little for a long one is not for short ones either. */
+static void long_segments_have_their_share_beside_short_ones(void **state)
+{
+	static const uint64_t low_bytes_max[] = { 0, 2 * SEGMENT, 4 * SEGMENT };
+	struct weir_sched_config configs[] = { fair, fair, fair };
+	struct wire w;
+	unsigned int i, k;
+
+	(void)state;
+	configs[1].level = configs[2].level = 1;
+	configs[2].segment_bytes = 1 * KIB;
+	configs[2].wrs_max = 64; /* as many bytes as the other has */
+	for (i = 0; i < 3; i++) {
+		wire_init(&w, configs, 3, low_bytes_max[i]);
+		wire_add(&w, 1, 1, 1 * MIB);
+		for (k = 0; k < 8; k++)
+			wire_add(&w, 2, 1, 1 * MIB);
+		wire_carry(&w, 200 * SEGMENT);
+		assert_near(w.senders[0].arrived, 100 * SEGMENT, 3);
+	}
 }
 
 static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
@@ -601,6 +657,21 @@ static bool bundles_owe(const struct judge *j, unsigned int class)
 	return false;
 }
 
+/* What the low levels may have in flight: a segment of each flow that competes, if that is more. */
+static uint64_t low_most(const struct judge *j)
+{
+	uint64_t floor = 0;
+	unsigned int i;
+
+	for (i = 0; i < j->wire.nr_senders; i++) {
+		const struct weir_flow *flow = &j->wire.senders[i].flow;
+
+		if (class_of(j, i)->config.level && (flow->turn.is_ready || flow->wrs))
+			floor += SEGMENT;
+	}
+	return floor > j->wire.sched.low_bytes_max ? floor : j->wire.sched.low_bytes_max;
+}
+
 /* Whether a flow could post, by the rules and not by the lists. */
 static bool could_post(const struct judge *j, unsigned int i)
 {
@@ -612,7 +683,7 @@ static bool could_post(const struct judge *j, unsigned int i)
 	return flow->turn.is_ready && flow->wrs < c->config.wrs_max &&
 	       (flow->turn.round == bundle->flows.round || !flows_owe(j, bundle)) &&
 	       (bundle->turn.round == c->bundles.round || !bundles_owe(j, bundle->class)) &&
-	       (!flow->wrs || !c->config.level || s->low_bytes < s->low_bytes_max);
+	       (!c->config.level || !s->low_bytes || s->low_bytes + SEGMENT <= low_most(j));
 }
 
 static bool class_could_post(const struct judge *j, unsigned int class)
@@ -628,7 +699,7 @@ static bool class_could_post(const struct judge *j, unsigned int class)
 static void judge_limits(const struct judge *j)
 {
 	const struct weir_sched *s = &j->wire.sched;
-	uint64_t low = 0, floor = 0;
+	uint64_t low = 0;
 	unsigned int i;
 
 	for (i = 0; i < j->wire.nr_senders; i++) {
@@ -636,8 +707,6 @@ static void judge_limits(const struct judge *j)
 
 		assert_true(flow->wrs <= class_of(j, i)->config.wrs_max);
 		assert_true(flow->turn.left > 0 || !flow->turn.round);
-		floor += class_of(j, i)->config.level && flow->wrs ?
-				 class_of(j, i)->config.segment_bytes : 0;
 	}
 	for (i = 0; i < j->wire.count; i++) {
 		const struct wr *wr = &j->wire.wrs[(j->wire.first + i) % WIRE_MAX];
@@ -645,7 +714,6 @@ static void judge_limits(const struct judge *j)
 		low += s->classes[wr->sender->flow.bundle->class].config.level ? wr->bytes : 0;
 	}
 	assert_int_equal(low, s->low_bytes);
-	assert_true(low <= s->low_bytes_max + floor);
 }
 
 /* @chosen was chosen: nobody of a higher level could post, unless its class was starving. */
@@ -732,6 +800,8 @@ static void judge_post(struct judge *j)
 	j->posted[sender - j->wire.senders] +=
 		bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
 	wire_post(&j->wire, sender);
+	assert_true(!j->wire.sched.classes[flow->bundle->class].config.level ||
+		    j->wire.sched.low_bytes == bytes || j->wire.sched.low_bytes <= low_most(j));
 }
 
 /* Somebody comes or goes: in its class, who has sent what is counted anew. */
@@ -816,6 +886,8 @@ int main(void)
 		cmocka_unit_test(round_robin_gives_turns_and_does_not_look_at_bytes),
 		cmocka_unit_test(a_strict_request_waits_for_one_segment_of_each_flow),
 		cmocka_unit_test(a_low_flow_that_is_alone_fills_the_wire),
+		cmocka_unit_test(who_was_alone_leaves_the_others_no_more_room_than_they_have),
+		cmocka_unit_test(long_segments_have_their_share_beside_short_ones),
 		cmocka_unit_test(a_newcomer_waits_for_one_segment_of_each_flow),
 		cmocka_unit_test(who_comes_and_goes_gets_no_more_than_who_stays),
 		cmocka_unit_test(a_low_level_is_passed_by_so_many_bytes_and_no_more),
