@@ -12,17 +12,27 @@ static bool grant_is_valid(const struct wire_mux *m)
 	       m->length && m->position + m->length > m->position;
 }
 
+/* The ring that pieces are written to; positions are taken modulo its length. */
+static bool ring_is_valid(const struct wire_mux *m)
+{
+	if (!window_is_valid(m->value) || m->rights || m->length > UINT32_MAX)
+		return false;
+	if (!m->position)
+		return !m->length;
+	return !(m->value & (m->value - 1)) && m->position + m->value > m->position;
+}
+
 static bool is_valid(const struct wire_mux *m)
 {
 	if (m->type == WIRE_MUX_GRANT)
 		return grant_is_valid(m);
+	if (m->type == WIRE_MUX_OPEN)
+		return m->from && ring_is_valid(m);
+	if (m->type == WIRE_MUX_ACCEPT)
+		return m->to && m->from && ring_is_valid(m);
 	if (m->rights || m->length)
 		return false;
 	switch (m->type) {
-	case WIRE_MUX_OPEN:
-		return m->from && window_is_valid(m->value) && !m->position;
-	case WIRE_MUX_ACCEPT:
-		return m->to && m->from && window_is_valid(m->value) && !m->position;
 	case WIRE_MUX_REFUSE:
 		return m->to && !m->from && m->value && m->value < 4096 && !m->position;
 	case WIRE_MUX_CREDIT:

@@ -10,6 +10,10 @@
  *	OPEN -> ACCEPT, pieces and CREDITs both ways, FIN from each end
  *	OPEN -> REFUSE
  *
+ * OPEN and ACCEPT say where the ring lies that pieces come to, as long as the window: at @position,
+ * rkey @length; @position 0: nowhere. A piece is sent, or written there, with an immediate too: at
+ * its place in the stream, modulo the window, and not across the ring's end.
+ *
  * In the stream each of the application's messages follows a struct wire_record. Nobody sends
  * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
  * After its FIN an end sends nothing more; who gets one owes one.
@@ -28,8 +32,8 @@
 #define WIRE_RECORD_MAX (1u << 30) /* bytes of one message */
 
 enum wire_mux_type {
-	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window */
-	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window */
+	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window; its ring */
+	WIRE_MUX_ACCEPT, /* @to the opener's id, @from the acceptor's, @value its window; its ring */
 	WIRE_MUX_REFUSE, /* @to the opener's id, @value a positive errno */
 	WIRE_MUX_CREDIT, /* @to the id, @position: the stream may be sent up to it */
 	WIRE_MUX_FIN, /* @to the id, @value 0, or a positive errno: it is cut off */
@@ -45,7 +49,7 @@ struct wire_mux {
 	uint16_t type;
 	uint16_t rights; /* of a GRANT: bits; all else has 0 */
 	uint32_t to, from, value;
-	uint64_t position; /* bytes from the stream's beginning; or an address */
+	uint64_t position; /* bytes from the stream's beginning; or an address, of a ring or memory */
 	uint64_t length;
 };
 static_assert(sizeof(struct wire_mux) == 32, "wire_mux");

@@ -25,7 +25,7 @@
 #define SAMPLES_MAX (1 << 16) /* of a connection: the last ones */
 
 static const struct way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
-					 &way_lent, &way_put };
+					 &way_lent, &way_taken, &way_put };
 
 static const struct way *way;
 static struct job job;
@@ -207,7 +207,7 @@ static void parse(int argc, char **argv, struct meter *m)
 	for (i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (!strcmp(ways[i]->name, argv[1]))
 			way = ways[i];
-	must(way, argv[1], "there are busy, event, locked, weir, lent and put");
+	must(way, argv[1], "there are busy, event, locked, weir, lent, taken and put");
 	job = (struct job){ .conns = atoi(argv[2]) + atoi(argv[5]), .urgent = -1,
 			    .size = (size_t)atol(argv[3]), .depth = atoi(argv[4]),
 			    .seconds = atof(argv[6]) };

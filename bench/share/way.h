@@ -57,7 +57,8 @@ struct way {
 	void (*count)(struct tally *tally);
 };
 
-extern const struct way way_busy, way_event, way_locked, way_weir, way_lent, way_put;
+extern const struct way way_busy, way_event, way_locked, way_weir, way_lent, way_taken,
+	way_put;
 
 /* Ends the process with @what and why unless @good. */
 void must(bool good, const char *what, const char *why);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * weir's mux, as it is without options: of the process's own, or its daemon's. Messages are copied, or
- * sent from a region, or written into the other end's region and told of by a message.
+ * sent from a region, and perhaps received where they come to lie, or written into the other end's
+ * region and told of by a message.
  */
 #include "bench/share/way.h"
 
@@ -21,7 +22,7 @@ static struct weir_mux_region *regions[CONNS_MAX];
 static uint32_t handles[CONNS_MAX];
 static uint64_t rounds[CONNS_MAX];
 static int depth;
-static bool is_put, is_lent;
+static bool is_put, is_lent, is_taken;
 
 static void check(int status, const char *what)
 {
@@ -124,6 +125,12 @@ static void lent_send(int conn, size_t size)
 		mux_send(conn, size);
 }
 
+static void taken_serve(const struct job *job, char *address)
+{
+	is_taken = true;
+	mux_serve(job, address);
+}
+
 static void put_serve(const struct job *job, char *address)
 {
 	is_put = true;
@@ -147,10 +154,24 @@ static void put_send(int conn, size_t size)
 	mux_send(conn, ANSWER_BYTES);
 }
 
+static void take(int conn)
+{
+	struct weir_conn_part part;
+
+	do {
+		check(weir_conn_take(conns[conn], &part, 0), "receive");
+		weir_conn_give(conns[conn]);
+	} while (part.at + part.length < part.total);
+}
+
 static void mux_receive(int conn)
 {
 	size_t length;
 
+	if (is_taken) {
+		take(conn);
+		return;
+	}
 	check(weir_conn_recv(conns[conn], buffers[conn], sizes[conn], &length, 0), "receive");
 }
 
@@ -167,5 +188,7 @@ const struct way way_weir = { "weir", mux_serve, mux_accept, mux_call, mux_send,
 			      mux_count };
 const struct way way_lent = { "lent", mux_serve, mux_accept, lent_call, lent_send, mux_receive,
 			      mux_count };
+const struct way way_taken = { "taken", taken_serve, mux_accept, lent_call, lent_send, mux_receive,
+			       mux_count };
 const struct way way_put = { "put", put_serve, mux_accept, put_call, put_send, mux_receive,
 			     mux_count };

@@ -121,6 +121,7 @@ struct weir_mux_info {
 	unsigned int connections, queue_pairs; /* now */
 	uint64_t work_requests, doorbells; /* posted, and calls that posted them */
 	uint64_t bytes_sent, bytes_received; /* messages, and 8 bytes for each */
+	uint64_t bytes_written; /* of those received: by the device, where they belong */
 	uint64_t credits; /* messages that only said that there is room again */
 	uint64_t sleeps; /* of all its threads */
 	uint64_t ahead_bytes_max; /* of lower levels, in flight when one of the first was posted */
@@ -200,14 +201,42 @@ int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int 
  * @flags: 0, or WEIR_CONN_DONTWAIT
  *
  * Blocks until a message is there, unless told not to. After -EAGAIN a part of it may be in
- * @buffer: the next call is made with the same buffer.
+ * @buffer: the next call is made with the same buffer. What is large need not be copied:
+ * weir_conn_take().
  *
  * Context: any thread; one at a time for a connection; another may send.
- * Return: 0; -EAGAIN; -EMSGSIZE it is longer than @size, and stays; -ENOTCONN the other end has
- * closed, and all that it had sent is read; -ECONNRESET the connection is lost, and all that had
- * arrived is read.
+ * Return: 0; -EAGAIN; -EMSGSIZE it is longer than @size, and stays; -EINVAL a part of it has been
+ * taken; -ENOTCONN the other end has closed, and all that it had sent is read; -ECONNRESET the
+ * connection is lost, and all that had arrived is read.
  */
 int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length, int flags);
+
+/* A part of a message, where it lies: @length bytes that begin with byte @at of it, of @total. */
+struct weir_conn_part {
+	const void *data;
+	size_t length, at, total;
+};
+
+/**
+ * weir_conn_take() - receive a part of a message without copying it
+ * @part: receives it: as much as there is, in a row. The last one ends at @total; of an empty
+ *	message there is one, which is empty, too
+ * @flags: 0, or WEIR_CONN_DONTWAIT
+ *
+ * The memory is the connection's ring: it may be read until weir_conn_give() gives it back, which is
+ * due before the next call. What is held holds back the other end of this connection, and nobody
+ * else. Only a message of which weir_conn_recv() has received nothing can be taken, and who has
+ * begun to take one takes all of it. The other end's mux, which has proven the key, could still write
+ * there if it broke the rules: who does not trust it copies first what he checks.
+ *
+ * Context: as weir_conn_recv(), with which it alternates.
+ * Return: 0; -EAGAIN; -EINVAL a part has not been given back, or the message has begun otherwise;
+ * -ENOTCONN and -ECONNRESET as for weir_conn_recv().
+ */
+int weir_conn_take(struct weir_conn *conn, struct weir_conn_part *part, int flags);
+
+/* The part that has been taken may be written to again. Nothing happens if there is none. */
+void weir_conn_give(struct weir_conn *conn);
 
 /*
  * A region: memory that the mux has registered, which in a tenant's case the daemon maps, too. The
@@ -249,7 +278,7 @@ int weir_mux_region_close(struct weir_mux_region *region);
  * The device reads it where it lies, segment by segment, in the connection's turns and behind what
  * was sent before. The memory is the mux's, and must not change, until the call returns anything
  * but -EAGAIN; 0 says that all has been sent. The other end receives it as any other message:
- * there it is copied, into the ring and out of it.
+ * there it is copied out of the ring, unless weir_conn_take() takes it where it lies.
  *
  * Waits until all has been sent, unless told not to. After -EAGAIN the caller owes the same call, once
  * weir_conn_room_fd() is readable; nothing else is sent on the connection before that.

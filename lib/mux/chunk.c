@@ -2,7 +2,8 @@
 /*
  * Memory of the connections' rings, for many at a time: a registration each would be many entries
  * of the NIC's translation cache, which sharing is to spare. The device reads the rings
- * out; the rings in are the CPU's alone. Chunks stay as long as their owner does.
+ * out, and writes the rings in, of all connections by one key: the muxes that have it have proven
+ * theirs. Chunks stay as long as their owner does.
  *
  * What another process maps too is sealed: it cannot be cut short, which would kill whoever
  * touches what is not there any more.
@@ -21,6 +22,8 @@ static void chunk_destroy(struct weir_chunk *chunk)
 {
 	if (chunk->mr)
 		ibv_dereg_mr(chunk->mr);
+	if (chunk->mr_in)
+		ibv_dereg_mr(chunk->mr_in);
 	if (chunk->base)
 		munmap(chunk->base, chunk->length);
 	if (chunk->fd >= 0)
@@ -61,7 +64,10 @@ static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 	if (!chunk->base)
 		return -ENOMEM;
 	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
-	return chunk->mr ? 0 : -ENOMEM;
+	if (chunk->mr)
+		chunk->mr_in = ibv_reg_mr(owner->hub->pd, chunk->base + rings, rings,
+					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	return chunk->mr_in ? 0 : -ENOMEM;
 }
 
 static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)

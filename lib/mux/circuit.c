@@ -138,21 +138,31 @@ int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_i
 	return 0;
 }
 
-void weir_circuit_granted(struct weir_circuit *conn, uint32_t remote_id, uint32_t window)
+void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m)
 {
-	__atomic_store_n(&conn->remote_id, remote_id, __ATOMIC_RELAXED);
-	__atomic_store_n(&conn->granted, window, __ATOMIC_RELAXED);
+	conn->landing = (struct weir_landing){ .address = m->position, .rkey = (uint32_t)m->length,
+					       .size = m->position ? m->value : 0 };
+	__atomic_store_n(&conn->remote_id, m->from, __ATOMIC_RELAXED);
+	__atomic_store_n(&conn->granted, m->value, __ATOMIC_RELAXED);
 	__atomic_store_n(&conn->is_open, true, __ATOMIC_RELEASE);
 }
 
-void weir_ring_tell(struct weir_ring *ring, const int *fd)
+static void tell(struct weir_ring *ring, const int *fd, uint32_t armed)
 {
-	uint32_t armed = weir_ring_disarm(ring);
-
 	if (armed & WEIR_ARMED_FD)
 		weir_fd_ring(__atomic_load_n(fd, __ATOMIC_ACQUIRE));
 	if (armed & WEIR_ARMED_CALL)
 		weir_futex_wake_shared(&ring->armed);
+}
+
+void weir_ring_tell(struct weir_ring *ring, const int *fd)
+{
+	tell(ring, fd, weir_ring_disarm(ring));
+}
+
+void weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position)
+{
+	tell(ring, fd, weir_ring_disarm_at(ring, position));
 }
 
 void weir_circuit_tell(struct weir_circuit *conn)

@@ -65,6 +65,12 @@ struct weir_errand {
 	uint32_t wrs;
 };
 
+/* The other end's ring, where the device may write what is sent. @size: 0: it may not. */
+struct weir_landing {
+	uint64_t address;
+	uint32_t rkey, size;
+};
+
 /**
  * struct weir_circuit - a connection
  * @app: the application's end, where it is in this process
@@ -72,6 +78,7 @@ struct weir_errand {
  * @id, @remote_id: ours, and, once it is open, theirs
  * @status: 0, or why it no longer works; any thread
  * @granted: the peer allows the stream up to here; written by the poller, read by the worker
+ * @landing: never changes once it is open
  * @received: of the stream, so far; written by the poller, read by the worker
  * @told: what the peer has been told that was read; written by the worker, read by all
  * @chores, @has_news: any thread
@@ -107,6 +114,7 @@ struct weir_circuit {
 	/* the poller's */
 	struct weir_ring_end arriving;
 	uint64_t received, granted;
+	struct weir_landing landing;
 
 	/* the worker's */
 	struct weir_inbox_node news;
@@ -151,12 +159,15 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 /* Tells the opener no. -EPROTO: too many have not been sent yet. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);
-void weir_circuit_granted(struct weir_circuit *conn, uint32_t remote_id, uint32_t window);
+/* The peer's OPEN or ACCEPT. */
+void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m);
 void weir_circuit_fail(struct weir_circuit *conn, int status);
 /* The other end sends no more. */
 void weir_circuit_finished(struct weir_circuit *conn);
 void weir_circuit_tell(struct weir_circuit *conn);
 void weir_ring_tell(struct weir_ring *ring, const int *fd);
+/* @position has been published there: who waits for more than that is not told. */
+void weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position);
 /* Frees it if all have let go of it. */
 void weir_circuit_release(struct weir_circuit *conn);
 /* As weir_conn_close(). */

@@ -33,7 +33,7 @@ static int opened(struct weir_lane *lane, const struct wire_mux *m)
 				      &conn);
 	if (rc)
 		return weir_circuit_refuse(lane->node, lane->class, m->from, rc);
-	weir_circuit_granted(conn, m->from, m->value);
+	weir_circuit_granted(conn, m);
 	__atomic_fetch_or(&conn->chores, WEIR_CHORE_ACCEPT, __ATOMIC_ACQ_REL);
 	weir_circuit_news(conn);
 	weir_list_add_tail(&offer->conns, &conn->offer_link);
@@ -46,7 +46,7 @@ static int accepted(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (conn->is_open || conn->is_finished)
 		return -EPROTO;
-	weir_circuit_granted(conn, m->from, m->value);
+	weir_circuit_granted(conn, m);
 	pthread_cond_broadcast(&conn->hub->changed);
 	return 0;
 }

@@ -99,6 +99,7 @@ struct weir_mux_region {
  * @send_done: of a message that the ring has taken in part, its record included
  * @is_lending: a loan has been given, and its end not been told
  * @is_in_message, @recv_length, @recv_done: a part of one has been received
+ * @is_taking: by weir_conn_take(); @has_part, @part: so many bytes are to be given back
  * @asked: how much had been read when the hub was last told
  *
  * One thread sends, one receives.
@@ -111,6 +112,8 @@ struct weir_conn {
 	uint64_t send_done;
 	bool is_lending, is_in_message;
 	uint32_t recv_length, recv_done;
+	bool is_taking, has_part;
+	uint32_t part;
 	uint64_t asked;
 };
 

@@ -310,6 +310,7 @@ void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info)
 		.doorbells = c->doorbells,
 		.bytes_sent = c->bytes_sent,
 		.bytes_received = c->bytes_received,
+		.bytes_written = c->bytes_written,
 		.credits = c->credits,
 		.sleeps = c->sleeps,
 		.ahead_bytes_max = c->ahead_bytes_max,

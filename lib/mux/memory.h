@@ -18,7 +18,7 @@ struct weir_circuit;
 
 /*
  * Memory of WEIR_CHUNK_CONNS connections: rings out first, which the device reads, then rings in,
- * then the doors.
+ * which other muxes write, then the doors, which none does.
  */
 struct weir_chunk {
 	struct weir_list link;
@@ -27,7 +27,7 @@ struct weir_chunk {
 	int fd; /* the memfd, or -1 */
 	char *base;
 	size_t length;
-	struct ibv_mr *mr; /* of the rings out */
+	struct ibv_mr *mr, *mr_in; /* of the rings out, and in */
 	uint32_t taken; /* bit i: connection i's are */
 };
 

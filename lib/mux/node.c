@@ -104,7 +104,7 @@ void weir_node_put(struct weir_node *node)
 }
 
 /* So that what is posted completes, and the other end hears of it. */
-static void lanes_break(struct weir_node *node)
+void weir_lanes_break(struct weir_node *node)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	unsigned int i;
@@ -139,7 +139,7 @@ static void node_reap(struct weir_node *node)
 {
 	if (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
 		return;
-	lanes_break(node);
+	weir_lanes_break(node);
 	if (node->is_dialing || (node->has_worker && !node->is_over))
 		return;
 	node_end(node);

@@ -19,6 +19,7 @@ struct weir_hub;
 #define WEIR_LANE_CONTROLS 64 /* control messages besides */
 #define WEIR_LANE_HANDSHAKES 3 /* and those of the handshake */
 #define WEIR_LANE_CHAIN 16 /* WRs with one doorbell */
+#define WEIR_DIRECT_MIN 4096u /* bytes: a piece is written into the ring, and not sent */
 #define WEIR_LANE_RNR_TIMER 12 /* 0.64 ms, as verbs encode it */
 
 enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
@@ -125,6 +126,8 @@ void weir_node_fail(struct weir_node *node, int status);
 void weir_node_put(struct weir_node *node);
 /* Ends what is over: joins its worker, destroys its QPs. The poller's. */
 void weir_nodes_reap(struct weir_hub *hub);
+/* Its QPs are in error: what is posted completes, and the other end reaches nothing by them. */
+void weir_lanes_break(struct weir_node *node);
 
 /* lane.c: with hub->lock held. */
 int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,

@@ -20,7 +20,7 @@ struct weir_hub;
 /* Counted by many threads, relaxed. */
 struct weir_mux_counts {
 	_Atomic uint64_t work_requests, doorbells, bytes_sent, bytes_received, credits, sleeps;
-	_Atomic uint64_t ahead_bytes_max, waited_ns;
+	_Atomic uint64_t bytes_written, ahead_bytes_max, waited_ns;
 };
 
 static inline void weir_count_most(_Atomic uint64_t *most, uint64_t value)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The poller: it takes in what arrives for all, copies it into the ring of its connection, and
- * posts the buffer again; so that a buffer is never held by an application, and the shared
- * receive queue runs dry for nobody's sake. What has not been granted nobody sends, so
- * there is always room in the ring. It also listens to the connection manager.
+ * The poller: it takes in what arrives for all, copies it into the ring of its connection, if the
+ * device has not written it there, and posts the buffer again; so that a buffer is never held by an
+ * application, and the shared receive queue runs dry for nobody's sake. What has not been granted
+ * nobody sends, so there is always room in the ring. It also listens to the connection manager.
  *
  * What is of the first level goes first here, too: it is looked for before anything else is dealt
  * with, and again whenever as much as a segment has been.
@@ -22,6 +22,21 @@
 #define EVENTS_MAX 16
 #define LOOK_NS 1000000 /* busy, it asks for all else this often */
 
+static bool is_written(const struct ibv_wc *wc)
+{
+	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+}
+
+/* A piece of which the device has written all that it says: not beyond the ring's end. */
+static int piece_written(struct weir_circuit *conn, uint32_t bytes)
+{
+	if (bytes > weir_ring_straight(&conn->arriving, conn->arriving.position))
+		return -EPROTO;
+	conn->arriving.position += bytes;
+	weir_count(&conn->hub->counts.bytes_written, bytes);
+	return 0;
+}
+
 /* A piece of a connection's stream: of one that goes by this lane. */
 static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, const void *data)
 {
@@ -35,10 +50,13 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	end = conn->received + wc->byte_len;
 	if (end - __atomic_load_n(&conn->told, __ATOMIC_ACQUIRE) > conn->arriving.size)
 		return -EPROTO; /* never granted */
-	weir_ring_write(&conn->arriving, data, wc->byte_len);
+	if (!is_written(wc))
+		weir_ring_write(&conn->arriving, data, wc->byte_len);
+	else if (piece_written(conn, wc->byte_len))
+		return -EPROTO;
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
 	weir_ring_publish_tail(&conn->arriving);
-	weir_ring_tell(conn->arriving.ring, &conn->fd);
+	weir_ring_tell_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	weir_count(&hub->counts.bytes_received, wc->byte_len);
 	weir_count(&conn->owner->counts.bytes_received, wc->byte_len);
 	if (conn->is_closed && !conn->is_detached)
@@ -62,6 +80,8 @@ static void arrived(struct weir_hub *hub, struct weir_intake *intake, const stru
 		rc = -EKEYREJECTED;
 	else if (wc->imm_data)
 		rc = piece_arrived(lane, wc, data);
+	else if (is_written(wc))
+		rc = -EPROTO;
 	else
 		rc = weir_control_input(lane, data, wc->byte_len);
 	if (rc)

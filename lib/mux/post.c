@@ -81,19 +81,11 @@ static void append(struct weir_lane *lane, struct weir_posted posted, uint64_t d
 		ring(node, lane);
 }
 
-static void append_send(struct weir_lane *lane, struct weir_posted posted, const void *data,
-			uint32_t lkey, uint32_t immediate)
-{
-	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
-					.imm_data = htonl(immediate) };
-
-	append(lane, posted, (uintptr_t)data, lkey, &wr);
-}
-
 bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message)
 {
 	struct weir_lane *lane = lane_of(conn);
 	struct weir_posted posted = { .conn = conn, .bytes = sizeof(*message), .is_control = true };
+	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM };
 	struct wire_mux *buffer;
 
 	if (lane->nr_controls == WEIR_LANE_CONTROLS)
@@ -103,7 +95,7 @@ bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message
 	*buffer = *message;
 	lane->nr_controls++;
 	conn->controls++;
-	append_send(lane, posted, buffer, lane->mr->lkey, 0);
+	append(lane, posted, (uintptr_t)buffer, lane->mr->lkey, &wr);
 	return true;
 }
 
@@ -118,6 +110,30 @@ uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail)
 		*tail = conn->posted;
 	}
 	return *tail < granted ? *tail : granted;
+}
+
+/*
+ * How a stream goes on with @bytes of it, of which as many go now as it leaves there. If they are
+ * many the device writes them into the other end's ring, up to that ring's end, and nobody copies
+ * them. Few are sent, and copied over there: the buffers that all connections have in common the
+ * other device finds in its translation cache, where all the rings have no room.
+ */
+static struct ibv_send_wr stream_wr(const struct weir_circuit *conn, uint32_t *bytes)
+{
+	const struct weir_landing *ring = &conn->landing;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(weir_circuit_remote(conn)) };
+	uint64_t at;
+
+	if (!ring->size || *bytes < WEIR_DIRECT_MIN)
+		return wr;
+	at = (conn->posted + conn->lent) & (ring->size - 1);
+	if (*bytes > ring->size - at)
+		*bytes = (uint32_t)(ring->size - at);
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr.wr.rdma.remote_addr = ring->address + at;
+	wr.wr.rdma.rkey = ring->rkey;
+	return wr;
 }
 
 /* How much of its loan may be sent: it comes after what is in the ring. */
@@ -177,38 +193,43 @@ static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32
 	count_wait(conn, now_ns);
 }
 
+/* A segment, and no more than @most. */
+static uint32_t segment_of(const struct weir_node *node, const struct weir_circuit *conn,
+			   uint64_t most)
+{
+	uint32_t segment = node->sched.classes[conn->class].config.segment_bytes;
+
+	return most < segment ? (uint32_t)most : segment;
+}
+
 /* Of the stream: as much as is there, up to a segment, and to the end of the memory. */
 static void post_piece(struct weir_node *node, struct weir_circuit *conn, uint64_t limit,
 		       uint64_t now_ns)
 {
 	struct weir_posted posted = { .conn = conn };
-	uint32_t segment = node->sched.classes[conn->class].config.segment_bytes;
+	const char *data = weir_ring_at(&conn->leaving, conn->posted);
+	struct ibv_send_wr wr;
 
-	posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
-	if (posted.bytes > segment)
-		posted.bytes = segment;
-	if (posted.bytes > limit - conn->posted)
-		posted.bytes = (uint32_t)(limit - conn->posted);
+	posted.bytes = segment_of(node, conn, limit - conn->posted);
+	if (posted.bytes > weir_ring_straight(&conn->leaving, conn->posted))
+		posted.bytes = weir_ring_straight(&conn->leaving, conn->posted);
+	wr = stream_wr(conn, &posted.bytes);
 	count_turn(node, conn, posted.bytes, now_ns);
 	conn->posted += posted.bytes;
 	/* All is sent, and perhaps nothing more will be. */
 	if (conn->posted == limit && __atomic_load_n(&conn->is_closed, __ATOMIC_ACQUIRE))
 		weir_circuit_news(conn);
-	append_send(lane_of(conn), posted, weir_ring_at(&conn->leaving, conn->posted - posted.bytes),
-		    conn->chunk->mr->lkey, weir_circuit_remote(conn));
+	append(lane_of(conn), posted, (uintptr_t)data, conn->chunk->mr->lkey, &wr);
 }
 
-/* Of an errand, or a loan: a segment, and no more than @most. */
-static void post_part(struct weir_node *node, struct weir_errand *e, uint64_t most,
+/* Of an errand, or a loan. */
+static void post_part(struct weir_node *node, struct weir_errand *e, uint32_t bytes,
 		      const struct ibv_send_wr *wr, uint64_t now_ns)
 {
 	struct weir_circuit *conn = e->conn;
-	struct weir_posted posted = { .conn = conn, .errand = e };
+	struct weir_posted posted = { .conn = conn, .errand = e, .bytes = bytes };
 	uint64_t local = e->local;
 
-	posted.bytes = node->sched.classes[conn->class].config.segment_bytes;
-	if (posted.bytes > most)
-		posted.bytes = (uint32_t)most;
 	count_turn(node, conn, posted.bytes, now_ns);
 	e->local += posted.bytes;
 	e->remote += posted.bytes;
@@ -227,16 +248,16 @@ static void post_errand(struct weir_node *node, struct weir_circuit *conn, uint6
 		.wr.rdma = { .remote_addr = e->remote, .rkey = e->reach->rkey },
 	};
 
-	post_part(node, e, e->left, &wr, now_ns);
+	post_part(node, e, segment_of(node, conn, e->left), &wr, now_ns);
 }
 
 static void post_loan(struct weir_node *node, struct weir_circuit *conn, uint64_t most,
 		      uint64_t now_ns)
 {
-	const struct ibv_send_wr wr = { .opcode = IBV_WR_SEND_WITH_IMM,
-					.imm_data = htonl(weir_circuit_remote(conn)) };
+	uint32_t bytes = segment_of(node, conn, most);
+	const struct ibv_send_wr wr = stream_wr(conn, &bytes);
 
-	post_part(node, &conn->loan, most, &wr, now_ns);
+	post_part(node, &conn->loan, bytes, &wr, now_ns);
 }
 
 /* Of the stream: what is in the ring, and then what is lent. */
@@ -325,7 +346,7 @@ static void ring_completed(struct weir_circuit *conn, uint32_t bytes)
 {
 	conn->leaving.position += bytes;
 	weir_ring_publish_head(&conn->leaving);
-	weir_ring_tell(conn->leaving.ring, &conn->room_fd);
+	weir_ring_tell_at(conn->leaving.ring, &conn->room_fd, conn->leaving.position);
 	__atomic_store_n(&conn->sent, conn->leaving.position, __ATOMIC_RELAXED);
 }
 

@@ -23,13 +23,15 @@
  * struct weir_ring - what both ends see
  * @tail: what has been written, the writer's; @head: what has been read, the reader's
  * @armed: who waits for a change: bits of the waiters; 0: nobody
+ * @wanted: the other's position that they wait for; what comes before it is not worth a wake-up
  *
- * Each on a cache line of its own.
+ * Each on a cache line of its own, but the last two on one.
  */
 struct weir_ring {
 	_Alignas(64) uint64_t tail;
 	_Alignas(64) uint64_t head;
 	_Alignas(64) uint32_t armed;
+	uint64_t wanted;
 };
 
 /* One end's view: the memory, and its own position. @size: bytes, a power of two. */
@@ -129,11 +131,18 @@ static inline void weir_ring_publish_head(const struct weir_ring_end *reader)
  * armed. The other arms, and then looks once more before it sleeps. Both change one word, whose
  * changes have one order: either the arming comes first, and is seen by the disarming; or the
  * disarming does, and the look that follows the arming sees what was published before it.
+ *
+ * Who arms says before from which position on he is to be told; who publishes what lies before that
+ * leaves him armed. So a reader of what is large is woken when much of it is there.
  */
 
-/* Return: what is armed now, for a futex(2) on @ring->armed. */
-static inline uint32_t weir_ring_arm(struct weir_ring *ring, uint32_t who)
+/*
+ * @wanted: a position that the other end can come to whatever this one does not do meanwhile.
+ * Return: what is armed now, for a futex(2) on @ring->armed.
+ */
+static inline uint32_t weir_ring_arm(struct weir_ring *ring, uint32_t who, uint64_t wanted)
 {
+	__atomic_store_n(&ring->wanted, wanted, __ATOMIC_RELAXED);
 	return __atomic_or_fetch(&ring->armed, who, __ATOMIC_SEQ_CST);
 }
 
@@ -141,6 +150,18 @@ static inline uint32_t weir_ring_arm(struct weir_ring *ring, uint32_t who)
 static inline uint32_t weir_ring_disarm(struct weir_ring *ring)
 {
 	return __atomic_exchange_n(&ring->armed, 0, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * The same of who has published @position; 0 if that is not what they wait for. The first change
+ * changes nothing, and is for the order of both: who sees that one is armed sees what he wants.
+ */
+static inline uint32_t weir_ring_disarm_at(struct weir_ring *ring, uint64_t position)
+{
+	if (!__atomic_fetch_or(&ring->armed, 0, __ATOMIC_SEQ_CST) ||
+	    (int64_t)(position - __atomic_load_n(&ring->wanted, __ATOMIC_RELAXED)) < 0)
+		return 0;
+	return weir_ring_disarm(ring);
 }
 
 #endif

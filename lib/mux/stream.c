@@ -140,7 +140,7 @@ static int get(struct weir_conn *conn, char *buffer, size_t size, size_t *length
 		rc = begin(conn, tail, size, length);
 	if (rc)
 		return rc;
-	if (conn->recv_length > size)
+	if (conn->recv_length > size || conn->is_taking)
 		return -EINVAL;
 	left = conn->recv_length - conn->recv_done;
 	n = tail - conn->in.position < left ? (uint32_t)(tail - conn->in.position) : left;
@@ -155,20 +155,45 @@ static int get(struct weir_conn *conn, char *buffer, size_t size, size_t *length
 	return 0;
 }
 
-/* What has arrived is read first, whatever happened after that. */
-static int try_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *length)
+/* Lends what is there of the message, up to the end of the memory. -EAGAIN: nothing is. */
+static int take(struct weir_conn *conn, struct weir_conn_part *part)
 {
-	bool finished = is_finished(conn);
-	int status = status_of(conn);
-	int rc = get(conn, buffer, size, length);
+	uint32_t left, n;
+	uint64_t tail;
+	int rc = weir_ring_readable(&conn->in, &tail);
 
-	if (rc == -EPROTO)
-		__atomic_store_n(&conn->status, rc, __ATOMIC_RELAXED);
-	if (rc != -EAGAIN)
+	if (!rc && conn->is_in_message && (conn->has_part || !conn->is_taking))
+		return -EINVAL;
+	if (!rc && !conn->is_in_message)
+		rc = begin(conn, tail, SIZE_MAX, NULL);
+	if (rc)
 		return rc;
-	if (status)
-		return status;
-	return finished ? -ENOTCONN : rc;
+	conn->is_taking = true;
+	left = conn->recv_length - conn->recv_done;
+	n = tail - conn->in.position < left ? (uint32_t)(tail - conn->in.position) : left;
+	if (!n && left) {
+		grant(conn);
+		return -EAGAIN;
+	}
+	if (n > weir_ring_straight(&conn->in, conn->in.position))
+		n = weir_ring_straight(&conn->in, conn->in.position);
+	conn->has_part = true;
+	conn->part = n;
+	*part = (struct weir_conn_part){ weir_ring_at(&conn->in, conn->in.position), n,
+					 conn->recv_done, conn->recv_length };
+	return 0;
+}
+
+void weir_conn_give(struct weir_conn *conn)
+{
+	if (!conn->has_part)
+		return;
+	conn->has_part = false;
+	conn->in.position += conn->part;
+	conn->recv_done += conn->part;
+	if (conn->recv_done == conn->recv_length)
+		conn->is_in_message = conn->is_taking = false;
+	grant(conn);
 }
 
 /* One call's arguments, so that it can be tried again. */
@@ -179,19 +204,65 @@ struct call {
 	const struct weir_order *wanted; /* a loan */
 	struct weir_order *given;
 	const void *data;
+	struct weir_conn_part *part;
 	void *buffer;
 	size_t size, *length;
 };
 
+/* What has arrived is read first, whatever happened after that. */
+static int try_recv(const struct call *call)
+{
+	struct weir_conn *conn = call->conn;
+	bool finished = is_finished(conn);
+	int status = status_of(conn);
+	int rc = call->part ? take(conn, call->part) :
+			      get(conn, call->buffer, call->size, call->length);
+
+	if (rc == -EPROTO)
+		__atomic_store_n(&conn->status, rc, __ATOMIC_RELAXED);
+	if (rc != -EAGAIN)
+		return rc;
+	if (status)
+		return status;
+	return finished ? -ENOTCONN : rc;
+}
+
 static int attempt(const struct call *call)
 {
-	if (call->buffer)
-		return try_recv(call->conn, call->buffer, call->size, call->length);
+	if (call->buffer || call->part)
+		return try_recv(call);
 	if (call->wanted)
 		return try_lend(call->conn, call->wanted);
 	if (call->given)
 		return weir_order_look(call->conn, call->given);
 	return try_send(call->conn, call->data, call->size);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The position of the other end's that is worth another attempt: all that is missing, or half a ring
+ * of it. So much comes, whatever this end does not do meanwhile: the other hears of what has been
+ * read, and may send as much again, when that is a quarter of a ring, or twice that, but no later.
+ */
+static uint64_t wanted(const struct call *call)
+{
+	const struct weir_conn *conn = call->conn;
+	const uint64_t head = sizeof(struct wire_record);
+	const uint64_t full = conn->out.position - conn->out.size;
+
+	if (call->buffer || call->part)
+		return conn->in.position +
+		       (conn->is_in_message ? least(conn->recv_length - conn->recv_done,
+						    conn->in.size / 2) : head);
+	if (call->wanted)
+		return full + head;
+	if (call->given)
+		return 0;
+	return full + least(head + call->size - conn->send_done, conn->out.size / 2);
 }
 
 /* Tries, arms, and tries once more before it sleeps, or says -EAGAIN: see weir_ring_arm(). */
@@ -207,7 +278,8 @@ static int until_done(const struct call *call, int flags)
 			return rc;
 		if (!may_wait)
 			weir_fd_take(__atomic_load_n(call->fd, __ATOMIC_ACQUIRE));
-		armed = weir_ring_arm(call->ring, may_wait ? WEIR_ARMED_CALL : WEIR_ARMED_FD);
+		armed = weir_ring_arm(call->ring, may_wait ? WEIR_ARMED_CALL : WEIR_ARMED_FD,
+				      wanted(call));
 		rc = attempt(call);
 		if (rc != -EAGAIN || !may_wait)
 			return rc;
@@ -253,6 +325,13 @@ int weir_conn_recv(struct weir_conn *conn, void *buffer, size_t size, size_t *le
 	char nothing;
 	struct call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd,
 			     .buffer = size ? buffer : &nothing, .size = size, .length = length };
+
+	return until_done(&call, flags);
+}
+
+int weir_conn_take(struct weir_conn *conn, struct weir_conn_part *part, int flags)
+{
+	struct call call = { .conn = conn, .ring = conn->in.ring, .fd = &conn->fd, .part = part };
 
 	return until_done(&call, flags);
 }

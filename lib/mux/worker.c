@@ -105,11 +105,15 @@ static void chore_fill(const struct weir_circuit *conn, uint32_t chore, struct w
 	switch (chore) {
 	case WEIR_CHORE_OPEN:
 		*m = (struct wire_mux){ .type = WIRE_MUX_OPEN, .to = conn->service,
-					.from = conn->id, .value = conn->size };
+					.from = conn->id, .value = conn->size,
+					.position = (uintptr_t)conn->arriving.bytes,
+					.length = conn->chunk->mr_in->rkey };
 		break;
 	case WEIR_CHORE_ACCEPT:
 		*m = (struct wire_mux){ .type = WIRE_MUX_ACCEPT, .to = weir_circuit_remote(conn),
-					.from = conn->id, .value = conn->size };
+					.from = conn->id, .value = conn->size,
+					.position = (uintptr_t)conn->arriving.bytes,
+					.length = conn->chunk->mr_in->rkey };
 		break;
 	default:
 		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_circuit_remote(conn),
@@ -332,7 +336,8 @@ static void nap(struct weir_node *node, uint64_t until_ns)
 
 /*
  * Nothing is in flight any more: the connections hear of it; also those that only waited for the
- * other end's FIN, which will not come.
+ * other end's FIN, which will not come. Nor is anything written into their rings any more, which
+ * others may have then.
  */
 static void end(struct weir_node *node)
 {
@@ -340,6 +345,7 @@ static void end(struct weir_node *node)
 	struct weir_circuit *conn;
 
 	pthread_mutex_lock(&hub->lock);
+	weir_lanes_break(node);
 	while (!weir_list_is_empty(&node->conns)) {
 		conn = weir_list_entry(node->conns.next, struct weir_circuit, node_link);
 		weir_circuit_fail(conn, status_of(node));

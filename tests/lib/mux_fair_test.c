@@ -2,7 +2,7 @@
 /*
  * Who gets how much, at the receiver, by bytes: what several connections have to send lies in their
  * rings before the first byte goes, and all goes at once. With each piece that arrives the test looks,
- * in the poller's place (the linker wraps weir_ring_tell()), and until one of them has nothing left it
+ * in the poller's place (the linker wraps weir_ring_tell_at()), and until one of them has nothing left it
  * finds the bytes that have arrived shared as they should be. Nothing depends on who runs when.
  */
 #include <pthread.h>
@@ -21,8 +21,8 @@ static const struct weir_mux_class long_segments[] = { { .level = 0 }, { .level 
 
 static struct fair *watched; /* set before anything is sent */
 
-void __real_weir_ring_tell(struct weir_ring *ring, const int *fd);
-void __wrap_weir_ring_tell(struct weir_ring *ring, const int *fd);
+void __real_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position);
+void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position);
 
 static uint64_t received_of_all(const struct fair *f)
 {
@@ -35,7 +35,7 @@ static uint64_t received_of_all(const struct fair *f)
 }
 
 /* A piece is in a ring, and the poller holds the server's lock; or it is about something else. */
-void __wrap_weir_ring_tell(struct weir_ring *ring, const int *fd)
+void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position)
 {
 	struct fair *f = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
 	unsigned int i;
@@ -51,7 +51,7 @@ void __wrap_weir_ring_tell(struct weir_ring *ring, const int *fd)
 		if (f->watch.is_on)
 			watch_look(f);
 	}
-	__real_weir_ring_tell(ring, fd);
+	__real_weir_ring_tell_at(ring, fd, position);
 }
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The ring of bytes: what goes in comes out, and whoever lies is found out. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,10 +133,80 @@ static void who_is_armed_is_told_once(void **state)
 
 	(void)state;
 	assert_int_equal(weir_ring_disarm(&p->ring), 0);
-	assert_int_equal(weir_ring_arm(&p->ring, 1), 1);
-	assert_int_equal(weir_ring_arm(&p->ring, 2), 3);
+	assert_int_equal(weir_ring_arm(&p->ring, 1, 0), 1);
+	assert_int_equal(weir_ring_arm(&p->ring, 2, 0), 3);
 	assert_int_equal(weir_ring_disarm(&p->ring), 3);
 	assert_int_equal(weir_ring_disarm(&p->ring), 0);
+	free(p);
+}
+
+static void who_wants_much_is_not_told_of_less(void **state)
+{
+	struct pair *p = pair_new();
+
+	(void)state;
+	assert_int_equal(weir_ring_disarm_at(&p->ring, 1000), 0);
+	assert_int_equal(weir_ring_arm(&p->ring, 1, 500), 1);
+	assert_int_equal(weir_ring_disarm_at(&p->ring, 499), 0);
+	assert_int_equal(weir_ring_disarm_at(&p->ring, 500), 1);
+	assert_int_equal(weir_ring_disarm_at(&p->ring, 501), 0);
+	assert_int_equal(weir_ring_arm(&p->ring, 1, 500), 1);
+	assert_int_equal(weir_ring_disarm(&p->ring), 1);
+	free(p);
+}
+
+/* As a writer asks for room before a ring has been full once. */
+static void a_position_before_the_first_has_been_reached(void **state)
+{
+	struct pair *p = pair_new();
+
+	(void)state;
+	weir_ring_arm(&p->ring, 2, 10 - (uint64_t)SIZE);
+	assert_int_equal(weir_ring_disarm_at(&p->ring, 0), 2);
+	free(p);
+}
+
+static void *publish_bytes(void *arg)
+{
+	struct weir_ring_end *end = arg;
+
+	while (end->position < TOTAL) {
+		uint32_t room = 0;
+
+		assert_int_equal(weir_ring_writable(end, &room), 0);
+		if (!room) {
+			sched_yield();
+			continue;
+		}
+		end->position += room < 16 ? room : 16;
+		weir_ring_publish_tail(end);
+		weir_ring_disarm_at(end->ring, end->position);
+	}
+	return NULL;
+}
+
+/* A reader that sleeps as long as it is armed gets to the end. */
+static void nobody_misses_what_he_wants(void **state)
+{
+	struct pair *p = pair_new();
+	struct weir_ring_end *end = &p->reader;
+	pthread_t writer;
+	uint64_t wanted, tail = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&writer, NULL, publish_bytes, &p->writer), 0);
+	while (end->position < TOTAL) {
+		wanted = end->position + SIZE / 2 < TOTAL ? end->position + SIZE / 2 : TOTAL;
+		weir_ring_arm(&p->ring, 1, wanted);
+		assert_int_equal(weir_ring_readable(end, &tail), 0);
+		/* Who is told too early, of what he wanted before, is no longer armed. */
+		while (tail < wanted && __atomic_load_n(&p->ring.armed, __ATOMIC_ACQUIRE))
+			sched_yield();
+		assert_int_equal(weir_ring_readable(end, &tail), 0);
+		end->position = tail;
+		weir_ring_publish_head(end);
+	}
+	pthread_join(writer, NULL);
 	free(p);
 }
 
@@ -146,6 +217,9 @@ int main(void)
 		cmocka_unit_test(impossible_positions_are_found_out),
 		cmocka_unit_test(bytes_pass_between_two_threads),
 		cmocka_unit_test(who_is_armed_is_told_once),
+		cmocka_unit_test(who_wants_much_is_not_told_of_less),
+		cmocka_unit_test(a_position_before_the_first_has_been_reached),
+		cmocka_unit_test(nobody_misses_what_he_wants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
