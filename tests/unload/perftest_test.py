@@ -18,7 +18,7 @@ import unittest
 
 WEIR = sys.argv.pop(1)
 PATIENCE_S = 120
-LAST_NAME = 31
+NAMES = 256
 SUMMARY = re.compile(r"weir unload: (\d+) of (\d+) small writes unloaded, (\d+) of them repeated .*; "
                      r"(\d+) copied for peers, (\d+) refused")
 
@@ -38,6 +38,17 @@ def free_port():
         port = random.randrange(20000, 32000)
         if not listens(port):
             return port
+
+
+def bind_any(heard):
+    """To a name that is asked, and that no other program has."""
+    for number in reversed(range(NAMES)):
+        try:
+            heard.bind(f"\0weir-unload-{os.getuid()}-{number}")
+            return
+        except OSError:
+            pass
+    raise OSError("no name is free")
 
 
 def count_datagrams(heard, pid):
@@ -133,7 +144,7 @@ class Perftest(unittest.TestCase):
         heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self.addCleanup(heard.close)
         heard.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        heard.bind(f"\0weir-unload-{os.getuid()}-{LAST_NAME}")
+        bind_any(heard)
         client = self.start(["--unload=always"], f"{command} 127.0.0.1")
         patience = threading.Timer(PATIENCE_S, client.kill)
         patience.start()
