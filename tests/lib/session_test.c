@@ -120,6 +120,7 @@ static int open_descriptors(void)
 static void sessions_come_and_go(void **in)
 {
 	struct weir_session_options options = { .channels = 3 };
+	uint64_t deadline_ns = now_ns() + 60 * SECOND_NS;
 	struct donor donor;
 	int i, before = 0;
 
@@ -131,7 +132,11 @@ static void sessions_come_and_go(void **in)
 		if (i == 9)
 			before = open_descriptors(); /* the device keeps some, once */
 	}
-	assert_int_equal(open_descriptors(), before);
+	/* On softnic others may look whose device it is, and take one for a moment. */
+	while (open_descriptors() > before) {
+		assert_true(now_ns() < deadline_ns);
+		usleep(200);
+	}
 	donor_stop(&donor);
 }
 
