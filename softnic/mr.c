@@ -278,31 +278,45 @@ static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint
 	}
 }
 
-bool mr_is_valid(const struct mr_view *v, uint32_t key)
+/* Its owner may write there at any time: each field is read once; the key, stored last, first. */
+bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
 {
-	const struct shared_mr *mr = &v->pub->mrs[key >> 16];
+	const struct shared_mr *at = &v->pub->mrs[key >> 16];
 
-	return key && load_ordered(&mr->key) == key && mr->pd == v->pd && is_visible(v, mr, key);
+	if (!key || load_ordered(&at->key) != key)
+		return false;
+	*mr = (struct shared_mr){
+		.key = key,
+		.access = load_relaxed(&at->access),
+		.pd = load_relaxed(&at->pd),
+		.kind = load_relaxed(&at->kind),
+		.iova = load_relaxed(&at->iova),
+		.addr = load_relaxed(&at->addr),
+		.length = load_relaxed(&at->length),
+		.qpn = load_relaxed(&at->qpn),
+		.file = load_relaxed(&at->file),
+		.offset = load_relaxed(&at->offset),
+		.binds = load_relaxed(&at->binds),
+	};
+	return mr->pd == v->pd && is_visible(v, mr, key);
 }
 
 bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64_t iova,
 		  uint64_t length, struct mr_place *place)
 {
-	const struct shared_mr *mr = &v->pub->mrs[key >> 16];
+	struct shared_mr mr;
 	uint64_t offset;
 
 	if (!length) {
 		*place = (struct mr_place){ 0 };
 		return true;
 	}
-	if (!mr_is_valid(v, key))
+	if (!mr_read(v, key, &mr))
 		return false;
-	offset = iova - mr->iova;
-	if ((mr->access & access) != access || iova < mr->iova || offset > mr->length ||
-	    length > mr->length - offset)
+	offset = iova - mr.iova;
+	if ((mr.access & access) != access || iova < mr.iova || offset > mr.length ||
+	    length > mr.length - offset)
 		return false;
-	*place = (struct mr_place){
-		mr->addr + offset, load_relaxed(&mr->offset) + offset, load_relaxed(&mr->file),
-	};
+	*place = (struct mr_place){ mr.addr + offset, mr.offset + offset, mr.file };
 	return true;
 }

@@ -38,8 +38,14 @@ struct mr_place {
 bool mr_translate(const struct mr_view *view, uint32_t key, uint32_t access, uint64_t iova,
 		  uint64_t length, struct mr_place *place);
 
-/** mr_is_valid() - may that key be used there at all? */
-bool mr_is_valid(const struct mr_view *view, uint32_t key);
+/**
+ * mr_read() - may that key be used there at all, and for what?
+ * @mr: written: a copy, which its owner cannot change any more
+ *
+ * Context: as mr_translate().
+ * Return: true if it may.
+ */
+bool mr_read(const struct mr_view *view, uint32_t key, struct shared_mr *mr);
 
 /** mr_take_key() - a place in the table and a key for it. 0 or -ENOMEM; mr_give_key(). */
 int mr_take_key(uint32_t *key);

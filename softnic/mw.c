@@ -256,8 +256,9 @@ static bool may_invalidate(const struct qp *qp, uint32_t key)
 	const struct mr_view own = {
 		nic.pub, NULL, qp->ibv.pd->handle, qp->ibv.qp_num,
 	};
+	struct shared_mr window;
 
-	return mr_is_valid(&own, key) && nic.pub->mrs[place(key)].kind == SHARED_WINDOW_2;
+	return mr_read(&own, key, &window) && window.kind == SHARED_WINDOW_2;
 }
 
 static int step_invalidate(struct qp *qp, uint32_t key)

@@ -173,12 +173,19 @@ static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
 	return left < RESP_BYTES_MAX ? left : RESP_BYTES_MAX;
 }
 
-/* Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to. */
-static bool may_invalidate(const struct qp *qp, uint32_t key)
+/*
+ * Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to. @binds:
+ * written: which bind that is.
+ */
+static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
 {
 	const struct mr_view view = target_view(qp);
+	struct shared_mr window;
 
-	return mr_is_valid(&view, key) && view.pub->mrs[key >> 16].kind == SHARED_WINDOW_2;
+	if (!mr_read(&view, key, &window) || window.kind != SHARED_WINDOW_2)
+		return false;
+	*binds = window.binds;
+	return true;
 }
 
 static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
@@ -192,9 +199,10 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	};
 	struct pieces there;
 	struct ibv_grh grh;
+	uint32_t binds = 0;
 	int status;
 
-	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm))
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm, &binds))
 		return IBV_WC_REM_ACCESS_ERR;
 	status = take_receive(qp, wqe->length + header);
 	if (status)
@@ -221,8 +229,7 @@ static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *h
 	if (qp->sq.offset < wqe->length)
 		return RESP_MORE;
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
-		store_release(&r->peer->bell->invalidated[wqe->imm >> 16],
-			      r->peer->pub->mrs[wqe->imm >> 16].binds);
+		store_release(&r->peer->bell->invalidated[wqe->imm >> 16], binds);
 	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
 }
 
