@@ -28,6 +28,7 @@ enum kind kind_of(enum ibv_wr_opcode opcode)
 		return SEND;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_WRITE:
 		return ATOMIC;
 	default:
 		return LOCAL;

@@ -47,11 +47,25 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t re
 		->was.wr_atomic_fetch_add(qp, rkey, remote_addr, addend);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			    const void *word)
+{
+	note(qp, IBV_WR_ATOMIC_WRITE)->was.wr_atomic_write(qp, rkey, remote_addr, word);
+}
+
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
 	note(qp, IBV_WR_BIND_MW)->was.wr_bind_mw(qp, mw, rkey, info);
 }
+
+#ifdef HAVE_WR_FLUSH
+static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t type, uint8_t level)
+{
+	note(qp, IBV_WR_FLUSH)->was.wr_flush(qp, rkey, remote_addr, length, type, level);
+}
+#endif
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
@@ -86,6 +100,11 @@ static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
 	note(qp, IBV_WR_SEND_WITH_INV)->was.wr_send_inv(qp, rkey);
+}
+
+static void wr_send_tso(struct ibv_qp_ex *qp, void *header, uint16_t header_length, uint16_t mss)
+{
+	note(qp, IBV_WR_TSO)->was.wr_send_tso(qp, header, header_length, mss);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
@@ -158,7 +177,11 @@ void wrap_qp(struct ibv_qp_ex *qp)
 	kept->was = *qp;
 	WRAP(wr_atomic_cmp_swp);
 	WRAP(wr_atomic_fetch_add);
+	WRAP(wr_atomic_write);
 	WRAP(wr_bind_mw);
+#ifdef HAVE_WR_FLUSH
+	WRAP(wr_flush);
+#endif
 	WRAP(wr_local_inv);
 	WRAP(wr_rdma_read);
 	WRAP(wr_rdma_write);
@@ -166,6 +189,7 @@ void wrap_qp(struct ibv_qp_ex *qp)
 	WRAP(wr_send);
 	WRAP(wr_send_imm);
 	WRAP(wr_send_inv);
+	WRAP(wr_send_tso);
 	WRAP(wr_set_inline_data);
 	WRAP(wr_set_inline_data_list);
 	WRAP(wr_set_sge);
