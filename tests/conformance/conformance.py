@@ -6,10 +6,13 @@
   conformance.py write LIBRARY     writes it; LIBRARY is libweir-softnic.so
   conformance.py tests VERB        the tests that call VERB
 
-A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. It works if a
-test of softnic calls it, for the tests pass; it is refused if refused_test.c says so, which also
-says what of a verb that works is refused. One that is neither fails the check.
+A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. "yes" is what a
+function of softnic's tests calls: each is part of a test, for the compiler warns of one that nobody
+uses, and the tests pass, or `meson test` is red. Whether that test is a good one only a reader can say.
+refused_test.c says what is refused, also of a verb that works, and what says the same of everything. One
+that is none of these fails the check, unless the installed rdma-core is newer than the table: it is named.
 """
+import functools
 import pathlib
 import re
 import subprocess
@@ -27,21 +30,23 @@ VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
 NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")
 CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
 REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
+ONLY = re.compile(r'\bSAYS_ONLY\((-?\w+), (\w+), "([^"]+)"')
 PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # A function's head begins a line, and its end is a brace that does.
 FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
-DECLARED_HERE = re.compile(r"^(?:static )?[\w *]*?\b((?:ibv|rdma)_\w+)\([^;]*\)\n\{", re.M)
 
 UNKNOWN = "no test calls it"
+RDMA_CORE = 56  # the latest whose verbs are all in the table
 
 HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 # What softnic does of the verbs
 
-Made out of the tests by `tests/conformance/conformance.py`; a test fails when it is out of date. What
-works is called by a test of `tests/softnic`, which says what it must do: `conformance.py tests VERB`
-names them. What is refused gives this error, and harms nothing. What verbs that work refuse is
-[at the end](#what-verbs-that-work-refuse); sizes and numbers are in [softnic](softnic.md#limits).
+Made out of the tests by `tests/conformance/conformance.py`; a test fails when it is out of date. It has
+the verbs of rdma-core up to 56. "yes" means that tests of `tests/softnic` call it, and pass:
+`conformance.py tests VERB` names them, and they say what it must do. What is refused gives this
+error, and harms nothing. What verbs that work refuse is [at the end](#what-verbs-that-work-refuse); sizes and numbers are in [softnic](softnic.md#limits).
 """
 
 
@@ -53,9 +58,16 @@ def test_sources():
     return sorted((ROOT / "tests/softnic").glob("*.c"))
 
 
+@functools.cache
 def refusals():
     """{verb: errno}"""
     return {verb: error for error, verb in REFUSAL.findall(source(HERE / "refused_test.c"))}
+
+
+@functools.cache
+def only():
+    """{verb: (what it says of everything, why)}"""
+    return {verb: (value, why) for value, verb, why in ONLY.findall(source(HERE / "refused_test.c"))}
 
 
 def parts():
@@ -63,13 +75,11 @@ def parts():
     return PART.findall(source(HERE / "refused_test.c"))
 
 
+@functools.cache
 def called():
-    """The verbs that tests call."""
-    verbs = set()
-    for path in test_sources():
-        text = source(path)
-        verbs |= set(CALL.findall(text)) - set(DECLARED_HERE.findall(text))
-    return verbs
+    """The verbs that functions of the tests call."""
+    return {verb for path in test_sources() for _name, body in FUNCTION.findall(source(path))
+            for verb in CALL.findall(STRING.sub('""', body))}
 
 
 def offered(library):
@@ -78,6 +88,7 @@ def offered(library):
     return {line.split()[-1].split("@")[0] for line in listed.splitlines() if " T " in line}
 
 
+@functools.cache
 def declared():
     """The verbs of the headers themselves, not of what these include."""
     includes = "".join(f"#include <{header}>\n" for header in HEADERS)
@@ -87,16 +98,36 @@ def declared():
             for verb in DECLARATION.findall(part[0])}
 
 
-def state(verb, works, refused):
-    if verb in refused:
-        return f"refused: `{refused[verb]}`"
-    return "yes" if verb in works else UNKNOWN
+def installed_rdma_core():
+    version = subprocess.run(["pkg-config", "--modversion", "libibverbs"], check=True,
+                             capture_output=True, text=True).stdout
+    return int(version.split(".")[2])  # 1.14.VERSION.0
+
+
+def state(verb):
+    if verb in refusals():
+        return f"refused: `{refusals()[verb]}`"
+    if verb in only():
+        return "says `{}`: {}".format(*only()[verb])
+    return "yes" if verb in called() else UNKNOWN
+
+
+def is_verb(name):
+    return VERB.match(name) and not NO_VERB.match(name)
+
+
+def known(library):
+    return set(filter(is_verb, called() | set(refusals()) | set(only()) | offered(library)))
+
+
+def too_new(library):
+    """What the installed headers have, and only those that are newer than the table."""
+    new = set(filter(is_verb, declared())) - known(library)
+    return new if installed_rdma_core() > RDMA_CORE else set()
 
 
 def table(library):
-    works, refused = called(), refusals()
-    verbs = sorted(verb for verb in works | set(refused) | declared() | offered(library)
-                   if VERB.match(verb) and not NO_VERB.match(verb))
+    verbs = sorted(known(library) | set(filter(is_verb, declared())) - too_new(library))
     groups = {"Verbs": [], "Connection manager": [], "Sockets over RDMA": []}
     for verb in verbs:
         groups["Verbs" if verb.startswith("ibv_") else "Connection manager"
@@ -104,7 +135,7 @@ def table(library):
     text = HEAD
     for name, members in groups.items():
         text += f"\n## {name}\n\n| verb | softnic |\n| --- | --- |\n"
-        text += "".join(f"| `{verb}` | {state(verb, works, refused)} |\n" for verb in members)
+        text += "".join(f"| `{verb}` | {state(verb)} |\n" for verb in members)
     text += "\n## What verbs that work refuse\n\n| verb | what | softnic |\n| --- | --- | --- |\n"
     return text + "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
 
@@ -125,6 +156,9 @@ def main(args):
                      f"  tests/conformance/conformance.py write {args[1]}")
         if UNKNOWN in table(args[1]):
             sys.exit("docs/conformance.md: a verb is neither called by a test nor refused")
+        if too_new(args[1]):
+            print(f"# rdma-core {installed_rdma_core()} has more than the table of rdma-core "
+                  f"{RDMA_CORE}: {', '.join(sorted(too_new(args[1])))}")
     elif len(args) == 2 and args[0] == "tests":
         tests_of(args[1])
     else:

@@ -102,6 +102,9 @@ static void refused_with(const char *verb, int error, int expected)
 /* What a verb that works refuses all the same. @result is 0 or an errno. */
 #define REFUSES_PART(expected, verb, what, result) refused_with(#verb ", " what, result, expected)
 
+/* A verb that is there and has nothing to tell: it says the same of everything. */
+#define SAYS_ONLY(expected, verb, why, ...) assert_int_equal(verb(__VA_ARGS__), expected)
+
 static int error_of(const void *made)
 {
 	return made ? 0 : errno;
@@ -191,6 +194,9 @@ static void operations_of_later_devices(void **state)
 	REFUSES_USE(EOPNOTSUPP, ibv_wr_send_tso, queue_pair(IBV_QPT_RC, IBV_QP_EX_WITH_TSO));
 	REFUSES_USE(EOPNOTSUPP, ibv_wr_atomic_write,
 		    queue_pair(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE));
+#ifdef HAVE_WR_FLUSH
+	REFUSES_USE(EOPNOTSUPP, ibv_wr_flush, queue_pair(IBV_QPT_RC, IBV_QP_EX_WITH_FLUSH));
+#endif
 }
 
 static void what_is_a_nics_own(void **state)
@@ -216,6 +222,14 @@ static void what_is_a_nics_own(void **state)
 	REFUSES(EOPNOTSUPP, ibv_query_ece, qp, &ece);
 	REFUSES(EOPNOTSUPP, ibv_set_ece, qp, &ece);
 	REFUSES(EOPNOTSUPP, ibv_modify_qp_rate_limit, qp, &rate);
+}
+
+static void what_there_is_nothing_to_say_of(void **state)
+{
+	(void)state;
+	SAYS_ONLY(-1, ibv_get_device_index, "the kernel does not know the device", context->device);
+	SAYS_ONLY(0, ibv_query_qp_data_in_order, "no order of bytes is promised", qp,
+		  IBV_WR_RDMA_WRITE, 0);
 }
 
 static void rsockets(void **state)
@@ -347,6 +361,7 @@ int main(void)
 		cmocka_unit_test(tags_that_the_device_matches),
 		cmocka_unit_test(operations_of_later_devices),
 		cmocka_unit_test(what_is_a_nics_own),
+		cmocka_unit_test(what_there_is_nothing_to_say_of),
 		cmocka_unit_test(rsockets),
 		cmocka_unit_test(parts_of_verbs_that_work),
 	};
