@@ -471,6 +471,24 @@ static void long_segments_have_their_share_beside_short_ones(void **state)
 	}
 }
 
+/* Nobody who competes has brought as much room as the longest segment takes that there may be. */
+static void a_short_segment_goes_where_a_long_one_has_no_room(void **state)
+{
+	struct weir_sched_config configs[] = { fair, fair, fair };
+	struct wire w;
+
+	(void)state;
+	configs[1].level = configs[2].level = 1;
+	configs[2].segment_bytes = 1 * KIB;
+	wire_init(&w, configs, 3, 0);
+	wire_add(&w, 2, 1, 1 * MIB);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 1 * KIB);
+	wire_arrive(&w);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 1 * KIB);
+}
+
 static void a_newcomer_waits_for_one_segment_of_each_flow(void **state)
 {
 	struct sender *late;
@@ -888,6 +906,7 @@ int main(void)
 		cmocka_unit_test(a_low_flow_that_is_alone_fills_the_wire),
 		cmocka_unit_test(who_was_alone_leaves_the_others_no_more_room_than_they_have),
 		cmocka_unit_test(long_segments_have_their_share_beside_short_ones),
+		cmocka_unit_test(a_short_segment_goes_where_a_long_one_has_no_room),
 		cmocka_unit_test(a_newcomer_waits_for_one_segment_of_each_flow),
 		cmocka_unit_test(who_comes_and_goes_gets_no_more_than_who_stays),
 		cmocka_unit_test(a_low_level_is_passed_by_so_many_bytes_and_no_more),
