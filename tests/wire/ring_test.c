@@ -12,6 +12,7 @@
 #include "lib/mux/ring.h"
 
 #define SIZE 4096u
+#define TELLS (1u << 19) /* bytes, of which each 16 are told of */
 #define TOTAL (1u << 22)
 
 struct pair {
@@ -170,7 +171,7 @@ static void *publish_bytes(void *arg)
 {
 	struct weir_ring_end *end = arg;
 
-	while (end->position < TOTAL) {
+	while (end->position < TELLS) {
 		uint32_t room = 0;
 
 		assert_int_equal(weir_ring_writable(end, &room), 0);
@@ -195,8 +196,8 @@ static void nobody_misses_what_he_wants(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&writer, NULL, publish_bytes, &p->writer), 0);
-	while (end->position < TOTAL) {
-		wanted = end->position + SIZE / 2 < TOTAL ? end->position + SIZE / 2 : TOTAL;
+	while (end->position < TELLS) {
+		wanted = end->position + SIZE / 2 < TELLS ? end->position + SIZE / 2 : TELLS;
 		weir_ring_arm(&p->ring, 1, wanted);
 		assert_int_equal(weir_ring_readable(end, &tail), 0);
 		/* Who is told too early, of what he wanted before, is no longer armed. */
