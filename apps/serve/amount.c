@@ -4,10 +4,9 @@
  * lent again only when an eighth more than that is available, so that it does not go up and down.
  */
 #include "apps/serve/amount.h"
+#include "apps/serve/available.h"
 #include "apps/serve/log.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <weir/donor.h>
 
 #define STEP (2ull << 20) /* no client is bothered for less */
@@ -39,21 +38,6 @@ static void set(struct amount *amount, uint64_t limit)
 		amount->limit = limit;
 }
 
-/* To the machine. Where it does not say, enough is. */
-static uint64_t available(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	uint64_t kib = 0;
-	char line[128];
-
-	if (!file)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), file) && sscanf(line, "MemAvailable: %" SCNu64, &kib) != 1)
-		;
-	fclose(file);
-	return kib ? kib << 10 : UINT64_MAX;
-}
-
 static uint64_t greater(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -79,7 +63,7 @@ static uint64_t can_spare(const struct amount *amount, uint64_t left)
 void amount_look(struct amount *amount)
 {
 	if (amount->spare)
-		amount->spared = can_spare(amount, available());
+		amount->spared = can_spare(amount, available_memory(""));
 	set(amount, lesser(amount->spared, amount->told));
 }
 
