@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # The friendly front. Meson and Ninja do the work: see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vm check-kernel-debug vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
+.PHONY: help demo check check-vm check-kernel-debug soak vm-shell lab bench bench-fs bench-swap build modules dkms wheel install clean
 # Meson and Ninja run jobs in parallel by themselves.
 .NOTPARALLEL:
 
@@ -13,6 +13,7 @@ help:
 	@echo 'make check    install what is missing, build, and run the tests'
 	@echo 'make check-vm only those that run on Soft-RoCE, in a virtual machine (part of make check)'
 	@echo 'make check-kernel-debug  /dev/weirN on a kernel with KASAN and lockdep, built once'
+	@echo 'make soak     for MINUTES=60: swap to /dev/weir0 while its donors die and come again'
 	@echo 'make vm-shell a prompt in that machine'
 	@echo "make lab      the papers' figures on a simulated NIC, paper beside model, as one page of HTML"
 	@echo 'make bench    compare with a memory-backed file system without a network'
@@ -46,6 +47,13 @@ check-kernel-debug:
 	@scripts/deps debug
 	@$(MAKE) --no-print-directory build
 	tests/vm/vm --debug check $(BUILD) 'block device' || [ $$? -eq 77 ]
+
+MINUTES ?= 60
+
+soak:
+	@scripts/deps soak
+	@$(MAKE) --no-print-directory build
+	tests/vm/vm soak $(BUILD) $(MINUTES) || [ $$? -eq 77 ]
 
 vm-shell:
 	@scripts/deps vm

@@ -152,8 +152,8 @@ class Guests:
             say(f"the {role} guest's console", tail(read(machine.console)))
 
 
-def modules_of(build, report, of):
-    """Where the kernel modules are, built for kernel @of; or None."""
+def make_modules(build, of):
+    """Builds the kernel modules for kernel @of. Returns where they are, and how that ended."""
     modules = os.path.abspath(os.path.join(build, "modules"))
     if of.looks_for_mistakes:
         modules += "-debug"
@@ -162,6 +162,12 @@ def modules_of(build, report, of):
     if not made.returncode:
         made = subprocess.run([script, "--tests", f"{modules}-tests", of.headers],
                               capture_output=True, check=False)
+    return modules, made
+
+
+def modules_of(build, report, of):
+    """Where the kernel modules are, built for kernel @of; or None."""
+    modules, made = make_modules(build, of)
     if made.returncode == tests.SKIPPED:
         report.add(BLOCK, "SKIP", why=made.stderr.decode().strip())
         return None
