@@ -79,7 +79,7 @@ static bool grow(struct weir_merge *m, const struct weir_order *order,
 void weir_merge_grow(struct weir_merge *m, const struct weir_order *order,
 		     const struct weir_merge_limits *limits)
 {
-	if (weir_order_is_lone(order, &m->first->order) || !may_merge(m->first))
+	if (weir_order_is_apart(order, &m->first->order) || !may_merge(m->first))
 		return;
 	while (m->last->order.last != UINT64_MAX && grow(m, order, limits, true))
 		;

@@ -8,6 +8,9 @@
  * Counting blockers, rather than keeping edges, needs no memory and makes a request that
  * is given up in the middle (cancelled, timed out) no special case: those after it also
  * counted whatever it waited for, where they overlap that.
+ *
+ * Most requests overlap none. Among those that do not, the one before a new one and the one after
+ * it are on its way down, and say all: it is searched further only while some in the tree overlap.
  */
 #include "core/order.h"
 
@@ -15,6 +18,8 @@ void weir_order_init(struct weir_order *o, uint64_t seed)
 {
 	o->root = NULL;
 	o->turns = 0;
+	o->nr_met = 0;
+	o->sure = 0;
 	o->seed = seed;
 }
 
@@ -68,6 +73,7 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 static void extract(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *child, *above;
+	uint64_t reach;
 
 	while (n->left && n->right)
 		rotate_up(o, n->left->weight > n->right->weight ? n->left : n->right);
@@ -75,8 +81,12 @@ static void extract(struct weir_order *o, struct weir_order_node *n)
 	*place_of(o, n) = child;
 	if (child)
 		child->parent = n->parent;
-	for (above = n->parent; above; above = above->parent)
+	for (above = n->parent; above; above = above->parent) {
+		reach = above->reach;
 		update_reach(above);
+		if (above->reach == reach)
+			break;
+	}
 }
 
 /*
@@ -125,24 +135,49 @@ static bool are_alike_and_beside(const struct weir_order_node *a, const struct w
 	return a->modifies == b->modifies && (a->last + 1 == b->first || b->last + 1 == a->first);
 }
 
-/*
- * Counts its blockers, and puts it among the others. Those that begin right before and right after
- * it are on its way down.
- */
-static void insert(struct weir_order *o, struct weir_order_node *n)
+static bool overlap(const struct weir_order_node *a, const struct weir_order_node *b)
 {
-	struct weir_order_node *other, **place = &o->root;
+	return a->first <= b->last && b->first <= a->last;
+}
+
+/* Where @n belongs, below its parent now. Notes who lies beside it, and whether it meets one. */
+static struct weir_order_node **descend(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *p, **place = &o->root;
+
+	while ((p = *place)) {
+		n->parent = p;
+		n->met |= overlap(p, n);
+		if (are_alike_and_beside(n, p))
+			n->streams = n->touched = p->touched = true;
+		place = n->first < p->first ? &p->left : &p->right;
+	}
+	return place;
+}
+
+static void count_blockers(const struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *other;
 
 	for (other = overlap_within(o->root, n->first, n->last); other;
-	     other = overlap_after(other, n->first, n->last))
+	     other = overlap_after(other, n->first, n->last)) {
 		n->blockers += n->modifies || other->modifies;
-	while (*place) {
-		n->parent = *place;
-		if (n->parent->reach < n->last)
-			n->parent->reach = n->last;
-		n->streams |= are_alike_and_beside(n, n->parent);
-		place = n->first < n->parent->first ? &n->parent->left : &n->parent->right;
+		n->met = true;
 	}
+}
+
+/* Counts its blockers, and puts it among the others. */
+static void insert(struct weir_order *o, struct weir_order_node *n)
+{
+	struct weir_order_node *above, **place = descend(o, n);
+
+	if (n->met || o->nr_met) {
+		count_blockers(o, n);
+		o->sure = o->turns; /* those beside it may not have been on its way */
+	}
+	o->nr_met += n->met;
+	for (above = n->parent; above && above->reach < n->last; above = above->parent)
+		above->reach = n->last;
 	*place = n;
 	while (n->parent && n->parent->weight < n->weight)
 		rotate_up(o, n);
@@ -157,7 +192,7 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 	node->weight = next_weight(o);
 	node->modifies = modifies;
 	node->blockers = 0;
-	node->streams = false;
+	node->streams = node->met = node->touched = false;
 	node->reach = node->last;
 	node->parent = node->left = node->right = NULL;
 	if (o->root)
@@ -171,6 +206,9 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
 	struct weir_order_node *other, *freed = NULL, **tail = &freed;
 
 	extract(o, node);
+	if (!o->nr_met)
+		return NULL;
+	o->nr_met -= node->met;
 	for (other = overlap_within(o->root, node->first, node->last); other;
 	     other = overlap_after(other, node->first, node->last)) {
 		if (other->turn < node->turn || !(node->modifies || other->modifies))

@@ -27,6 +27,8 @@
  * @modifies: it changes the remote memory
  * @streams: when it came, one that does the same lay right beside it; may be missed where others
  *	overlap that one
+ * @met: when it came, it overlapped another
+ * @touched: one that does the same lay right beside it, or came there; see weir_order_is_apart()
  */
 struct weir_order_node {
 	struct weir_order_node *parent;
@@ -41,12 +43,17 @@ struct weir_order_node {
 	uint32_t blockers;
 	bool modifies;
 	bool streams;
+	bool met;
+	bool touched;
 };
 
 /**
  * struct weir_order - the requests of one session that are not done
  * @root: of the tree, or NULL
  * @turns: requests that have come so far
+ * @nr_met: of those in the tree, how many overlapped another when they came. While it is 0 no two
+ *	do, and nobody needs to be searched for
+ * @sure: from this turn on @touched has missed none
  * @seed: of the next weight
  *
  * Serialised by the engine's host.
@@ -54,6 +61,8 @@ struct weir_order_node {
 struct weir_order {
 	struct weir_order_node *root;
 	uint64_t turns;
+	uint64_t nr_met;
+	uint64_t sure;
 	uint64_t seed;
 };
 
@@ -94,17 +103,17 @@ void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node);
 
 /**
- * weir_order_is_lone() - whether a request is the only one
+ * weir_order_is_apart() - whether a request is known to have no neighbour that does the same
  * @o: the order
  * @node: one that is in it
  *
  * Context: Any. Externally serialised.
- * Return: true when there is no other.
+ * Return: true when none is there; false says nothing.
  */
-static inline bool weir_order_is_lone(const struct weir_order *o,
-				      const struct weir_order_node *node)
+static inline bool weir_order_is_apart(const struct weir_order *o,
+				       const struct weir_order_node *node)
 {
-	return o->root == node && !node->left && !node->right;
+	return !node->touched && node->turn >= o->sure;
 }
 
 /**

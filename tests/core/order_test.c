@@ -153,7 +153,13 @@ static bool by_hand_blocks(const struct weir_order_node *a, const struct weir_or
 	       (a->modifies || b->modifies);
 }
 
-static void check_all(const struct weir_order_node *node, const bool *present)
+static bool by_hand_neighbours(const struct weir_order_node *a, const struct weir_order_node *b)
+{
+	return a->modifies == b->modifies && (a->last + 1 == b->first || b->last + 1 == a->first);
+}
+
+static void check_all(const struct weir_order *o, const struct weir_order_node *node,
+		      const bool *present)
 {
 	int i, j;
 
@@ -162,8 +168,11 @@ static void check_all(const struct weir_order_node *node, const bool *present)
 
 		if (!present[i])
 			continue;
-		for (j = 0; j < NODES; j++)
+		for (j = 0; j < NODES; j++) {
 			blockers += present[j] && by_hand_blocks(&node[j], &node[i]);
+			assert_false(present[j] && by_hand_neighbours(&node[j], &node[i]) &&
+				     weir_order_is_apart(o, &node[i]));
+		}
 		assert_int_equal(node[i].blockers, blockers);
 	}
 }
@@ -177,7 +186,8 @@ static int depth_of(const struct weir_order_node *n)
 	return depth;
 }
 
-static void agrees_with_counting_by_hand(void **state)
+/* Requests begin in @places, which says how many of them overlap. */
+static void agrees_within(uint64_t places)
 {
 	static struct weir_order_node node[NODES];
 	bool present[NODES] = { false };
@@ -185,7 +195,6 @@ static void agrees_with_counting_by_hand(void **state)
 	struct weir_order o;
 	int step;
 
-	(void)state;
 	weir_order_init(&o, seed);
 	for (step = 0; step < STEPS; step++) {
 		int i = (int)dice(&seed, NODES);
@@ -193,11 +202,42 @@ static void agrees_with_counting_by_hand(void **state)
 		if (present[i])
 			weir_order_remove(&o, &node[i]);
 		else
-			weir_order_add(&o, &node[i], dice(&seed, 200), 1 + dice(&seed, 40),
+			weir_order_add(&o, &node[i], dice(&seed, places), 1 + dice(&seed, 40),
 				       dice(&seed, 2));
 		present[i] = !present[i];
-		check_all(node, present);
+		check_all(&o, node, present);
 	}
+}
+
+static void agrees_with_counting_by_hand(void **state)
+{
+	(void)state;
+	agrees_within(200);
+	agrees_within(5000);
+	agrees_within(100000);
+}
+
+static void who_has_no_neighbour_is_known(void **state)
+{
+	struct weir_order_node a, b, c, d;
+	struct weir_order o;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	weir_order_add(&o, &a, 0, 8, W);
+	weir_order_add(&o, &b, 16, 8, W);
+	assert_true(weir_order_is_apart(&o, &a));
+	assert_true(weir_order_is_apart(&o, &b));
+	weir_order_add(&o, &c, 24, 8, W);
+	assert_true(weir_order_is_apart(&o, &a));
+	assert_false(weir_order_is_apart(&o, &b));
+	assert_false(weir_order_is_apart(&o, &c));
+	weir_order_add(&o, &d, 28, 8, R); /* overlaps: who was there before may have been missed */
+	assert_false(weir_order_is_apart(&o, &a));
+	weir_order_remove(&o, &c);
+	weir_order_remove(&o, &d);
+	weir_order_add(&o, &d, 40, 8, R);
+	assert_true(weir_order_is_apart(&o, &d));
 }
 
 static void stays_flat(void **state)
@@ -219,21 +259,22 @@ static void stays_flat(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[NR_PAIRS + 6] = {
+	struct CMUnitTest tests[NR_PAIRS + 7] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
 		{ "who comes right beside one that does the same streams, and who does not, not",
 		  who_comes_beside_its_like_streams },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
 		  giving_up_the_middle },
-		{ "twenty thousand random steps agree with counting by hand",
+		{ "sixty thousand random steps agree with counting by hand",
 		  agrees_with_counting_by_hand },
+		{ "who has no neighbour is known, unless some overlap", who_has_no_neighbour_is_known },
 		{ "ascending addresses do not make the tree deep", stays_flat },
 	};
 	size_t i;
 
 	for (i = 0; i < NR_PAIRS; i++)
-		tests[i + 6] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
+		tests[i + 7] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
 						    (void *)&pairs[i] };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
