@@ -31,7 +31,7 @@ static void weir_lend(int socket, void *unused, const struct job *job)
 /* No first touch of the donor's memory is measured. */
 static void touch(uint64_t bytes)
 {
-	static const char zeroes[4096];
+	static char zeroes[1 << 20]; /* a round trip for each page would take a slow device long */
 	uint64_t at;
 
 	for (at = 0; at < bytes; at += sizeof(zeroes))
