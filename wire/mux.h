@@ -14,6 +14,9 @@
  * rkey @length; @position 0: nowhere. A piece is sent, or written there, with an immediate too: at
  * its place in the stream, modulo the window, and not across the ring's end.
  *
+ * Nobody has more than WIRE_OPENS_MAX of his OPENs unanswered: who does not keep to that may find
+ * that there is no room for a refusal, and is cut off.
+ *
  * In the stream each of the application's messages follows a struct wire_record. Nobody sends
  * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
  * After its FIN an end sends nothing more; who gets one owes one.
@@ -30,6 +33,7 @@
 #define WIRE_WINDOW_MIN 4096u /* less is refused */
 #define WIRE_WINDOW_MAX (1u << 30)
 #define WIRE_RECORD_MAX (1u << 30) /* bytes of one message */
+#define WIRE_OPENS_MAX 256u /* of a mux at another, that are not answered yet */
 
 enum wire_mux_type {
 	WIRE_MUX_OPEN = 1, /* @to a service, @from the opener's id, @value its window; its ring */

@@ -63,13 +63,13 @@ static int hello(struct turn *turn)
 	if (turn->ask->value != WEIR_SHARE_VERSION)
 		return explained(turn, -EPROTONOSUPPORT,
 				 "weir share speaks another version: restart what is older");
-	if (tenant->is_too_many)
-		return explained(turn, -EAGAIN, "weir share has as many tenants as it takes: try "
-						"again when one has gone");
+	if (tenant->refused == -EAGAIN)
+		return explained(turn, -EAGAIN, "weir share has as many tenants as it takes, of all "
+						"or of this user: try again when one has gone");
 	if (!tenant->cgroup[0])
 		return explained(turn, -EPERM, "weir share cannot see this process's cgroup: it "
 					       "needs to find it in its own /proc");
-	if (is_denied(tenant))
+	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = give_fd(turn, tenant->board_fd);
 	return rc ? rc : give_fd(turn, tenant->tenants_bell);
@@ -244,10 +244,12 @@ static int serve(struct turn *turn)
 	case WEIR_SHARE_HELLO:
 		return hello(turn);
 	case WEIR_SHARE_CONNECT:
-	case WEIR_SHARE_DRAIN:
-		rc = dialer_start(turn->tenant, turn->ask);
+		rc = desk_ask(turn->tenant, turn->ask);
 		turn->is_answered = !rc;
 		return rc;
+	case WEIR_SHARE_DRAIN:
+		weir_hub_linger(hub, &turn->tenant->owner);
+		return 0;
 	case WEIR_SHARE_LISTEN:
 		return listen_for(turn);
 	case WEIR_SHARE_ACCEPT:
@@ -315,6 +317,7 @@ static void leave(struct tenant *tenant)
 
 	pthread_mutex_lock(&share->lock);
 	tenant->is_gone = true;
+	desks_leave(tenant);
 	weir_list_del(&tenant->link);
 	pthread_mutex_unlock(&share->lock);
 }
@@ -356,12 +359,12 @@ static void wait_for_all(struct tenant *tenant)
 	struct share *share = tenant->share;
 
 	pthread_mutex_lock(&share->lock);
-	while (tenant->dialing)
+	while (tenant->connecting)
 		pthread_cond_wait(&share->changed, &share->lock);
 	pthread_mutex_unlock(&share->lock);
 	pthread_mutex_lock(&hub->lock);
 	while (tenant->owner.nr_conns)
-		pthread_cond_wait(&hub->changed, &hub->lock);
+		pthread_cond_wait(&tenant->owner.changed, &hub->lock);
 	pthread_mutex_unlock(&hub->lock);
 }
 
@@ -369,6 +372,7 @@ void *clerk_run(void *arg)
 {
 	struct tenant *tenant = arg;
 	struct share *share = tenant->share;
+	unsigned int *count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
 	struct weir_share_ask ask;
 	bool is_known = false;
 
@@ -381,7 +385,7 @@ void *clerk_run(void *arg)
 	wait_for_all(tenant);
 	tenant_free(tenant);
 	pthread_mutex_lock(&share->lock);
-	share->nr_clerks--;
+	--*count;
 	pthread_cond_broadcast(&share->changed);
 	pthread_mutex_unlock(&share->lock);
 	return NULL;

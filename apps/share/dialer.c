@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What may take as long as the timeout, in a thread of its own, so that the clerk hears when the
- * tenant is gone: a connect, or until what it has closed is sent.
+ * Connects, which may take as long as the timeout, in threads of their own, so that the clerk goes on
+ * meanwhile. They are a party's, few, and at a pace: what a user asks for in vain, in however many
+ * processes, takes no more of the daemon than that.
  */
+#include "apps/share/pace.h"
 #include "apps/share/share.h"
 
+#include "lib/clock.h"
 #include "lib/error.h"
 #include "lib/thread.h"
 
@@ -12,10 +15,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct dialer {
+struct call {
+	struct weir_list link;
 	struct tenant *tenant;
 	struct weir_share_ask ask;
 };
+
+/**
+ * struct desk - where the calls of a party wait for a dialer
+ * @link: in share->desks; it stays as long as the daemon, as the party does
+ * @party: as terms say
+ * @paid_ns: see pace_take()
+ * @is_pacing: a dialer waits for that; @changed: or for him
+ *
+ * share->lock.
+ */
+struct desk {
+	struct weir_list link;
+	struct share *share;
+	uint64_t party;
+	struct weir_list calls;
+	unsigned int nr_dialers;
+	uint64_t paid_ns;
+	bool is_pacing;
+	pthread_cond_t changed;
+};
+
+/* It has been answered, or nobody wants it any more. With share->lock held. */
+static void call_free(struct call *call)
+{
+	call->tenant->connecting--;
+	pthread_cond_broadcast(&call->tenant->share->changed);
+	free(call);
+}
 
 /* The class that it may use, of those that there are. */
 static int options_fill(struct tenant *tenant, const struct weir_share_ask *ask,
@@ -25,7 +57,7 @@ static int options_fill(struct tenant *tenant, const struct weir_share_ask *ask,
 	unsigned int first;
 
 	pthread_mutex_lock(&tenant->share->lock);
-	first = tenant->terms.class_nr < last ? tenant->terms.class_nr : last;
+	first = tenant_class(tenant);
 	pthread_mutex_unlock(&tenant->share->lock);
 	*options = (struct weir_conn_options){ ask->class_nr, ask->weight };
 	if (ask->class_nr == WEIR_SHARE_CLASS_DEFAULT)
@@ -81,62 +113,158 @@ static void dial(struct tenant *tenant, const struct weir_share_ask *ask)
 	tenant_answer(tenant, &answer, NULL, 0);
 }
 
-static void drain(struct tenant *tenant, const struct weir_share_ask *ask)
+/* Until it is time for another. One dialer of a desk looks at the clock, the others wait for it. */
+static void wait_pace(struct desk *desk, uint64_t due_ns)
 {
-	struct weir_share_answer answer = { .number = ask->number };
+	const struct timespec until = weir_timespec(due_ns);
+	struct share *share = desk->share;
 
-	weir_hub_linger(tenant->share->hub, &tenant->owner);
-	tenant_answer(tenant, &answer, NULL, 0);
+	desk->is_pacing = true;
+	pthread_mutex_unlock(&share->lock);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	pthread_mutex_lock(&share->lock);
+	desk->is_pacing = false;
 }
 
+/* The next, when it is time; NULL: nothing waits. With share->lock held. */
+static struct call *take(struct desk *desk)
+{
+	struct call *call = NULL;
+	uint64_t due_ns;
+
+	while (!call && !weir_list_is_empty(&desk->calls)) {
+		if (desk->is_pacing) {
+			pthread_cond_wait(&desk->changed, &desk->share->lock);
+			continue;
+		}
+		due_ns = pace_take(&desk->paid_ns, weir_now_ns());
+		if (due_ns) {
+			wait_pace(desk, due_ns);
+			continue;
+		}
+		call = weir_list_entry(desk->calls.next, struct call, link);
+		weir_list_del(&call->link);
+	}
+	pthread_cond_signal(&desk->changed); /* the next of those who waited for the clock */
+	return call;
+}
+
+/* As long as something waits. */
 static void *dialer_run(void *arg)
 {
-	struct dialer *dialer = arg;
-	struct tenant *tenant = dialer->tenant;
-	struct share *share = tenant->share;
+	struct desk *desk = arg;
+	struct share *share = desk->share;
+	struct call *call;
 
-	if (dialer->ask.what == WEIR_SHARE_DRAIN)
-		drain(tenant, &dialer->ask);
-	else
-		dial(tenant, &dialer->ask);
-	free(dialer);
 	pthread_mutex_lock(&share->lock);
-	tenant->dialing--;
+	while ((call = take(desk)) != NULL) {
+		pthread_mutex_unlock(&share->lock);
+		dial(call->tenant, &call->ask);
+		pthread_mutex_lock(&share->lock);
+		call_free(call);
+	}
+	desk->nr_dialers--;
+	share->nr_dialers--;
 	pthread_cond_broadcast(&share->changed);
 	pthread_mutex_unlock(&share->lock);
 	return NULL;
 }
 
-static void uncount(struct tenant *tenant)
+/* With share->lock held; NULL: no memory. */
+static struct desk *desk_of(struct tenant *tenant)
 {
-	pthread_mutex_lock(&tenant->share->lock);
-	tenant->dialing--;
-	pthread_mutex_unlock(&tenant->share->lock);
+	struct share *share = tenant->share;
+	struct weir_list *at;
+	struct desk *desk;
+
+	for (at = share->desks.next; at != &share->desks; at = at->next) {
+		desk = weir_list_entry(at, struct desk, link);
+		if (desk->party == tenant->terms.party)
+			return desk;
+	}
+	desk = calloc(1, sizeof(*desk));
+	if (!desk)
+		return NULL;
+	desk->share = share;
+	desk->party = tenant->terms.party;
+	weir_list_init(&desk->calls);
+	pthread_cond_init(&desk->changed, NULL);
+	weir_list_add_tail(&share->desks, &desk->link);
+	return desk;
 }
 
-int dialer_start(struct tenant *tenant, const struct weir_share_ask *ask)
+/* One dialer more, if there may be; with share->lock held. */
+static int desk_staff(struct desk *desk)
 {
-	struct dialer *dialer;
 	pthread_t thread;
-	bool may;
 
-	pthread_mutex_lock(&tenant->share->lock);
-	may = tenant->dialing < SHARE_DIALERS_MAX;
-	tenant->dialing += may;
-	pthread_mutex_unlock(&tenant->share->lock);
-	if (!may)
-		return -EAGAIN;
-	dialer = malloc(sizeof(*dialer));
-	if (dialer) {
-		dialer->tenant = tenant;
-		dialer->ask = *ask;
-		dialer->ask.peer[sizeof(ask->peer) - 1] = '\0';
-		if (!weir_thread_create(&thread, "weir-dialer", dialer_run, dialer, NULL)) {
-			pthread_detach(thread);
-			return 0;
+	if (desk->nr_dialers == SHARE_DIALERS_MAX)
+		return 0;
+	if (weir_thread_create(&thread, "weir-dialer", dialer_run, desk, NULL))
+		return desk->nr_dialers ? 0 : -ENOMEM;
+	pthread_detach(thread);
+	desk->nr_dialers++;
+	desk->share->nr_dialers++;
+	return 0;
+}
+
+int desk_ask(struct tenant *tenant, const struct weir_share_ask *ask)
+{
+	struct share *share = tenant->share;
+	struct desk *desk = NULL;
+	struct call *call;
+	int rc = -EAGAIN;
+
+	pthread_mutex_lock(&share->lock);
+	call = tenant->connecting < SHARE_CONNECTS_MAX ? malloc(sizeof(*call)) : NULL;
+	if (call) {
+		desk = desk_of(tenant);
+		rc = desk ? desk_staff(desk) : -ENOMEM;
+	}
+	if (call && !rc) {
+		call->tenant = tenant;
+		call->ask = *ask;
+		call->ask.peer[sizeof(ask->peer) - 1] = '\0';
+		tenant->connecting++;
+		weir_list_init(&call->link);
+		weir_list_add_tail(&desk->calls, &call->link);
+	} else {
+		free(call);
+	}
+	pthread_mutex_unlock(&share->lock);
+	return rc;
+}
+
+static void desk_leave(struct desk *desk, const struct tenant *tenant)
+{
+	struct weir_list *at;
+
+	for (at = desk->calls.next; at != &desk->calls;) {
+		struct call *call = weir_list_entry(at, struct call, link);
+
+		at = at->next;
+		if (call->tenant == tenant) {
+			weir_list_del(&call->link);
+			call_free(call);
 		}
 	}
-	free(dialer);
-	uncount(tenant);
-	return -ENOMEM;
+}
+
+void desks_leave(struct tenant *tenant)
+{
+	struct weir_list *at;
+
+	for (at = tenant->share->desks.next; at != &tenant->share->desks; at = at->next)
+		desk_leave(weir_list_entry(at, struct desk, link), tenant);
+}
+
+void desks_free(struct share *share)
+{
+	while (!weir_list_is_empty(&share->desks)) {
+		struct desk *desk = weir_list_entry(share->desks.next, struct desk, link);
+
+		weir_list_del(&desk->link);
+		pthread_cond_destroy(&desk->changed);
+		free(desk);
+	}
 }

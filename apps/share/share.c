@@ -55,10 +55,38 @@ static int socket_open(struct share *share, const char *path, struct weir_error 
 	return 0;
 }
 
+static unsigned int tenants_of(const struct share *share, uid_t uid)
+{
+	const struct weir_list *at;
+	unsigned int count = 0;
+
+	for (at = share->tenants.next; at != &share->tenants; at = at->next) {
+		const struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+
+		count += tenant->uid == uid && !tenant->refused;
+	}
+	return count;
+}
+
+/* Whether there is a place for it, of those that its user may have. With share->lock held. */
+static int place_check(const struct share *share, const struct tenant *tenant)
+{
+	const bool is_root = !tenant->uid;
+
+	if (tenant->terms.is_denied && !is_root)
+		return -EPERM;
+	if (share->nr_tenants >= SHARE_TENANTS_MAX - (is_root ? 0 : SHARE_TENANTS_KEPT))
+		return -EAGAIN;
+	if (!is_root && tenants_of(share, tenant->uid) >= SHARE_TENANTS_OF_USER_MAX)
+		return -EAGAIN;
+	return 0;
+}
+
 /* In the list, with a clerk; or not. */
 static int tenant_start(struct share *share, struct tenant *tenant)
 {
 	struct epoll_event ring = { .events = EPOLLIN | EPOLLET, .data.ptr = tenant };
+	unsigned int *count;
 	pthread_t clerk;
 	int rc = -EAGAIN;
 
@@ -66,12 +94,13 @@ static int tenant_start(struct share *share, struct tenant *tenant)
 	tenant->nr = ++share->last_nr;
 	tenant->board->asleep = 1; /* the usher may be */
 	tenant_terms(tenant);
-	tenant->is_too_many = share->nr_clerks >= SHARE_TENANTS_MAX;
-	if (share->nr_clerks < SHARE_TENANTS_MAX + SHARE_REFUSED_MAX && !share->is_stopping)
+	tenant->refused = place_check(share, tenant);
+	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
+	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
 		rc = weir_thread_create(&clerk, "weir-clerk", clerk_run, tenant, NULL);
 	if (!rc) {
 		pthread_detach(clerk);
-		share->nr_clerks++;
+		++*count;
 		weir_list_add_tail(&share->tenants, &tenant->link);
 		epoll_ctl(share->epoll, EPOLL_CTL_ADD, tenant->bell, &ring);
 	}
@@ -130,6 +159,7 @@ int share_open(struct share *share, const char *path, struct weir_error *error)
 	pthread_mutex_init(&share->lock, NULL);
 	pthread_cond_init(&share->changed, NULL);
 	weir_list_init(&share->tenants);
+	weir_list_init(&share->desks);
 	share->socket = share->epoll = share->wake = -1;
 	rc = socket_open(share, path, error);
 	if (!rc)
@@ -152,7 +182,7 @@ static void send_off(struct share *share)
 	weir_fd_ring(share->wake);
 	weir_hub_stop(share->hub);
 	pthread_mutex_lock(&share->lock);
-	while (share->nr_clerks)
+	while (share->nr_tenants || share->nr_refused || share->nr_dialers)
 		pthread_cond_wait(&share->changed, &share->lock);
 	pthread_mutex_unlock(&share->lock);
 }
@@ -176,6 +206,7 @@ void share_close(struct share *share)
 		close(share->wake);
 	weir_hub_close(share->hub);
 	config_fini(&share->config);
+	desks_free(share);
 	pthread_cond_destroy(&share->changed);
 	pthread_mutex_destroy(&share->lock);
 }

@@ -4,7 +4,8 @@
  *
  * tenant	a process that has connected to the socket: its board, its connections and offers
  * clerk	its thread: does what it asks, one after another, and ends what is its when it is gone
- * dialer	a thread for each of its connects, and for its last wait, which may take long
+ * desk		of a party: where the connects that its tenants ask for wait
+ * dialer	a thread of a desk, while something waits there: connects, which may take long
  * usher	one thread: hands what stands on the boards to the hub's workers
  *
  * share->lock guards the list of tenants and what each calls its own. The hub's is taken inside it,
@@ -18,17 +19,21 @@
 #include "lib/mux/share.h"
 
 #define SHARE_TENANTS_MAX 1024
+#define SHARE_TENANTS_KEPT 64 /* of these, for root */
+#define SHARE_TENANTS_OF_USER_MAX 256 /* but root */
 #define SHARE_REFUSED_MAX 64 /* that are being told so, at a time */
-#define SHARE_DIALERS_MAX 32 /* of a tenant */
+#define SHARE_ANSWER_S 10 /* that an answer waits for room; who does not read is cut off */
+#define SHARE_DIALERS_MAX 8 /* of a desk */
+#define SHARE_CONNECTS_MAX 32 /* that a tenant has asked for, and that are not answered yet */
 
 /**
  * struct tenant - one
  * @bell, @tenants_bell: both ends
  * @pid, @uid, @cgroup: as the kernel says, when it connected; no @cgroup: it cannot be seen
  * @conns, @offers: by the number that it knows; the clerk alone takes them away
- * @dialing: dialers at work
+ * @connecting: what it has asked for and is not answered yet; share->lock
  * @is_in: it has said HELLO, and may stay; share->lock
- * @is_too_many: it is only told that it is
+ * @refused: it has no place, and is only told why: -EPERM or -EAGAIN
  * @is_gone: its clerk ends what is its
  */
 struct tenant {
@@ -44,23 +49,25 @@ struct tenant {
 	struct weir_share_board *board;
 	struct weir_circuit *conns[WEIR_SHARE_CONNS_MAX];
 	struct weir_offer *offers[WEIR_SHARE_OFFERS_MAX];
-	unsigned int next_conn, dialing;
-	bool is_in, is_too_many, is_gone;
+	unsigned int next_conn, connecting;
+	int refused;
+	bool is_in, is_gone;
 };
 
 /**
  * struct share - the daemon
  * @config: how tenants are treated; replaced as a whole, with the lock held
  * @changed: a clerk or a dialer has ended
- * @nr_clerks: at work
+ * @desks: of all parties that ever connected
+ * @nr_tenants, @nr_refused: who have a place, and who have none; @nr_dialers: at work
  */
 struct share {
 	struct weir_hub *hub;
 	struct config config;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct weir_list tenants;
-	unsigned int nr_clerks;
+	struct weir_list tenants, desks;
+	unsigned int nr_tenants, nr_refused, nr_dialers;
 	uint32_t last_nr;
 	bool is_stopping;
 	int socket, epoll, wake;
@@ -87,13 +94,22 @@ int tenant_new(struct share *share, int socket, struct tenant **tenant);
 void tenant_free(struct tenant *tenant);
 /* With share->lock held: what the config says of him now. */
 void tenant_terms(struct tenant *tenant);
+/* The most urgent class that it may use, of those that there are. With share->lock held. */
+unsigned int tenant_class(const struct tenant *tenant);
 /* With share->lock held: a place for a connection. -EDQUOT. */
 int tenant_put(struct tenant *tenant, struct weir_circuit *conn);
 
-/* clerk.c, dialer.c, usher.c: the threads. */
+/* clerk.c, usher.c: the threads. */
 void *clerk_run(void *tenant);
 void *usher_run(void *share);
-int dialer_start(struct tenant *tenant, const struct weir_share_ask *ask);
+
+/*
+ * dialer.c: a CONNECT, which will be answered. -EAGAIN: it has asked for too many; -ENOMEM.
+ * desks_leave(): what of @tenant's still waits is not done any more; with share->lock held.
+ */
+int desk_ask(struct tenant *tenant, const struct weir_share_ask *ask);
+void desks_leave(struct tenant *tenant);
+void desks_free(struct share *share);
 
 /*
  * show.c: of tenants that @who may see, as WEIR_SHARE_TENANT and WEIR_SHARE_FLOW ask for; without

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* The first line of a file of /proc that begins so, without that and its end; cut at @size. */
@@ -48,6 +49,13 @@ static void look_up(struct tenant *tenant)
 			tenant->name[i] = '?';
 }
 
+unsigned int tenant_class(const struct tenant *tenant)
+{
+	const unsigned int last = tenant->share->hub->options.nr_classes - 1;
+
+	return tenant->terms.class_nr < last ? tenant->terms.class_nr : last;
+}
+
 void tenant_terms(struct tenant *tenant)
 {
 	struct weir_hub *hub = tenant->share->hub;
@@ -60,6 +68,7 @@ void tenant_terms(struct tenant *tenant)
 	if (party) {
 		party->nr_conns_max = terms->connections;
 		party->bytes_max = terms->memory_bytes;
+		party->first_class = (uint8_t)tenant_class(tenant);
 		weir_party_limit(hub, party, terms->weight, terms->rate_bytes_s);
 		weir_owner_join(&tenant->owner, party);
 	} else {
@@ -90,6 +99,8 @@ static int board_open(struct tenant *tenant)
 
 int tenant_new(struct share *share, int socket, struct tenant **out)
 {
+	/* Dialers are its party's, and do not wait for ever for one who does not read. */
+	const struct timeval patience = { .tv_sec = SHARE_ANSWER_S };
 	struct tenant *tenant = calloc(1, sizeof(*tenant));
 	struct ucred who;
 	socklen_t length = sizeof(who);
@@ -103,7 +114,9 @@ int tenant_new(struct share *share, int socket, struct tenant **out)
 	weir_list_init(&tenant->link);
 	weir_owner_init(&tenant->owner, share->hub);
 	tenant->owner.is_shared = true;
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
+	tenant->owner.socket = socket;
+	if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+	    getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length)) {
 		rc = -errno;
 	} else {
 		tenant->pid = who.pid;

@@ -74,6 +74,7 @@ static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_nod
 	conn->fd = conn->room_fd = -1;
 	weir_list_init(&conn->node_link);
 	weir_list_init(&conn->offer_link);
+	weir_list_init(&conn->ask_link);
 	weir_list_init(&conn->wait_link);
 	weir_list_init(&conn->pace_link);
 	return conn;
@@ -91,7 +92,7 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 	struct weir_circuit *conn;
 	int rc;
 
-	rc = weir_owner_take_conn(owner);
+	rc = class < owner->party->first_class ? -EPERM : weir_owner_take_conn(owner);
 	if (rc)
 		return rc;
 	conn = conn_alloc(owner, node, class);
@@ -118,17 +119,19 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 	return 0;
 }
 
+static_assert(WEIR_REFUSALS_MAX >= WIRE_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_LANE_CONTROLS,
+	      "whoever keeps to the rule is told no");
+
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status)
 {
-	struct weir_hub *hub = node->hub;
 	struct weir_circuit *conn;
 
-	if (hub->nr_refusals == WEIR_REFUSALS_MAX)
+	if (node->nr_refusals == WEIR_REFUSALS_MAX)
 		return -EPROTO;
-	conn = conn_alloc(&hub->self, node, class);
+	conn = conn_alloc(&node->hub->self, node, class);
 	if (!conn)
 		return -ENOMEM;
-	hub->nr_refusals++;
+	node->nr_refusals++;
 	conn->remote_id = remote_id;
 	conn->status = status;
 	conn->is_closed = conn->is_finished = conn->fin_sent = true;
@@ -136,6 +139,45 @@ int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_i
 	conn_attach(conn);
 	weir_circuit_news(conn);
 	return 0;
+}
+
+/* Those that wait keep their order. */
+static void ask_now(struct weir_circuit *conn)
+{
+	conn->is_asking = true;
+	conn->node->nr_asking++;
+	__atomic_fetch_or(&conn->chores, WEIR_CHORE_OPEN, __ATOMIC_ACQ_REL);
+	weir_circuit_news(conn);
+}
+
+void weir_circuit_ask(struct weir_circuit *conn)
+{
+	if (conn->node->nr_asking < WIRE_OPENS_MAX)
+		ask_now(conn);
+	else
+		weir_list_add_tail(&conn->node->askers, &conn->ask_link);
+}
+
+void weir_circuit_answered(struct weir_circuit *conn)
+{
+	struct weir_node *node = conn->node;
+
+	if (!conn->is_asking)
+		return;
+	conn->is_asking = false;
+	node->nr_asking--;
+	if (weir_list_is_empty(&node->askers))
+		return;
+	conn = weir_list_entry(node->askers.next, struct weir_circuit, ask_link);
+	weir_list_del(&conn->ask_link);
+	ask_now(conn);
+}
+
+void weir_circuit_changed(struct weir_circuit *conn)
+{
+	if (conn->waiter)
+		pthread_cond_signal(conn->waiter);
+	pthread_cond_broadcast(&conn->owner->changed);
 }
 
 void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m)
@@ -205,14 +247,14 @@ void weir_circuit_fail(struct weir_circuit *conn, int status)
 
 void weir_circuit_release(struct weir_circuit *conn)
 {
-	struct weir_hub *hub = conn->hub;
+	struct weir_owner *owner = conn->owner;
 
 	if (!conn->is_closed || !conn->is_finished || !conn->is_detached)
 		return;
 	if (conn->chunk)
-		weir_owner_give_conn(conn->owner);
+		weir_owner_give_conn(owner);
 	else
-		hub->nr_refusals--;
+		conn->node->nr_refusals--;
 	weir_list_del(&conn->node_link);
 	weir_grants_drop(conn);
 	weir_stake_give(conn);
@@ -224,7 +266,7 @@ void weir_circuit_release(struct weir_circuit *conn)
 		close(conn->room_fd);
 	weir_node_put(conn->node);
 	free(conn);
-	pthread_cond_broadcast(&hub->changed);
+	pthread_cond_broadcast(&owner->changed);
 }
 
 void weir_circuit_abort(struct weir_circuit *conn)

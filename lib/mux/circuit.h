@@ -15,7 +15,11 @@ struct weir_node;
 struct weir_stake;
 
 #define WEIR_GRANTS_MAX 16 /* of a connection, either way */
-#define WEIR_REFUSALS_MAX 1024 /* to be sent, of all nodes */
+/*
+ * Of a node, to be sent or in flight: as many as can be wanted at once, and those whose completions have
+ * not been seen yet.
+ */
+#define WEIR_REFUSALS_MAX (4 * WIRE_OPENS_MAX)
 
 /* What the worker is to send for a connection: bits. */
 #define WEIR_CHORE_OPEN 1u
@@ -81,6 +85,9 @@ struct weir_landing {
  * @landing: never changes once it is open
  * @received: of the stream, so far; written by the poller, read by the worker
  * @told: what the peer has been told that was read; written by the worker, read by all
+ * @waiter: of the thread that waits for the answer; NULL: none does; hub->lock
+ * @ask_link: in node->askers: its OPEN waits for others' to be answered; hub->lock
+ * @is_asking: its OPEN is one of node->nr_asking; hub->lock
  * @chores, @has_news: any thread
  * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
  * @nr: what a tenant calls it
@@ -96,10 +103,12 @@ struct weir_circuit {
 	struct weir_owner *owner;
 	struct weir_node *node;
 	struct weir_stake *stake;
-	struct weir_list node_link, offer_link;
+	struct weir_list node_link, offer_link, ask_link;
+	pthread_cond_t *waiter;
 	uint8_t class;
 	uint32_t id, remote_id, service;
 	bool is_open, is_closed, is_finished, is_detached; /* hub->lock; is_* also read without */
+	bool is_asking;
 	int status;
 
 	struct weir_chunk *chunk;
@@ -151,17 +160,23 @@ static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
 }
 
 /*
- * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none.
+ * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. weir_circuit_new(): -EPERM
+ * where @class is not for @owner; -EDQUOT; -ENOMEM.
  * @window: what the peer offers, whose rings are as long as ours then; 0: we are the first to say.
  */
 int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
 		     uint16_t weight, uint32_t window, struct weir_circuit **conn);
-/* Tells the opener no. -EPROTO: too many have not been sent yet. */
+/* Tells the opener no. -EPROTO: he has asked more at once than anybody may. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);
 /* The peer's OPEN or ACCEPT. */
 void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m);
 void weir_circuit_fail(struct weir_circuit *conn, int status);
+/* Its OPEN goes, now or when fewer are unanswered; and it has been answered, or never will be. */
+void weir_circuit_ask(struct weir_circuit *conn);
+void weir_circuit_answered(struct weir_circuit *conn);
+/* Who waits for something of it looks. */
+void weir_circuit_changed(struct weir_circuit *conn);
 /* The other end sends no more. */
 void weir_circuit_finished(struct weir_circuit *conn);
 void weir_circuit_tell(struct weir_circuit *conn);

@@ -47,7 +47,8 @@ static int accepted(struct weir_circuit *conn, const struct wire_mux *m)
 	if (conn->is_open || conn->is_finished)
 		return -EPROTO;
 	weir_circuit_granted(conn, m);
-	pthread_cond_broadcast(&conn->hub->changed);
+	weir_circuit_answered(conn);
+	weir_circuit_changed(conn);
 	return 0;
 }
 
@@ -56,7 +57,8 @@ static int finished(struct weir_circuit *conn)
 	if (conn->is_finished)
 		return -EPROTO;
 	weir_circuit_finished(conn);
-	pthread_cond_broadcast(&conn->hub->changed);
+	weir_circuit_answered(conn);
+	weir_circuit_changed(conn);
 	return 0;
 }
 

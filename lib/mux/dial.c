@@ -20,6 +20,7 @@
 
 struct dial {
 	struct weir_hub *hub;
+	struct weir_owner *owner;
 	const char *peer;
 	const struct sockaddr *address;
 	uint64_t deadline_ns;
@@ -45,6 +46,20 @@ static int explain(const struct dial *d, const struct rdma_cm_event *event)
 			 event->status);
 }
 
+static int late(const struct dial *d, int status)
+{
+	return weir_fail(d->error, status, "%s did not answer in time", d->peer);
+}
+
+static int nap_ms(const struct dial *d)
+{
+	int ms = weir_poll_ms(d->deadline_ns);
+
+	if (d->owner->socket >= 0 && (ms < 0 || ms > WEIR_OWNER_LOOK_MS))
+		ms = WEIR_OWNER_LOOK_MS;
+	return ms;
+}
+
 static int wait_event(const struct dial *d, enum rdma_cm_event_type wanted)
 {
 	struct pollfd fd = { .fd = d->cm->fd, .events = POLLIN };
@@ -55,9 +70,10 @@ static int wait_event(const struct dial *d, enum rdma_cm_event_type wanted)
 		if (errno != EAGAIN)
 			return weir_fail(d->error, -EIO, "no connection manager");
 		if (weir_now_ns() >= d->deadline_ns)
-			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
-					 d->peer);
-		poll(&fd, 1, weir_poll_ms(d->deadline_ns));
+			return late(d, -ETIMEDOUT);
+		if (weir_owner_is_gone(d->owner))
+			return late(d, -ECONNRESET);
+		poll(&fd, 1, nap_ms(d));
 	}
 	rc = event->event == wanted ? 0 : explain(d, event);
 	rdma_ack_cm_event(event);
@@ -135,16 +151,15 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 /* With hub->lock held. */
 static int prove(const struct dial *d, struct weir_lane *lane)
 {
-	const struct timespec until = weir_timespec(d->deadline_ns);
 	int rc = weir_lane_hello(lane, true);
 
 	if (rc)
 		return weir_fail(d->error, rc, "cannot prove the key to %s: %s", d->peer,
 				 weir_strerror(rc));
-	while (lane->state == WEIR_LANE_PROVING)
-		if (pthread_cond_timedwait(&d->hub->changed, &d->hub->lock, &until) == ETIMEDOUT)
-			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
-					 d->peer);
+	while (!rc && lane->state == WEIR_LANE_PROVING)
+		rc = weir_owner_wait(d->owner, &d->hub->changed, d->deadline_ns);
+	if (rc)
+		return late(d, rc);
 	if (lane->state == WEIR_LANE_UP)
 		return 0;
 	return weir_fail(d->error, lane->status, "%s: %s", d->peer,
@@ -231,15 +246,15 @@ static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 /* With hub->lock held, which it leaves in between. On success @node is referenced. */
 static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
 {
-	const struct timespec until = weir_timespec(d->deadline_ns);
 	struct weir_hub *hub = d->hub;
-	struct weir_node *node;
+	struct weir_node *node = NULL;
 	int rc = 0;
 
-	while ((node = node_find(hub, name)) != NULL && node->is_dialing)
-		if (pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT)
-			return weir_fail(d->error, -ETIMEDOUT, "%s did not answer in time",
-					 d->peer);
+	while (!rc && (node = node_find(hub, name)) != NULL && !node->lanes[class] &&
+	       node->is_dialing)
+		rc = weir_owner_wait(d->owner, &hub->changed, d->deadline_ns);
+	if (rc)
+		return late(d, rc);
 	if (!node) {
 		rc = weir_node_new(hub, name, &node);
 		if (rc)
@@ -248,7 +263,7 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 		node->is_ours = true;
 	}
 	node->refs++;
-	rc = dial_lanes(d, node, class);
+	rc = node->lanes[class] ? 0 : dial_lanes(d, node, class);
 	if (rc)
 		weir_node_put(node);
 	else
@@ -256,10 +271,11 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 	return rc;
 }
 
-int weir_hub_dial(struct weir_hub *hub, const char *peer, uint8_t class, struct weir_node **node,
-		  struct weir_error *error)
+int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class,
+		  struct weir_node **node, struct weir_error *error)
 {
-	struct dial d = { .hub = hub, .peer = peer, .error = error,
+	struct weir_hub *hub = owner->hub;
+	struct dial d = { .hub = hub, .owner = owner, .peer = peer, .error = error,
 			  .deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns) };
 	char name[WEIR_ADDRESS_MAX];
 	struct addrinfo *list;

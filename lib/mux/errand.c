@@ -119,7 +119,7 @@ void weir_errand_drop(struct weir_errand *e, int status)
 		__atomic_fetch_or(&conn->chores, WEIR_CHORE_GRANTS, __ATOMIC_ACQ_REL);
 	e->plot = NULL;
 	e->left = 0;
-	pthread_cond_broadcast(&conn->hub->changed);
+	pthread_cond_broadcast(&conn->owner->changed);
 	order_done(e, status);
 }
 

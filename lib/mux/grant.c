@@ -69,6 +69,25 @@ static int grant_new(struct weir_circuit *conn, const struct weir_grant *wanted,
 	return 0;
 }
 
+/* It goes before whatever is sent after this; or it never goes. */
+static int grant_wait(struct weir_circuit *conn, struct weir_grant *grant)
+{
+	uint64_t timeout_ns = conn->hub->options.timeout_ns;
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
+	int rc = 0;
+
+	while (!rc && grant->state == WEIR_GRANT_NEW) {
+		rc = weir_owner_wait(conn->owner, &conn->owner->changed, deadline_ns);
+		if (!rc)
+			rc = ended(conn);
+	}
+	if (rc && grant->state == WEIR_GRANT_NEW) {
+		grant->plot->refs--;
+		memset(grant, 0, sizeof(*grant));
+	}
+	return rc;
+}
+
 int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, uint64_t length,
 		       unsigned int rights, uint32_t *handle)
 {
@@ -89,11 +108,8 @@ int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, ui
 		*handle = grant->handle;
 		grants_news(conn);
 	}
-	/* It goes before whatever is sent after this. */
-	while (!rc && grant->state == WEIR_GRANT_NEW) {
-		pthread_cond_wait(&hub->changed, &hub->lock);
-		rc = ended(conn);
-	}
+	if (!rc)
+		rc = grant_wait(conn, grant);
 	pthread_mutex_unlock(&hub->lock);
 	return rc;
 }
@@ -101,8 +117,7 @@ int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, ui
 int weir_circuit_withdraw(struct weir_circuit *conn, uint32_t handle)
 {
 	struct weir_hub *hub = conn->hub;
-	const struct timespec until = weir_timespec(weir_after_ns(weir_now_ns(),
-								   hub->options.timeout_ns));
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
 	struct weir_grant *grant;
 	int rc = 0;
 
@@ -115,8 +130,7 @@ int weir_circuit_withdraw(struct weir_circuit *conn, uint32_t handle)
 		grants_news(conn);
 	}
 	while (!rc && grant_find(conn, handle) && !conn->is_finished)
-		if (pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT)
-			rc = -ETIMEDOUT;
+		rc = weir_owner_wait(conn->owner, &conn->owner->changed, deadline_ns);
 	pthread_mutex_unlock(&hub->lock);
 	return rc;
 }
@@ -163,7 +177,7 @@ bool weir_grants_send(struct weir_circuit *conn)
 	pthread_mutex_lock(&conn->hub->lock);
 	for (i = 0; all && i < WEIR_GRANTS_MAX; i++)
 		all = grant_send(conn, &conn->grants[i]) && reach_send(conn, &conn->reaches[i]);
-	pthread_cond_broadcast(&conn->hub->changed);
+	pthread_cond_broadcast(&conn->owner->changed);
 	pthread_mutex_unlock(&conn->hub->lock);
 	return all;
 }
@@ -198,7 +212,7 @@ static int withdrawn(struct weir_circuit *conn, const struct wire_mux *m)
 		return -EPROTO;
 	grant->plot->refs--;
 	memset(grant, 0, sizeof(*grant));
-	pthread_cond_broadcast(&conn->hub->changed);
+	pthread_cond_broadcast(&conn->owner->changed);
 	return 0;
 }
 

@@ -156,7 +156,6 @@ static int poller_start(struct weir_hub *hub, struct weir_error *error)
 static struct weir_hub *hub_new(const struct weir_mux_options *options)
 {
 	struct weir_hub *hub = calloc(1, sizeof(*hub));
-	pthread_condattr_t monotonic;
 
 	if (!hub)
 		return NULL;
@@ -168,10 +167,7 @@ static struct weir_hub *hub_new(const struct weir_mux_options *options)
 	weir_list_init(&hub->offers);
 	weir_list_init(&hub->parties);
 	pthread_mutex_init(&hub->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&hub->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	weir_cond_init(&hub->changed);
 	weir_owner_init(&hub->self, hub);
 	return hub;
 }
@@ -248,14 +244,12 @@ static bool is_lingering(const struct weir_hub *hub, const struct weir_owner *ow
 	return false;
 }
 
-void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner)
+void weir_hub_linger(struct weir_hub *hub, struct weir_owner *owner)
 {
 	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
-	const struct timespec until = weir_timespec(deadline_ns);
 
 	pthread_mutex_lock(&hub->lock);
-	while (is_lingering(hub, owner) &&
-	       pthread_cond_timedwait(&hub->changed, &hub->lock, &until) != ETIMEDOUT)
+	while (is_lingering(hub, owner) && !weir_owner_wait(owner, &owner->changed, deadline_ns))
 		;
 	pthread_mutex_unlock(&hub->lock);
 }

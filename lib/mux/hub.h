@@ -51,7 +51,7 @@
  * @options: with the defaults filled in
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
  *	last that had that place, so that an id is not met again soon
- * @changed: broadcast when a lane or a connection has become something else
+ * @changed: broadcast when a lane has become something else
  * @completions: of both intakes: of the first level, and of all others
  */
 struct weir_hub {
@@ -65,7 +65,7 @@ struct weir_hub {
 	struct weir_list nodes, lanes, offers, parties;
 	struct weir_circuit **table;
 	uint16_t *generations;
-	unsigned int nr_conns, next_index, nr_refusals, nr_unproven;
+	unsigned int nr_conns, next_index, nr_unproven;
 	bool is_stopping;
 
 	char address[WEIR_ADDRESS_MAX];
@@ -102,7 +102,7 @@ void weir_hub_close(struct weir_hub *hub);
 void weir_hub_stop(struct weir_hub *hub);
 void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info);
 /* Waits until what has been closed has been sent, of @owner; up to the timeout. */
-void weir_hub_linger(struct weir_hub *hub, const struct weir_owner *owner);
+void weir_hub_linger(struct weir_hub *hub, struct weir_owner *owner);
 
 /* device.c: the verbs objects of a mux. */
 int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error);
@@ -114,10 +114,10 @@ void *weir_hub_poller(void *hub);
 /* admit.c: the connection manager has something to say. The poller's, with hub->lock held. */
 void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm);
 
-/* dial.c: finds or makes a node with a lane of @class. Without hub->lock; on success the node is
- * referenced for the caller. */
-int weir_hub_dial(struct weir_hub *hub, const char *peer, uint8_t class, struct weir_node **node,
-		  struct weir_error *error);
+/* dial.c: finds or makes a node with a lane of @class, for @owner. Without hub->lock; on success the
+ * node is referenced for the caller. -ECONNRESET: @owner is gone. */
+int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class,
+		  struct weir_node **node, struct weir_error *error);
 
 /* control.c: a control message came by @lane. The poller's, with hub->lock held. -EPROTO. */
 int weir_control_input(struct weir_lane *lane, const void *data, size_t length);

@@ -58,6 +58,7 @@ int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **out
 	weir_list_init(&node->link);
 	weir_list_init(&node->conns);
 	weir_list_init(&node->stakes);
+	weir_list_init(&node->askers);
 	weir_list_init(&node->control_waits);
 	weir_list_init(&node->paced);
 	weir_inbox_init(&node->inbox);

@@ -85,6 +85,9 @@ struct weir_lane {
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
  * @stakes: of parties who have connections; hub->lock
+ * @nr_asking, @askers: connections whose OPEN is unanswered, at most WIRE_OPENS_MAX, and those whose
+ *	OPEN has to wait until it is less; hub->lock
+ * @nr_refusals: of its OPENs, not yet sent; hub->lock
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
@@ -100,7 +103,8 @@ struct weir_node {
 	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
 	bool is_ours, is_dialing, has_worker, is_over;
 	int status;
-	struct weir_list conns, stakes;
+	struct weir_list conns, stakes, askers;
+	unsigned int nr_asking, nr_refusals;
 
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;

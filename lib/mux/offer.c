@@ -119,6 +119,9 @@ static int explain(const struct weir_circuit *conn, const char *peer, uint32_t s
 		return weir_fail(error, conn->status,
 				 "too many wait to be accepted by service %u at %s: try again",
 				 service, peer);
+	case -EPERM:
+		return weir_fail(error, conn->status, "who offers service %u at %s may not use "
+				 "class %u", service, peer, conn->class);
 	case -EDQUOT:
 		return weir_fail(error, conn->status, "%s has as many connections as it may",
 				 peer);
@@ -132,19 +135,37 @@ static int explain(const struct weir_circuit *conn, const char *peer, uint32_t s
 	}
 }
 
-/* Asks for the connection and waits for the answer. With hub->lock held. */
+/* Waits until the connection is open, or has failed. With hub->lock held. */
+static int wait_answer(struct weir_circuit *conn, uint64_t deadline_ns)
+{
+	pthread_cond_t changed;
+	int rc = 0;
+
+	weir_cond_init(&changed);
+	conn->waiter = &changed;
+	while (!rc && !conn->is_open && !conn->status)
+		rc = weir_owner_wait(conn->owner, &changed, deadline_ns);
+	conn->waiter = NULL;
+	pthread_cond_destroy(&changed);
+	return rc;
+}
+
+/* Asks for the connection. With hub->lock held. */
 static int ask(struct weir_circuit *conn, const char *peer, uint32_t service, uint64_t deadline_ns,
 	       struct weir_error *error)
 {
-	const struct timespec until = weir_timespec(deadline_ns);
-	struct weir_hub *hub = conn->hub;
+	int rc;
 
 	conn->service = service;
-	__atomic_fetch_or(&conn->chores, WEIR_CHORE_OPEN, __ATOMIC_ACQ_REL);
-	weir_circuit_news(conn);
-	while (!conn->is_open && !conn->status)
-		if (pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT)
-			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", peer);
+	weir_circuit_ask(conn);
+	rc = wait_answer(conn, deadline_ns);
+	if (!weir_list_is_empty(&conn->ask_link)) {
+		/* What was never asked is not answered. */
+		weir_list_del(&conn->ask_link);
+		weir_circuit_finished(conn);
+	}
+	if (rc)
+		return weir_fail(error, rc, "%s did not answer in time", peer);
 	return conn->is_open ? 0 : explain(conn, peer, service, error);
 }
 
@@ -160,7 +181,7 @@ int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t se
 	int rc = options_check(hub, &options, given, error);
 
 	if (!rc)
-		rc = weir_hub_dial(hub, peer, (uint8_t)options.class_nr, &node, error);
+		rc = weir_hub_dial(owner, peer, (uint8_t)options.class_nr, &node, error);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&hub->lock);

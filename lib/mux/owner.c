@@ -5,8 +5,10 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 
+#include "lib/clock.h"
 #include "lib/mux/hub.h"
 
 static void party_init(struct weir_party *party, uint64_t id)
@@ -18,8 +20,9 @@ static void party_init(struct weir_party *party, uint64_t id)
 
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 {
-	*owner = (struct weir_owner){ .hub = hub, .party = &owner->own };
+	*owner = (struct weir_owner){ .hub = hub, .party = &owner->own, .socket = -1 };
 	party_init(&owner->own, 0);
+	weir_cond_init(&owner->changed);
 	weir_list_init(&owner->chunks);
 	weir_list_init(&owner->plots);
 }
@@ -30,6 +33,41 @@ void weir_owner_fini(struct weir_owner *owner)
 		weir_chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
 	while (!weir_list_is_empty(&owner->plots))
 		weir_plot_free(weir_list_entry(owner->plots.next, struct weir_plot, link));
+	pthread_cond_destroy(&owner->changed);
+}
+
+void weir_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+bool weir_owner_is_gone(const struct weir_owner *owner)
+{
+	struct pollfd fd = { .fd = owner->socket };
+
+	return owner->socket >= 0 && poll(&fd, 1, 0) == 1 && fd.revents & (POLLHUP | POLLERR);
+}
+
+/* The kernel tells of an end on the socket, and others on the condition: it looks at one in turn. */
+int weir_owner_wait(struct weir_owner *owner, pthread_cond_t *changed, uint64_t deadline_ns)
+{
+	uint64_t now_ns = weir_now_ns(), until_ns = deadline_ns;
+	struct timespec until;
+
+	if (deadline_ns <= now_ns)
+		return -ETIMEDOUT;
+	if (weir_owner_is_gone(owner))
+		return -ECONNRESET;
+	if (owner->socket >= 0 && deadline_ns - now_ns > WEIR_OWNER_LOOK_MS * WEIR_NS_PER_MS)
+		until_ns = now_ns + WEIR_OWNER_LOOK_MS * WEIR_NS_PER_MS;
+	until = weir_timespec(until_ns);
+	pthread_cond_timedwait(changed, &owner->hub->lock, &until);
+	return 0;
 }
 
 struct weir_party *weir_party_get(struct weir_hub *hub, uint64_t id)

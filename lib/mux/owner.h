@@ -6,6 +6,7 @@
 #ifndef WEIR_LIB_MUX_OWNER_H
 #define WEIR_LIB_MUX_OWNER_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,6 +45,7 @@ static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
  * @id: what it is found by
  * @weight: of all connections together, against other parties'; any thread
  * @rate: what all connections together may send; any thread
+ * @first_class: the most urgent that they may have, whoever opens them
  * @bytes, @nr_conns, @nr_plots: what the owners have
  *
  * hub->lock.
@@ -53,6 +55,7 @@ struct weir_party {
 	uint64_t id;
 	unsigned int weight;
 	struct weir_rate rate;
+	uint8_t first_class;
 	uint64_t bytes, bytes_max;
 	unsigned int nr_conns, nr_conns_max, nr_plots;
 };
@@ -65,6 +68,8 @@ struct weir_party {
  * @bytes: of both
  * @nr_plots: at most WEIR_PLOTS_MAX, of all of his party
  * @nr_chunks: counted from the first, and so their numbers
+ * @changed: broadcast when a connection of his, or what it refers to, is something else
+ * @socket: he is there as long as its other end is; -1: for ever
  * @is_shared: his rings are memfds
  *
  * hub->lock.
@@ -73,6 +78,8 @@ struct weir_owner {
 	struct weir_hub *hub;
 	struct weir_party own, *party;
 	struct weir_list chunks, plots;
+	pthread_cond_t changed;
+	int socket;
 	uint32_t last_plot;
 	uint64_t bytes;
 	unsigned int nr_chunks, nr_conns, nr_plots;
@@ -82,6 +89,19 @@ struct weir_owner {
 
 /* An owner of nothing, with no bounds. Context: any. */
 void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub);
+
+/* A condition whose deadlines are of CLOCK_MONOTONIC. */
+void weir_cond_init(pthread_cond_t *cond);
+
+/*
+ * Waits for @changed on his behalf, with hub->lock held; also for nothing now and then.
+ * Return: 0; -ETIMEDOUT; -ECONNRESET he is gone, and nobody wants to know any more.
+ */
+int weir_owner_wait(struct weir_owner *owner, pthread_cond_t *changed, uint64_t deadline_ns);
+
+/* Whether he is; and for how long, at most, somebody who waits does not look. */
+#define WEIR_OWNER_LOOK_MS 20
+bool weir_owner_is_gone(const struct weir_owner *owner);
 
 /* What is his memory's goes; he has no connections any more. Context: without hub->lock. */
 void weir_owner_fini(struct weir_owner *owner);

@@ -120,8 +120,7 @@ static bool is_granted(const struct weir_plot *plot)
 int weir_plot_close(struct weir_owner *owner, uint32_t number)
 {
 	struct weir_hub *hub = owner->hub;
-	const struct timespec until = weir_timespec(weir_after_ns(weir_now_ns(),
-								   hub->options.timeout_ns));
+	const uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
 	struct weir_plot *plot;
 	int rc = 0;
 
@@ -132,8 +131,8 @@ int weir_plot_close(struct weir_owner *owner, uint32_t number)
 	while (!rc && plot->refs) {
 		if (is_granted(plot))
 			rc = -EBUSY;
-		else if (pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT)
-			rc = -ETIMEDOUT;
+		else
+			rc = weir_owner_wait(owner, &owner->changed, deadline_ns);
 	}
 	if (!rc)
 		weir_list_del(&plot->link); /* nobody finds it any more */

@@ -354,7 +354,9 @@ static void end(struct weir_node *node)
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
 		weir_list_del(&conn->pace_link);
+		weir_list_del(&conn->ask_link);
 		weir_circuit_finished(conn);
+		weir_circuit_changed(conn);
 		conn->is_detached = true;
 		weir_circuit_release(conn);
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,7 @@ int daemons_start(void **state)
 {
 	(void)state;
 	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chmod(directory, 0711), 0); /* tenants may be of any user */
 	daemon_start(&near, "near");
 	daemon_start(&far, "far");
 	return 0;

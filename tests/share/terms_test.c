@@ -7,22 +7,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "tests/share/daemons.h"
 
 /* Waits until the daemon has read it: until a tenant is treated so. */
-static void configure(const char *text, int status)
+static void configure_at(const struct daemon *d, const char *text, int status)
 {
-	const struct weir_mux_options options = { .share = near.socket };
+	const struct weir_mux_options options = { .share = d->socket };
 	struct weir_mux *mux;
 	int rc;
 
-	config_write(&near, text);
-	assert_int_equal(kill(near.pid, SIGHUP), 0);
+	config_write(d, text);
+	assert_int_equal(kill(d->pid, SIGHUP), 0);
 	do {
 		rc = weir_mux_open(&options, &mux, NULL);
 		if (!rc)
 			weir_mux_close(mux);
 	} while (rc != status);
+}
+
+static void configure(const char *text, int status)
+{
+	configure_at(&near, text, status);
 }
 
 /* The first of a test: what others of this user had may still be counted. */
@@ -208,12 +214,117 @@ static void a_higher_rate_holds_for_what_waits_already(void **state)
 	free(data);
 }
 
+/* Whoever opens a connection: it is of the tenant who offers the service, too. */
+static void a_class_is_not_had_by_listening(void **state)
+{
+	const struct weir_conn_options urgent = { .class_nr = WEIR_CLASS_URGENT };
+	struct weir_conn *conn = NULL, *normal;
+	struct weir_error error = { "" };
+	struct weir_mux *mux;
+	pid_t child;
+
+	(void)state;
+	configure_at(&far, "default deny\n", -EPERM);
+	configure_at(&far, "default class 1\n", 0);
+	child = child_start(SERVICE, "echo");
+	mux = tenant_of(&near);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE, &urgent, &conn, &error),
+			 -EPERM);
+	assert_non_null(strstr(error.text, "may not use class 0"));
+	assert_null(conn);
+	normal = connect_to(mux, &far, SERVICE);
+	round_trip(normal, 1000);
+	weir_conn_close(normal);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	configure_at(&far, "default connections 65535\n", 0);
+}
+
+/*
+ * A tenant of @near that lends memory, of which a write by the other end is under way, and withdraws
+ * it: that waits until the write is done.
+ */
+static int withdraw(uint32_t service, int told)
+{
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, service);
+	struct weir_mux_region *region;
+	volatile char *data;
+	uint32_t handle;
+
+	if (weir_mux_region_open(mux, MIB, &region) ||
+	    weir_conn_grant(conn, region, 0, MIB, WEIR_MAY_WRITE, &handle) ||
+	    weir_conn_send(conn, &handle, sizeof(handle), 0))
+		return 1;
+	data = weir_mux_region_data(region);
+	while (!data[0])
+		poll(NULL, 0, 1);
+	if (write(told, "", 1) != 1)
+		return 1;
+	weir_conn_withdraw(conn, handle);
+	pause(); /* whoever kills it was slow */
+	return 1;
+}
+
+/* Of @far: writes there, at a rate at which it takes hours. */
+static int write_slowly(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	uint32_t handle;
+	size_t length;
+
+	if (weir_mux_region_open(mux, MIB, &region) ||
+	    weir_conn_recv(conn, &handle, sizeof(handle), &length, 0))
+		return 1;
+	memset(weir_mux_region_data(region), 1, MIB);
+	return weir_conn_write(conn, handle, 0, region, 0, MIB) != -ECONNRESET;
+}
+
+/*
+ * The clerk of who is killed waits, for as long as the daemon's timeout, which is 10 s. He hears of it
+ * in 20 ms.
+ */
+static void who_is_killed_while_he_withdraws_is_gone_at_once(void **state)
+{
+	struct weir_conn *conn;
+	struct weir_mux *mux;
+	pid_t writer, victim;
+	uint64_t killed_ns;
+
+	(void)state;
+	configure_at(&far, "default deny\n", -EPERM);
+	configure_at(&far, "default rate 8\n", 0);
+	writer = child_start(SERVICE + 1, "write_slowly");
+	victim = child_start(SERVICE + 1, "withdraw");
+	configure("default deny\n", -EPERM);
+	configure("default connections 1\n", 0);
+	poll(NULL, 0, 100); /* he has most likely asked by now */
+	killed_ns = weir_now_ns();
+	child_end(victim, SIGKILL);
+	child_end(writer, 0);
+	mux = tenant_of(&near);
+	configure_at(&far, "default deny\n", -EPERM);
+	configure_at(&far, "default connections 65535\n", 0);
+	writer = child_start(SERVICE, "echo");
+	conn = connect_when_they_have_gone(mux, SERVICE);
+	assert_in_range(weir_now_ns() - killed_ns, 0, 9 * WEIR_NS_PER_S);
+	round_trip(conn, 1000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(writer, 0);
+	configure("default deny\n", -EPERM);
+	configure("default connections 65535\n", 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct role roles[] = {
 		ROLE_ECHO,
 		ROLE_HOLD,
 		{ "shut", NULL, shut },
+		{ "withdraw", NULL, withdraw },
+		{ "write_slowly", write_slowly, NULL },
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
@@ -223,6 +334,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_is_killed_while_he_waits_for_a_reader_leaves_nothing),
 		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),
 		cmocka_unit_test(a_higher_rate_holds_for_what_waits_already),
+		cmocka_unit_test(a_class_is_not_had_by_listening),
+		cmocka_unit_test(who_is_killed_while_he_withdraws_is_gone_at_once),
 	};
 
 	if (IS_CHILD(argc))
