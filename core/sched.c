@@ -57,6 +57,8 @@ void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight
 {
 	weir_turn_init(&bundle->turn, weight);
 	bundle->class = class;
+	bundle->is_paused = false;
+	bundle->competing = 0;
 	weir_turns_init(&bundle->flows);
 }
 
@@ -100,23 +102,49 @@ static uint32_t unit_of(const struct weir_sched_class *c)
 	return cost_of(c, c->config.segment_bytes);
 }
 
+/* Something of the bundle may be sent, perhaps. */
+static void bundle_list(struct weir_sched_class *c, struct weir_bundle *bundle)
+{
+	if (!bundle->is_paused)
+		weir_turns_list(&c->bundles, &bundle->turn);
+}
+
 static void flow_list(struct weir_sched_class *c, struct weir_flow *flow)
 {
 	weir_turns_list(&flow->bundle->flows, &flow->turn);
-	weir_turns_list(&c->bundles, &flow->bundle->turn);
+	bundle_list(c, flow->bundle);
 }
 
-/* It competes from now on, or does no more. */
-static void flow_comes(struct weir_sched *s, const struct weir_sched_class *c)
+/* What its flows that compete have for room; nothing while it may not send. */
+static uint64_t floor_of(const struct weir_sched *s, const struct weir_bundle *bundle)
 {
-	if (is_low(s, c))
-		s->low_floor += c->config.segment_bytes;
+	const struct weir_sched_class *c = &s->classes[bundle->class];
+
+	if (bundle->is_paused || !is_low(s, c))
+		return 0;
+	return (uint64_t)bundle->competing * c->config.segment_bytes;
 }
 
-static void flow_goes(struct weir_sched *s, const struct weir_sched_class *c)
+/* A flow competes from now on, or does no more. */
+static void flow_comes(struct weir_sched *s, struct weir_bundle *bundle)
 {
-	if (is_low(s, c))
-		s->low_floor -= c->config.segment_bytes;
+	s->low_floor -= floor_of(s, bundle);
+	bundle->competing++;
+	s->low_floor += floor_of(s, bundle);
+}
+
+static void flow_goes(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	s->low_floor -= floor_of(s, bundle);
+	bundle->competing--;
+	s->low_floor += floor_of(s, bundle);
+}
+
+static void bundle_set_paused(struct weir_sched *s, struct weir_bundle *bundle, bool is_paused)
+{
+	s->low_floor -= floor_of(s, bundle);
+	bundle->is_paused = is_paused;
+	s->low_floor += floor_of(s, bundle);
 }
 
 /* What @level has come to: of those who want to send the least, of nobody the most. */
@@ -148,6 +176,22 @@ static void class_begin(const struct weir_sched *s, struct weir_sched_class *c)
 	c->passed_bytes = 0;
 }
 
+static void bundle_join(const struct weir_sched *s, struct weir_sched_class *c,
+			struct weir_bundle *bundle)
+{
+	if (!weir_turns_are_wanted(&c->bundles))
+		class_begin(s, c);
+	if (!bundle->turn.is_ready)
+		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
+}
+
+static void bundle_leave(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	if (bundle->turn.is_ready)
+		weir_turns_leave(&s->classes[bundle->class].bundles, &bundle->turn);
+	bundle_set_paused(s, bundle, false);
+}
+
 void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
 {
 	struct weir_sched_class *c = class_of(s, flow);
@@ -155,12 +199,10 @@ void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
 
 	if (flow->turn.is_ready)
 		return;
-	if (!weir_turns_are_wanted(&c->bundles))
-		class_begin(s, c);
 	if (!flow->wrs)
-		flow_comes(s, c);
-	if (!bundle->turn.is_ready)
-		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
+		flow_comes(s, bundle);
+	if (!bundle->is_paused)
+		bundle_join(s, c, bundle);
 	weir_turns_join(&bundle->flows, &flow->turn, unit_of(c));
 	if (flow->wrs < c->config.wrs_max)
 		flow_list(c, flow);
@@ -174,12 +216,31 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 	if (!flow->turn.is_ready)
 		return;
 	if (!flow->wrs)
-		flow_goes(s, c);
+		flow_goes(s, bundle);
 	weir_turns_leave(&bundle->flows, &flow->turn);
-	if (!weir_turns_are_wanted(&bundle->flows))
-		weir_turns_leave(&c->bundles, &bundle->turn);
+	if (!weir_bundle_is_wanted(bundle))
+		bundle_leave(s, bundle);
 	else
-		weir_turns_list(&c->bundles, &bundle->turn); /* others may have waited for it */
+		bundle_list(c, bundle); /* others may have waited for it */
+}
+
+void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	if (!weir_bundle_is_wanted(bundle))
+		return;
+	bundle_leave(s, bundle);
+	bundle_set_paused(s, bundle, true);
+}
+
+void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	struct weir_sched_class *c = &s->classes[bundle->class];
+
+	if (!bundle->is_paused)
+		return;
+	bundle_set_paused(s, bundle, false);
+	bundle_join(s, c, bundle);
+	bundle_list(c, bundle);
 }
 
 /* Whether the low levels may have more in flight: if they have nothing, whatever it is. */
@@ -288,5 +349,5 @@ void weir_sched_completed(struct weir_sched *s, struct weir_flow *flow, uint32_t
 	if (flow->turn.is_ready)
 		flow_list(c, flow);
 	else if (!flow->wrs)
-		flow_goes(s, c);
+		flow_goes(s, flow->bundle);
 }

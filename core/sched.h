@@ -88,7 +88,7 @@ struct weir_sched_class {
  * @classes: @nr_classes of them, in the order of their levels
  * @low_bytes_max: what all below the first level have in flight, unless @low_floor is more
  * @low_bytes: what they have
- * @low_floor: a segment for each of their flows that wants to send or has something in flight
+ * @low_floor: a segment for each of their flows that competes, in bundles that may send
  * @low_segment: the longest of theirs: there is room if it fits, and for all of them or for none, lest
  *	a class with short ones leave no room for another's long ones
  *
@@ -107,10 +107,14 @@ struct weir_sched {
  * @turn: among the bundles of its class
  * @class: number of its class
  * @flows: take turns in what is the bundle's
+ * @is_paused: it takes no turns, and they keep theirs
+ * @competing: flows that want to send or have something in flight
  */
 struct weir_bundle {
 	struct weir_turn turn;
 	uint8_t class;
+	bool is_paused;
+	uint32_t competing;
 	struct weir_turns flows;
 };
 
@@ -150,6 +154,12 @@ void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight
 /* Another weight, from the bundle's next round on. */
 void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight);
 
+/* Whether any of its flows has something to send. */
+static inline bool weir_bundle_is_wanted(const struct weir_bundle *bundle)
+{
+	return weir_turns_are_wanted(&bundle->flows);
+}
+
 /**
  * weir_flow_init() - a flow with nothing to send
  * @flow: to be initialised. It may go when it is idle and nothing of it is in flight
@@ -163,6 +173,14 @@ void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow);
 
 /* The flow has nothing to send, or may not. Nothing changes if it was idle before. */
 void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow);
+
+/*
+ * The bundle may not send now, whatever it has; until weir_sched_resume(), or until none of its flows
+ * has something to send. Others' rounds go on without it, and its own stands still: its flows share by
+ * their weights what it may send after that. Nothing changes if it was so before.
+ */
+void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle);
+void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle);
 
 /**
  * weir_sched_next() - whose turn it is

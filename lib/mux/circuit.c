@@ -76,7 +76,6 @@ static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_nod
 	weir_list_init(&conn->offer_link);
 	weir_list_init(&conn->ask_link);
 	weir_list_init(&conn->wait_link);
-	weir_list_init(&conn->pace_link);
 	return conn;
 }
 

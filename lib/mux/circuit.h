@@ -133,7 +133,7 @@ struct weir_circuit {
 	uint64_t posted, lent;
 	uint32_t todo; /* chores taken, and not done for want of room */
 	struct weir_flow flow;
-	struct weir_list wait_link, pace_link;
+	struct weir_list wait_link;
 	uint32_t controls; /* in flight */
 	bool fin_sent;
 	struct weir_errand errand, loan;

@@ -36,11 +36,12 @@ struct weir_posted {
  * struct weir_stake - what a party's connections to a node have in a class, together
  * @link: in node->stakes
  * @refs: connections; hub->lock
- * @bundle: the worker's
+ * @bundle: the worker's; @pace_link: in node->paced as long as that is paused, and the worker's, too
+ * @early: whose ceiling it is paused for: that of the party of who came to his turn
  */
 struct weir_stake {
-	struct weir_list link;
-	const struct weir_party *party;
+	struct weir_list link, pace_link;
+	const struct weir_party *party, *early;
 	unsigned int refs;
 	struct weir_bundle bundle;
 };
@@ -91,8 +92,8 @@ struct weir_lane {
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
- * @control_waits: connections with something to say, for which there was no room; @paced: those
- *	that have something to send, and may not yet, since their owner has sent so much; the worker's
+ * @control_waits: connections with something to say, for which there was no room; @paced:
+ *	stakes whose connections may not send yet, since their party has sent so much; the worker's
  */
 struct weir_node {
 	struct weir_list link;

@@ -31,6 +31,7 @@ int weir_stake_take(struct weir_circuit *conn)
 		if (!stake)
 			return -ENOMEM;
 		stake->party = conn->owner->party;
+		weir_list_init(&stake->pace_link);
 		weir_bundle_init(&stake->bundle, conn->class, weir_owner_weight(conn->owner));
 		weir_list_add(&conn->node->stakes, &stake->link);
 	}

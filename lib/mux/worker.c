@@ -194,8 +194,7 @@ static bool serve(struct weir_circuit *conn)
 		return false;
 	limit = weir_post_limit(conn, &tail);
 	if (is_drained(conn, closed, tail)) {
-		weir_sched_idle(sched, &conn->flow);
-		weir_list_del(&conn->pace_link);
+		weir_post_idle(conn);
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 		weir_errand_end(&conn->errand, status ? status : -ENOTCONN);
 		weir_errand_end(&conn->loan, status ? status : -ENOTCONN);
@@ -207,7 +206,7 @@ static bool serve(struct weir_circuit *conn)
 	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
 	if (!weir_post_is_wanted(conn, limit, tail))
 		return true;
-	if (!conn->flow.turn.is_ready && weir_list_is_empty(&conn->pace_link))
+	if (!conn->flow.turn.is_ready)
 		conn->waits_ns = weir_now_ns();
 	weir_sched_ready(sched, &conn->flow);
 	return true;
@@ -224,7 +223,6 @@ static void detach(struct weir_circuit *conn)
 	pthread_mutex_lock(&hub->lock);
 	if (!__atomic_load_n(&conn->has_news, __ATOMIC_SEQ_CST)) {
 		weir_list_del(&conn->wait_link);
-		weir_list_del(&conn->pace_link);
 		conn->is_detached = true;
 		weir_circuit_release(conn);
 	}
@@ -286,13 +284,13 @@ static uint64_t pace(struct weir_node *node, uint64_t now_ns)
 	struct weir_list *at;
 
 	for (at = node->paced.next; at != &node->paced;) {
-		struct weir_circuit *conn = weir_list_entry(at, struct weir_circuit, pace_link);
+		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, pace_link);
 
 		at = at->next;
-		due_ns = weir_rate_due_ns(&weir_owner_party(conn->owner)->rate);
+		due_ns = weir_rate_due_ns(&stake->early->rate);
 		if (due_ns <= now_ns) {
-			weir_list_del(&conn->pace_link);
-			weir_sched_ready(&node->sched, &conn->flow);
+			weir_list_del(&stake->pace_link);
+			weir_sched_resume(&node->sched, &stake->bundle);
 		} else if (due_ns < next_ns) {
 			next_ns = due_ns;
 		}
@@ -353,8 +351,9 @@ static void end(struct weir_node *node)
 		weir_errand_drop(&conn->loan, -ECONNRESET);
 		weir_list_del(&conn->node_link);
 		weir_list_del(&conn->wait_link);
-		weir_list_del(&conn->pace_link);
 		weir_list_del(&conn->ask_link);
+		if (conn->stake)
+			weir_list_del(&conn->stake->pace_link);
 		weir_circuit_finished(conn);
 		weir_circuit_changed(conn);
 		conn->is_detached = true;

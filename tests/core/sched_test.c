@@ -207,6 +207,88 @@ static uint64_t arrived_of(const struct wire *w, const struct weir_bundle *bundl
 }
 
 /* One has a flow, another nine; within each, weights are what they are. */
+/*
+ * A bundle that may send now and then, a segment each time, because of a ceiling: within it weights are
+ * what they are, and the other bundle has all the rest.
+ */
+static void a_ceiling_leaves_weights_as_they_are(void **state)
+{
+	struct weir_bundle *held, *other;
+	struct weir_flow *flow;
+	unsigned int i, k;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	held = &w.bundles[0][0];
+	other = &w.bundles[0][1];
+	wire_add_to(&w, held, 1, 1 * MIB);
+	wire_add_to(&w, held, 2, 1 * KIB);
+	wire_add_to(&w, held, 4, 40 * KIB);
+	wire_add_to(&w, other, 1, 64 * KIB);
+	for (i = 0; i < 700 * 64; i++) {
+		weir_sched_resume(&w.sched, held);
+		for (k = 0; k < 3; k++) {
+			flow = weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL);
+			assert_non_null(flow);
+			assert_true(flow->bundle == other || !held->is_paused);
+			wire_post(&w, container_of(flow, struct sender, flow));
+			if (flow->bundle == held)
+				weir_sched_pause(&w.sched, held);
+		}
+		while (w.count > 2)
+			wire_arrive(&w);
+	}
+	assert_near(w.senders[1].arrived, 2 * w.senders[0].arrived, 3);
+	assert_near(w.senders[2].arrived, 4 * w.senders[0].arrived, 3);
+	assert_in_range(w.senders[3].wrs, 2 * 700 * 64 - 3, 3 * 700 * 64);
+}
+
+static void who_has_nothing_to_send_is_not_held(void **state)
+{
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	wire_add(&w, 0, 1, MIB);
+	weir_sched_pause(&w.sched, &w.bundles[0][0]);
+	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
+	weir_sched_idle(&w.sched, &w.senders[0].flow);
+	weir_sched_resume(&w.sched, &w.bundles[0][0]);
+	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
+	weir_sched_pause(&w.sched, &w.bundles[0][0]);
+	weir_sched_ready(&w.sched, &w.senders[0].flow);
+	assert_ptr_equal(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL), &w.senders[0].flow);
+}
+
+/* Room is for those that compete: two flows of a bundle that may not send leave none to the third. */
+static void who_may_not_send_makes_no_room_for_others(void **state)
+{
+	const struct weir_sched_config levels[] = { fair, { .level = 1, .weight = 1,
+							    .segment_bytes = SEGMENT,
+							    .wrs_max = 4 } };
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, levels, 2, 1);
+	wire_add_to(&w, &w.bundles[1][0], 1, MIB);
+	wire_add_to(&w, &w.bundles[1][0], 1, MIB);
+	wire_add_to(&w, &w.bundles[1][1], 1, MIB);
+	weir_sched_pause(&w.sched, &w.bundles[1][0]);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, SEGMENT);
+	weir_sched_resume(&w.sched, &w.bundles[1][0]);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 3 * SEGMENT);
+	weir_sched_pause(&w.sched, &w.bundles[1][0]);
+	while (w.count)
+		wire_arrive(&w);
+	weir_sched_idle(&w.sched, &w.senders[0].flow);
+	weir_sched_idle(&w.sched, &w.senders[1].flow);
+	weir_sched_idle(&w.sched, &w.senders[2].flow);
+	assert_int_equal(w.sched.low_floor, 0);
+}
+
 static void bundles_share_by_their_weights_however_many_flows_they_have(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 4 };
@@ -911,6 +993,9 @@ int main(void)
 		cmocka_unit_test(who_comes_and_goes_gets_no_more_than_who_stays),
 		cmocka_unit_test(a_low_level_is_passed_by_so_many_bytes_and_no_more),
 		cmocka_unit_test(a_class_without_room_lets_the_others_go),
+		cmocka_unit_test(a_ceiling_leaves_weights_as_they_are),
+		cmocka_unit_test(who_has_nothing_to_send_is_not_held),
+		cmocka_unit_test(who_may_not_send_makes_no_room_for_others),
 		cmocka_unit_test(a_hundred_thousand_flows_take_turns),
 		cmocka_unit_test(refuses_what_is_out_of_range),
 		cmocka_unit_test(whatever_comes_each_step_is_right),

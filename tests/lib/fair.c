@@ -96,7 +96,7 @@ void fair_gate(struct fair *f, bool open)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++)
-		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? 0 : 1);
+		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? f->ceiling : 1);
 }
 
 void sender_fill(struct sender *s)

@@ -56,6 +56,7 @@ struct fair {
 	struct weir_owner owners[3];
 	struct sender senders[SENDERS_MAX];
 	unsigned int count, nr_owners;
+	uint64_t ceiling; /* of each owner, bytes a second; 0: none */
 };
 
 static inline struct weir_circuit *circuit_of(struct weir_conn *conn)

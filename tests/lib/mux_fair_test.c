@@ -131,6 +131,21 @@ static void connections_share_by_their_weights(void **state)
 	fair_close(&f);
 }
 
+/* Each segment has to wait until it is paid for. */
+static void connections_below_a_ceiling_share_by_their_weights(void **state)
+{
+	struct fair f;
+
+	(void)state;
+	fair_open(&f, one_class, 1);
+	f.ceiling = 4 << 20;
+	fair_add(&f, &f.owners[0], 1, 1024);
+	fair_add(&f, &f.owners[0], 2, MESSAGE_MAX);
+	fair_add(&f, &f.owners[0], 4, 5000);
+	shares_are_as_they_should(&f);
+	fair_close(&f);
+}
+
 static void owners_open(struct fair *f)
 {
 	fair_open(f, one_class, 1);
@@ -278,6 +293,7 @@ int main(void)
 		cmocka_unit_test(small_messages_get_as_much_as_large_ones),
 		cmocka_unit_test(few_messages_at_a_time_get_as_much_as_many),
 		cmocka_unit_test(connections_share_by_their_weights),
+		cmocka_unit_test(connections_below_a_ceiling_share_by_their_weights),
 		cmocka_unit_test(owners_share_by_their_weights_however_many_connections_they_have),
 		cmocka_unit_test(another_weight_holds_for_the_connections_that_there_are),
 		cmocka_unit_test(owners_of_a_party_have_one_share_between_them),
