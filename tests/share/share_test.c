@@ -10,6 +10,8 @@
 
 #include "tests/share/daemons.h"
 
+#define LARGE_MIB 64 /* less where the device is slow */
+
 static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **state)
 {
 	static const size_t sizes[] = { 0, 1, 4088, 65527, 65529, 262136, 1000003 };
@@ -24,6 +26,40 @@ static void messages_of_any_size_pass_between_tenants_of_two_daemons(void **stat
 	weir_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
+}
+
+/* Many times what its rings hold. */
+static void a_large_message_passes_as_well(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo_large");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	size_t length = (size_t)fixture_rounds(LARGE_MIB) * MIB + 1, received = 0;
+	char *data = malloc(length), *got = malloc(length);
+
+	(void)state;
+	assert_true(data && got);
+	fill(data, length, 3);
+	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_conn_recv(conn, got, length, &received, 0), 0);
+	assert_int_equal(received, length);
+	assert_memory_equal(got, data, length);
+	free(data);
+	free(got);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+static int echo_large(struct weir_listener *listener, struct weir_mux *mux)
+{
+	size_t size = (size_t)LARGE_MIB * MIB + 1;
+	char *buffer = malloc(size);
+	int rc = buffer ? echo(accept_from(listener), buffer, size) : 1;
+
+	(void)mux;
+	free(buffer);
+	return rc;
 }
 
 static void a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed(void **state)
@@ -104,23 +140,69 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 	child_end(child, 0);
 }
 
-/* Takes what comes first, answers it, and so on in turn, until all have closed. */
+/*
+ * All connections are busy at once: the caller sends on each of them, and in each class, before it looks
+ * for the first answer. A message is no longer than a ring, so that nobody waits for him who waits.
+ */
 #define EACH_MAX 128 /* connections: fewer where the device is slow */
 #define PROCESSES 16
+#define TIMES 3
+#define BUSY_MAX 16384
+
+static size_t busy_length(int i, int time)
+{
+	return 1 + (size_t)(i * 7919 + time * 5003) % BUSY_MAX;
+}
 
 static int echo_many(struct weir_listener *listener, struct weir_mux *mux)
 {
 	const int each = fixture_rounds(EACH_MAX);
 	struct weir_conn *conns[EACH_MAX];
-	char buffer[4096];
-	int i, rc = 0;
+	static char buffer[BUSY_MAX];
+	int i, k, rc = 0;
+	size_t length;
 
 	(void)mux;
 	for (i = 0; i < each; i++)
 		conns[i] = accept_from(listener);
+	for (k = 0; k < TIMES * each && !rc; k++) {
+		rc = weir_conn_recv(conns[k % each], buffer, sizeof(buffer), &length, 0);
+		if (!rc)
+			rc = weir_conn_send(conns[k % each], buffer, length, 0);
+	}
 	for (i = 0; i < each; i++)
-		rc |= echo(conns[i], buffer, sizeof(buffer));
+		rc |= echo(conns[i], buffer, sizeof(buffer)); /* until the other end closes */
 	return rc;
+}
+
+static void send_busy(struct weir_conn *conn, int i, int time)
+{
+	static char data[BUSY_MAX];
+
+	fill(data, busy_length(i, time), (unsigned int)i);
+	assert_int_equal(weir_conn_send(conn, data, busy_length(i, time), 0), 0);
+}
+
+static void recv_busy(struct weir_conn *conn, int i, int time)
+{
+	static char data[BUSY_MAX], got[BUSY_MAX];
+	size_t length;
+
+	fill(data, busy_length(i, time), (unsigned int)i);
+	assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(length, busy_length(i, time));
+	assert_memory_equal(got, data, length);
+}
+
+static struct weir_conn *connect_in_class(struct weir_mux *mux, uint32_t service, unsigned int class)
+{
+	const struct weir_conn_options options = { .class_nr = class };
+	struct weir_error error = { "" };
+	struct weir_conn *conn = NULL;
+
+	if (weir_mux_connect(mux, far.address, service, &options, &conn, &error))
+		fail_msg("%s", error.text);
+	return conn;
 }
 
 static int talk_many(uint32_t service, int told)
@@ -128,20 +210,24 @@ static int talk_many(uint32_t service, int told)
 	struct weir_mux *mux = tenant_of(&near);
 	const int each = fixture_rounds(EACH_MAX);
 	struct weir_conn *conns[EACH_MAX];
-	int i;
+	int i, time;
 
 	(void)told;
 	for (i = 0; i < each; i++)
-		conns[i] = connect_to(mux, &far, service);
-	for (i = 0; i < each; i++) {
-		round_trip(conns[i], 1 + (size_t)i * 30);
-		weir_conn_close(conns[i]);
+		conns[i] = connect_in_class(mux, service, (unsigned int)i % 2);
+	for (time = 0; time < TIMES; time++) {
+		for (i = 0; i < each; i++)
+			send_busy(conns[i], i, time);
+		for (i = 0; i < each; i++)
+			recv_busy(conns[i], i, time);
 	}
+	for (i = 0; i < each; i++)
+		weir_conn_close(conns[i]);
 	weir_mux_close(mux);
 	return 0;
 }
 
-static void a_thousand_connections_of_sixteen_processes_share_one_queue_pair(void **state)
+static void a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class(void **state)
 {
 	pid_t servers[PROCESSES / 2], clients[PROCESSES / 2];
 	struct weir_mux *mux = tenant_of(&near);
@@ -158,7 +244,7 @@ static void a_thousand_connections_of_sixteen_processes_share_one_queue_pair(voi
 		child_end(servers[i], 0);
 	}
 	weir_mux_info(mux, &info);
-	assert_int_equal(info.queue_pairs, 2); /* class 0 introduces, the connections' is class 1 */
+	assert_int_equal(info.queue_pairs, 2); /* there are two classes */
 	weir_mux_close(mux);
 }
 
@@ -249,22 +335,25 @@ int main(int argc, char **argv)
 		ROLE_ECHO,
 		ROLE_HOLD,
 		{ "echo_many", echo_many, NULL },
+		{ "echo_large", echo_large, NULL },
 		{ "talk_many", NULL, talk_many },
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
+		cmocka_unit_test(a_large_message_passes_as_well),
 		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
 		cmocka_unit_test(who_does_not_read_is_held_back_alone),
 		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
-		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_one_queue_pair),
+		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
 		cmocka_unit_test(who_looks_sees_who_has_sent_how_much),
 		cmocka_unit_test(the_end_of_the_daemon_wakes_who_waits),
 	};
 	const struct CMUnitTest anywhere[] = {
 		cmocka_unit_test(messages_of_any_size_pass_between_tenants_of_two_daemons),
+		cmocka_unit_test(a_large_message_passes_as_well),
 		cmocka_unit_test(a_tenant_that_is_killed_is_heard_of_and_nobody_else_is_disturbed),
-		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_one_queue_pair),
+		cmocka_unit_test(a_thousand_connections_of_sixteen_processes_share_a_queue_pair_a_class),
 	};
 
 	if (IS_CHILD(argc))
