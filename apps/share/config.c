@@ -14,6 +14,7 @@
 #define FILE_MAX (1 << 20)
 #define CONNECTIONS_DEFAULT 1024
 #define CONNECTIONS_MAX 65535
+#define MEMORY_DEFAULT (1ull << 30)
 #define WEIGHT_MAX 1024
 #define CLASS_MAX (CONFIG_CLASSES_MAX - 1)
 #define TOS_MAX 255
@@ -320,7 +321,7 @@ struct terms config_terms(const struct config *config, uid_t uid, const char *cg
 	if (!terms.connections)
 		terms.connections = d->connections ? d->connections : CONNECTIONS_DEFAULT;
 	if (!terms.memory_bytes)
-		terms.memory_bytes = d->memory_bytes ? d->memory_bytes : UINT64_MAX;
+		terms.memory_bytes = d->memory_bytes ? d->memory_bytes : MEMORY_DEFAULT;
 	if (!terms.rate_bytes_s)
 		terms.rate_bytes_s = d->rate_bytes_s;
 	return terms;

@@ -153,7 +153,11 @@ void weir_listener_close(struct weir_listener *listener);
 
 struct weir_conn_options {
 	unsigned int class_nr; /* its class: WEIR_CLASS_URGENT, or another number of the mux's */
-	unsigned int weight; /* among the connections of its class, 1 to 1024; default 1 */
+	/*
+	 * Among the connections of its class, 1 to 1024; default 1. Of what this end sends: who has
+	 * accepted sends with weight 1.
+	 */
+	unsigned int weight;
 };
 
 /**

@@ -30,7 +30,7 @@ static void nothing_said_leaves_the_defaults(void **state)
 	assert_int_equal(terms.weight, 1);
 	assert_int_equal(terms.class_nr, 0);
 	assert_int_equal(terms.connections, 1024);
-	assert_int_equal(terms.memory_bytes, UINT64_MAX);
+	assert_int_equal(terms.memory_bytes, 1 << 30);
 	assert_int_equal(terms.rate_bytes_s, 0);
 	config_fini(&config);
 }
