@@ -11,6 +11,7 @@
 
 enum {
 	ACCEPTS_A_TURN = 16, /* then the engine serves others */
+	SILENT_MAX = 256, /* callers that have not said yet what they want */
 	REST_MS = 100,
 };
 
@@ -41,14 +42,38 @@ void cm_listen_forget(struct cm_id *child)
 	child->listener = NULL;
 }
 
+/*
+ * One that means to say something says it at once: of too many that do not, the oldest is to go.
+ * NULL if there are not too many. Context: cm_lock held.
+ */
+static struct cm_id *most_silent(const struct cm_id *listener)
+{
+	struct cm_id *child, *oldest = NULL;
+	int silent = 0;
+
+	TAILQ_FOREACH(child, &listener->children, child_link) {
+		if (child->state != CM_REQ_WAIT)
+			continue;
+		if (!silent++)
+			oldest = child;
+	}
+	return silent > SILENT_MAX ? oldest : NULL;
+}
+
 static void welcome(struct cm_id *listener, int fd)
 {
-	struct cm_id *child = NULL;
+	struct cm_id *child = NULL, *leaving = NULL;
 
 	pthread_mutex_lock(&cm_lock);
 	if (cm_port_peer_is_ours(fd))
 		child = add_child(listener, fd);
+	if (child)
+		leaving = most_silent(listener);
+	if (leaving)
+		cm_listen_forget(leaving);
 	pthread_mutex_unlock(&cm_lock);
+	if (leaving)
+		cm_id_free(leaving);
 	if (!child) {
 		close(fd);
 		return;

@@ -243,6 +243,39 @@ static void one_that_answers_nonsense_spoils_the_question_only(void **state)
 	call_a_babbler(*state, RDMA_PS_UDP, "udp");
 }
 
+/* More than may be silent at a time: the oldest go, the latest stay, and who speaks is heard. */
+static void those_who_call_and_say_nothing_keep_nobody_out(void **state)
+{
+	enum { CALLERS = 400, PATIENT = 200 };
+	struct rdma_conn_param param = { .qp_num = 1 };
+	struct ends *e = *state;
+	struct sockaddr_un un = { 0 };
+	struct rdma_cm_event *event;
+	int fds[CALLERS], i;
+	uint16_t port;
+	socklen_t len;
+	char word;
+
+	port = listen_on(e, "127.0.0.1", 0);
+	len = name(&un, "tcp", port);
+	for (i = 0; i < CALLERS; i++) {
+		fds[i] = raw_socket();
+		assert_int_equal(connect(fds[i], (struct sockaddr *)&un, len), 0);
+	}
+	assert_int_equal(recv(fds[0], &word, 1, 0), 0);
+	resolve(e, "127.0.0.1", port);
+	assert_int_equal(rdma_connect(e->a, &param), 0);
+	event = next_event(e->b_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	e->b = event->id;
+	rdma_ack_cm_event(event);
+	for (i = CALLERS - PATIENT; i < CALLERS; i++) {
+		assert_int_equal(recv(fds[i], &word, 1, MSG_DONTWAIT), -1);
+		assert_int_equal(errno, EAGAIN);
+	}
+	for (i = 0; i < CALLERS; i++)
+		close(fds[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +283,7 @@ int main(void)
 		TEST(one_that_asks_nonsense_spoils_its_question_only),
 		TEST(a_listener_that_babbles_spoils_the_call_only),
 		TEST(one_that_answers_nonsense_spoils_the_question_only),
+		TEST(those_who_call_and_say_nothing_keep_nobody_out),
 	};
 	const char *seed = getenv("WEIR_TEST_SEED");
 
