@@ -88,7 +88,7 @@ int ah_resolve(const struct ibv_context *context, const struct ibv_ah_attr *attr
 	if (fault_is_gone())
 		return EIO;
 	if (!device_has_port(attr->port_num) ||
-	    gid_get(device, attr->port_num, index, &av->sgid))
+	    gid_get(device, attr->port_num, index, &av->sgid, NULL))
 		return EINVAL;
 	av->dgid = attr->is_global ? attr->grh.dgid : av->sgid;
 	av->sl = attr->sl;

@@ -25,6 +25,7 @@
 
 enum { OWN, LOOPBACK, FIRST_READ };
 enum { DEVICE_SHIFT = 8 };
+enum { LOOPBACK_IFINDEX = 1 };	/* in every network namespace, says include/net/flow.h of Linux */
 
 #define LINK_LOCAL_PREFIX 0xfe80000000000000ull
 
@@ -33,6 +34,7 @@ static struct {
 	int notices;			/* a socket, or -1 */
 	bool is_read;
 	union ibv_gid gids[SOFTNIC_GIDS_MAX];	/* but for OWN, which is another at each port */
+	uint32_t ifindex[SOFTNIC_GIDS_MAX];	/* of those that were read: of which interface */
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER, .notices = -1 };
 
 static bool is_empty(const union ibv_gid *gid)
@@ -125,13 +127,17 @@ static bool add_new(const struct ifaddrs *all)
 	int at;
 
 	for (; all; all = all->ifa_next) {
-		if (!from_address(all, &gid) || find(&gid) >= 0)
+		if (!from_address(all, &gid))
 			continue;
-		at = find(&none);
-		if (at < 0)
-			break;
-		table.gids[at] = gid;
-		added = true;
+		at = find(&gid);
+		if (at < 0) {
+			at = find(&none);
+			if (at < 0)
+				break;
+			table.gids[at] = gid;
+			added = true;
+		}
+		table.ifindex[at] = if_nametoindex(all->ifa_name);
 	}
 	return added;
 }
@@ -224,7 +230,7 @@ static void forget(void)
 
 const struct fork_part gid_fork = { &table.lock, forget };
 
-int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid)
+int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid, uint32_t *ifindex)
 {
 	int err = 0;
 
@@ -232,6 +238,8 @@ int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid)
 		return -ENODATA;
 	if (index == OWN) {
 		link_local(device, port, gid);
+		if (ifindex)
+			*ifindex = LOOPBACK_IFINDEX;
 		return 0;
 	}
 	lock_current();
@@ -239,6 +247,8 @@ int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid)
 		err = -ENODATA;
 	else
 		*gid = table.gids[index];
+	if (!err && ifindex)
+		*ifindex = index == LOOPBACK ? LOOPBACK_IFINDEX : table.ifindex[index];
 	unlock();
 	return err;
 }

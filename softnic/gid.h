@@ -27,8 +27,14 @@ void gid_watch(void);
  */
 uint64_t gid_guid(uint32_t device, uint32_t port);
 
-/** gid_get() - one entry of a port's table. 0, or -ENODATA if it is empty or beyond the last. */
-int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid);
+/**
+ * gid_get() - one entry of a port's table
+ * @ifindex: set to the interface that has the address, if it is not NULL; the port's own GID leads
+ *	nowhere but to this host, so its interface is the loopback
+ *
+ * Return: 0, or -ENODATA if it is empty or beyond the last.
+ */
+int gid_get(uint32_t device, uint32_t port, uint32_t index, union ibv_gid *gid, uint32_t *ifindex);
 
 /** gid_index() - which entry of a port's table carries an address, or -ENOENT */
 int gid_index(uint32_t device, uint32_t port, const union ibv_gid *gid);

@@ -141,7 +141,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 		errno = EINVAL;
 		return -1;
 	}
-	if (gid_get(device_index(context->device), port, index, gid))
+	if (gid_get(device_index(context->device), port, index, gid, NULL))
 		memset(gid, 0, sizeof(*gid));
 	return 0;
 }
@@ -155,7 +155,8 @@ static int fill_entry(struct ibv_context *context, struct ibv_gid_entry *entry, 
 		.port_num = port,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
 	};
-	return gid_get(device_index(context->device), port, index, &entry->gid);
+	return gid_get(device_index(context->device), port, index, &entry->gid,
+		       &entry->ndev_ifindex);
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
@@ -208,7 +209,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 		errno = EINVAL;
 		return -1;
 	}
-	if (gid_get(device_index(context->device), port, index, &gid))
+	if (gid_get(device_index(context->device), port, index, &gid, NULL))
 		*type = GID_TYPE_IB_ROCE_V1;	/* so rdma-core says of an empty one */
 	else
 		*type = GID_TYPE_ROCE_V2;

@@ -312,6 +312,15 @@ static int index_of_address(struct end *e, int n)
 	return -1;
 }
 
+/* Of the loopback, which has got it. */
+static void assert_interface(struct end *e, int index)
+{
+	struct ibv_gid_entry entry;
+
+	assert_int_equal(ibv_query_gid_ex(e->ctx, 1, index, &entry, 0), 0);
+	assert_int_equal(entry.ndev_ifindex, if_nametoindex("lo"));
+}
+
 static void assert_gid_change(struct end *e)
 {
 	struct pollfd p = { .fd = e->ctx->async_fd, .events = POLLIN };
@@ -346,6 +355,7 @@ static void test_addresses_that_come_later_are_reached_and_keep_their_index(void
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 		at[i] = index_of_address(&a, i);
 		assert_true(at[i] > 1);
+		assert_interface(&a, at[i]);
 	}
 	assert_gid_change(&base);
 	set_address(3, false);
