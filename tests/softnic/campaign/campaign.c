@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * campaign [--seed N] [--runs N]: runs with the seeds N, N + 1...
+ * campaign [--seed N] [--runs N]: runs with the seeds N, N + 1... campaign.h says what one repeats.
  *
  * The judge's part: it starts the workers with the faults that the seed wants, leads them
  * from phase to phase, meanwhile kills, stops or troubles some of them, and at last holds
@@ -286,6 +286,15 @@ static int be_worker(char **argv)
 	return worker_play(w, atoi(argv[0]), atoi(argv[1]));
 }
 
+static const char usage[] =
+	"Usage: %s [--seed N] [--runs N]\n"
+	"Random operations between processes, with random faults: runs with the seeds N, N + 1...\n"
+	"A seed repeats what is asked along each lane (a queue pair between two processes), by\n"
+	"which transport, which faults it meets there, and what befalls which process from outside:\n"
+	"killed, stopped, or given a fault. It does not repeat how lanes interleave, nor when it\n"
+	"befalls; so one that failed may have to run several times to fail again:\n"
+	"'for i in $(seq 50); do %s --seed N; done' repeats one.\n";
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, runs = 1;
@@ -302,8 +311,10 @@ int main(int argc, char **argv)
 			break;
 	}
 	if (i != argc) {
-		fprintf(stderr, "Usage: %s [--seed N] [--runs N]\n", argv[0]);
-		return 2;
+		bool asked = argc == 2 && !strcmp(argv[1], "--help");
+
+		fprintf(asked ? stdout : stderr, usage, argv[0], argv[0]);
+		return asked ? 0 : 2;
 	}
 	return run_all(argv[0], seed, runs);
 }

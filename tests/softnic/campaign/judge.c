@@ -4,6 +4,8 @@
  *
  * What was done must be there. What was flushed must not. What failed, or was under way
  * when its source was killed, is in doubt: each of its bytes is as before or as it wanted.
+ * By UC what was done may be lost, but as a whole: none is torn, unless an end was killed
+ * meanwhile.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@ static bool is_excused(const struct lane *lane, uint32_t at, uint8_t byte)
 	for (i = 0; i < OPS_MAX; i++) {
 		const struct op *op = &lane->ops[i];
 
-		if (op->kind == KIND_WRITE && is_in_doubt(op) && at >= op->offset &&
+		if (kind_writes(op->kind) && is_in_doubt(op) && at >= op->offset &&
 		    at - op->offset < op->length && op_byte(op, at - op->offset) == byte)
 			return true;
 	}
@@ -39,7 +41,7 @@ static bool judge_bytes(const struct lane *lane, const uint8_t *zone, char *why,
 	for (i = 0; i < OPS_MAX; i++) {
 		const struct op *op = &lane->ops[i];
 
-		for (k = 0; op->kind == KIND_WRITE && op->state == OP_DONE && k < op->length; k++)
+		for (k = 0; kind_writes(op->kind) && op->state == OP_DONE && k < op->length; k++)
 			model[op->offset + k] = op_byte(op, k);
 	}
 	for (k = COUNTER_BYTES; k < ZONE; k++)
@@ -51,13 +53,51 @@ static bool judge_bytes(const struct lane *lane, const uint8_t *zone, char *why,
 	return k == ZONE;
 }
 
-static bool judge_count(const struct lane *lane, enum kind kind, uint64_t found, bool is_minimum,
-			const char *what, char *why, size_t size)
+/* Is all of it there, but for what is explained by later ones? */
+static bool is_whole(const struct op *op, const uint8_t *zone, const bool *explained)
+{
+	uint32_t k;
+
+	for (k = 0; k < op->length; k++)
+		if (!explained[op->offset + k] && zone[op->offset + k] != op_byte(op, k))
+			return false;
+	return true;
+}
+
+/* The last one first, so that what is not explained by later ones shows whether it took effect. */
+static bool judge_lossy_bytes(const struct lane *lane, const uint8_t *zone, bool may_be_torn,
+			      char *why, size_t size)
+{
+	bool *explained = calloc(ZONE, sizeof(*explained));
+	uint32_t i, k;
+
+	for (i = OPS_MAX; i-- > 0;) {
+		const struct op *op = &lane->ops[i];
+		bool torn = may_be_torn || is_in_doubt(op);
+
+		if (!kind_writes(op->kind) || op->state == OP_NONE || op->state == OP_FLUSHED ||
+		    (!torn && !is_whole(op, zone, explained)))
+			continue;
+		for (k = 0; k < op->length; k++)
+			explained[op->offset + k] |= zone[op->offset + k] == op_byte(op, k);
+	}
+	for (k = COUNTER_BYTES; k < ZONE; k++)
+		if (zone[k] && !explained[k])
+			break;
+	if (k < ZONE)
+		snprintf(why, size, "byte %u is %02x, of no write that is there as a whole", k,
+			 zone[k]);
+	free(explained);
+	return k == ZONE;
+}
+
+static bool judge_count(const struct lane *lane, bool (*is_one)(enum kind kind), uint64_t found,
+			bool is_minimum, const char *what, char *why, size_t size)
 {
 	uint32_t done = 0, doubt = 0, i;
 
 	for (i = 0; i < OPS_MAX; i++) {
-		if (lane->ops[i].kind != kind)
+		if (!is_one(lane->ops[i].kind))
 			continue;
 		done += lane->ops[i].state == OP_DONE;
 		doubt += is_in_doubt(&lane->ops[i]);
@@ -82,20 +122,42 @@ static bool judge_ends(const struct lane *lane, char *why, size_t size)
 	return true;
 }
 
+static bool is_add(enum kind kind)
+{
+	return kind == KIND_ADD;
+}
+
+static bool is_swap(enum kind kind)
+{
+	return kind == KIND_SWAP;
+}
+
+static uint64_t word_at(const uint8_t *zone, uint32_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, zone + at, sizeof(word));
+	return word;
+}
+
 static bool judge_lane(const struct world *w, uint32_t source, uint32_t target, uint32_t killed,
 		       char *why, size_t size)
 {
+	bool is_reliable = transport_between(w->seed, source, target) == RC;
 	const struct lane *lane = &w->lanes[source][target];
 	const uint8_t *zone = w->zones[target][source];
-	uint64_t counter;
+	bool target_lives = !(killed & 1u << target);
 
-	memcpy(&counter, zone, sizeof(counter));
 	if (!(killed & 1u << source) && !judge_ends(lane, why, size))
 		return false;
-	return judge_bytes(lane, zone, why, size) &&
-	       judge_count(lane, KIND_ADD, counter, true, "additions took effect", why, size) &&
-	       judge_count(lane, KIND_SEND, lane->received, !(killed & 1u << target),
-			   "messages arrived", why, size);
+	return (is_reliable ? judge_bytes(lane, zone, why, size) :
+			      judge_lossy_bytes(lane, zone, !target_lives, why, size)) &&
+	       judge_count(lane, is_add, word_at(zone, 0), true, "additions took effect", why,
+			   size) &&
+	       judge_count(lane, is_swap, word_at(zone, SWAP_AT), true, "swaps took effect", why,
+			   size) &&
+	       judge_count(lane, kind_is_received, lane->received, is_reliable && target_lives,
+			   "messages and immediates arrived", why, size);
 }
 
 bool judge_world(const struct world *w, uint32_t killed, char *why, size_t size)
