@@ -88,6 +88,15 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	return err;
 }
 
+EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	int err = NEXT(ibv_get_async_event)(context, event);
+
+	if (!err)
+		count(async_events, 1);
+	return err;
+}
+
 /* One line, and one write: many processes may append to the file. */
 __attribute__((destructor)) static void report(void)
 {

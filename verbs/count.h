@@ -23,6 +23,7 @@
 	X(recv_wrs, "work requests accepted by receive queues, shared ones included")              \
 	X(completions, "work completions polled")                                                  \
 	X(cq_events, "completion events taken from channels")                                      \
+	X(async_events, "asynchronous events taken from devices")                                  \
 	X(receives, "messages and immediates received")                                            \
 	X(receive_bytes, "bytes of messages received")                                             \
 	X(errors, "work completions with an error, flushed ones included")                         \

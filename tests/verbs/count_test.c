@@ -328,6 +328,58 @@ static void softnics_own_counters_agree(void **in)
 	assert_int_equal(ours.posted_atomics, theirs->atomics);
 }
 
+static struct ibv_srq *shared;
+
+static struct ibv_qp *make_sharing(struct pair *pair, struct ibv_qp_init_attr *plain)
+{
+	struct ibv_srq_init_attr of_srq = { .attr = { .max_wr = PAIR_DEPTH, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = *plain;
+
+	if (!shared)
+		shared = ibv_create_srq(pair->pd, &of_srq);
+	assert_non_null(shared);
+	init.srq = shared;
+	return ibv_create_qp(pair->pd, &init);
+}
+
+/* Of which every device has one: that the receives of a shared queue run out. */
+static void asynchronous_events_are_counted(void **in)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct ibv_recv_wr recv = { 0 }, *bad;
+	struct ibv_async_event event;
+	struct ibv_send_wr send;
+	struct ibv_sge sge;
+	struct pair pair;
+	int i;
+
+	(void)in;
+	pair_open(&pair);
+	assert_true(pair_connect(&pair, make_sharing));
+	for (i = 0; i < 2; i++)
+		assert_int_equal(ibv_post_srq_recv(shared, &recv, &bad), 0);
+	assert_int_equal(ibv_modify_srq(shared, &attr, IBV_SRQ_LIMIT), 0);
+	verbs_count_read(&before);
+	sge = pair_sge(&pair, 0);
+	send = pair_wr(&pair, IBV_WR_SEND, &sge);
+	post(&pair, &send);
+	take(&pair, 2, IBV_WC_SUCCESS);
+	fd.fd = pair.context->async_fd;
+	assert_int_equal(poll(&fd, 1, PATIENCE_S * 1000), 1);
+	assert_int_equal(ibv_get_async_event(pair.context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	ibv_ack_async_event(&event);
+	counts_are((struct verbs_counters){ .doorbells = 1, .send_wrs = 1, .completions = 2,
+					    .async_events = 1, .receives = 1, .posted_sends = 1 });
+	for (i = 0; i < 2; i++)
+		assert_int_equal(ibv_destroy_qp(pair.qp[i]), 0);
+	pair.qp[0] = pair.qp[1] = NULL;
+	assert_int_equal(ibv_destroy_srq(shared), 0);
+	shared = NULL;
+	pair_close(&pair);
+}
+
 /* What is freed as one and comes again as the other must not write into the smaller one's place. */
 static void what_is_kept_of_one_kind_is_not_anothers(void **in)
 {
@@ -354,6 +406,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_refused_is_not_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(arms_and_events_are_counted, setup, teardown),
+		cmocka_unit_test(asynchronous_events_are_counted),
 		cmocka_unit_test(the_extended_interfaces_count_alike),
 		cmocka_unit_test(what_is_kept_of_one_kind_is_not_anothers),
 		cmocka_unit_test_setup_teardown(softnics_own_counters_agree, setup, teardown),
