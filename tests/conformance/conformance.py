@@ -11,6 +11,7 @@ function of softnic's tests calls: each is part of a test, for the compiler warn
 uses, and the tests pass, or `meson test` is red. Whether that test is a good one only a reader can say.
 refused_test.c says what is refused, also of a verb that works, and what says the same of everything. One
 that is none of these fails the check, unless the installed rdma-core is newer than the table: it is named.
+Where Soft-RoCE does otherwise the tests that run on both say so, by the functions of device_harness.h.
 """
 import functools
 import pathlib
@@ -33,6 +34,7 @@ REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
 ONLY = re.compile(r'\bSAYS_ONLY\((-?\w+), (\w+), "([^"]+)"')
 PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+DEPARTURE = re.compile(r'\b(?:soft_roce_differs|skip_on_soft_roce)\(\s*((?:"[^"]*"\s*)+)\)')
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 # A function's head begins a line, and its end is a brace that does.
 FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
@@ -46,7 +48,20 @@ HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
 Made out of the tests by `tests/conformance/conformance.py`; a test fails when it is out of date. It has
 the verbs of rdma-core up to 56. "yes" means that tests of `tests/softnic` call it, and pass:
 `conformance.py tests VERB` names them, and they say what it must do. What is refused gives this
-error, and harms nothing. What verbs that work refuse is [at the end](#what-verbs-that-work-refuse); sizes and numbers are in [softnic](softnic.md#limits).
+error, and harms nothing. Below are what verbs that work
+[refuse](#what-verbs-that-work-refuse), and where [Soft-RoCE](#where-soft-roce-departs) does otherwise;
+sizes and numbers are in [softnic](softnic.md#limits).
+"""
+
+SOFT_ROCE = """
+## Where Soft-RoCE departs
+
+The tests named `verbs ...` run on softnic and, the same code, on the kernel's Soft-RoCE
+(`tests/vm/vm check`); here is what they find otherwise there, with Linux 6.1 and rdma-core 44. What is
+said is of Soft-RoCE; softnic does as the test's name says.
+
+| test | what it is on Soft-RoCE |
+| --- | --- |
 """
 
 
@@ -73,6 +88,18 @@ def only():
 def parts():
     """[(errno, verb, what of it is refused)]"""
     return PART.findall(source(HERE / "refused_test.c"))
+
+
+def departures():
+    """[(test, what Soft-RoCE does)], in the order of the sources"""
+    found = []
+    for path in test_sources():
+        program = path.stem.removesuffix("_test").replace("_", " ")
+        for name, body in FUNCTION.findall(source(path)):
+            test = name.removeprefix("test_").replace("_", " ")
+            for strings in DEPARTURE.findall(body):
+                found.append((f"{program}: {test}", "".join(re.findall('"([^"]*)"', strings))))
+    return found
 
 
 @functools.cache
@@ -137,7 +164,8 @@ def table(library):
         text += f"\n## {name}\n\n| verb | softnic |\n| --- | --- |\n"
         text += "".join(f"| `{verb}` | {state(verb)} |\n" for verb in members)
     text += "\n## What verbs that work refuse\n\n| verb | what | softnic |\n| --- | --- | --- |\n"
-    return text + "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
+    text += "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
+    return text + SOFT_ROCE + "".join(f"| {test} | {what} |\n" for test, what in departures())
 
 
 def tests_of(verb):

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include <arpa/inet.h>
-#include <sys/socket.h>
 
 #include "datagram_harness.h"
-#include "softnic/shared.h"
 
 void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, uint32_t flags)
 {
@@ -49,7 +47,7 @@ void to_ready(struct end *e, uint32_t dest_qpn)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = dest_qpn,
-		.ah_attr = { .port_num = 1 },
+		.ah_attr = way_to_self(e->ctx),
 	};
 	int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
@@ -62,7 +60,8 @@ void to_ready(struct end *e, uint32_t dest_qpn)
 struct ibv_ah *make_ah(struct end *e, const char *address)
 {
 	struct ibv_ah_attr attr = {
-		.is_global = 1, .port_num = 1, .sl = 3, .grh = { .sgid_index = 1, .hop_limit = 9 },
+		.is_global = 1, .port_num = 1, .sl = 3,
+		.grh = { .sgid_index = own_gid_index(e->ctx), .hop_limit = 9 },
 	};
 
 	inet_pton(AF_INET6, address, &attr.grh.dgid);
@@ -78,7 +77,7 @@ void two_up(struct two *t, enum ibv_qp_type type)
 	to_init(&t->b);
 	to_ready(&t->a, t->b.qp->qp_num);
 	to_ready(&t->b, t->a.qp->qp_num);
-	t->ah = make_ah(&t->a, "::ffff:127.0.0.1");
+	t->ah = make_ah(&t->a, own_address());
 	assert_non_null(t->ah);
 }
 
@@ -104,19 +103,4 @@ void assert_nothing(struct end *e)
 	struct ibv_wc wc;
 
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
-}
-
-uint32_t take_slot(int *fd)
-{
-	struct sockaddr_un addr;
-	uint32_t slot = SOFTNIC_SLOTS;
-	socklen_t len;
-
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	do
-		len = shared_address(--slot, &addr);
-	while (slot && bind(*fd, (struct sockaddr *)&addr, len));
-	assert_int_not_equal(slot, 0);
-	assert_int_equal(listen(*fd, 1), 0);
-	return slot;
 }

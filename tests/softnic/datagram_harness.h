@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two ends of one process that send by UC or UD, and who answers nobody.
+ * Two ends of one process that send by UC or UD.
  */
 #ifndef DATAGRAM_HARNESS_H
 #define DATAGRAM_HARNESS_H
@@ -24,15 +24,12 @@ void to_init(struct end *e);
 void to_init_at(struct end *e, uint8_t port);
 void to_ready(struct end *e, uint32_t dest_qpn);
 
-/* From 127.0.0.1. NULL if it cannot be had. */
+/* From own_address(). NULL if it cannot be had. */
 struct ibv_ah *make_ah(struct end *e, const char *address);
 
 /* From a to b, to fill in further. */
 struct wr *datagram(struct wr *w, struct two *t, uint32_t length);
 
 void assert_nothing(struct end *e);
-
-/* Some slot that was free and whose holder, until the socket is closed, never answers. */
-uint32_t take_slot(int *fd);
 
 #endif

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include "datagram_harness.h"
+#include "mute_harness.h"
 #include "softnic/nic.h"
 #include "softnic/qp.h"
 

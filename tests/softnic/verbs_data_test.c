@@ -64,6 +64,12 @@ static void test_a_send_lands_in_the_posted_buffer(void **state)
 	}
 }
 
+static unsigned int flags_of_a_receive(const struct ibv_wc *wc)
+{
+	return soft_roce_differs("says IBV_WC_GRH, of RC too") ? wc->wc_flags & ~IBV_WC_GRH :
+								 wc->wc_flags;
+}
+
 static void test_an_immediate_uses_up_a_receive_and_moves_the_bytes(void **state)
 {
 	struct pair *pair = *state;
@@ -79,7 +85,7 @@ static void test_an_immediate_uses_up_a_receive_and_moves_the_bytes(void **state
 	a = tell(&pair->p, ORDER_POLL, 0, 0, 0);
 	assert_int_equal(a.wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(a.wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
-	assert_int_equal(a.wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(flags_of_a_receive(&a.wc), IBV_WC_WITH_IMM);
 	assert_int_equal(a.wc.imm_data, 0x01020304);
 	assert_int_equal(a.wc.byte_len, 8);
 	assert_int_equal(a.wc.wr_id, 5);
@@ -98,7 +104,7 @@ static void test_a_send_with_immediate_carries_both(void **state)
 	do_wr(&pair->e, &w, IBV_WC_SUCCESS);
 	a = tell(&pair->p, ORDER_POLL, 0, 0, 0);
 	assert_int_equal(a.wc.opcode, IBV_WC_RECV);
-	assert_int_equal(a.wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(flags_of_a_receive(&a.wc), IBV_WC_WITH_IMM);
 	assert_int_equal(a.wc.imm_data, 7);
 }
 
@@ -206,7 +212,8 @@ static void test_compare_and_swap_swaps_only_what_it_expects(void **state)
 
 static void test_additions_from_two_processes_all_count(void **state)
 {
-	enum { TIMES = 20000, WORD = 64 };
+	enum { WORD = 64 };
+	const int times = scaled(20000);
 	struct pair *pair = *state;
 	struct end end;
 	struct puppet second;
@@ -215,28 +222,36 @@ static void test_additions_from_two_processes_all_count(void **state)
 	end_open_sharing(&end, &pair->e);
 	puppet_start(&second, &end, ALL_ACCESS, &plain);
 	memset(pair->e.buf + WORD, 0, sizeof(sum));
-	give_order(&pair->p, ORDER_SPIN_ADD, WORD, 0, TIMES);
-	give_order(&second, ORDER_SPIN_ADD, WORD, 0, TIMES);
+	give_order(&pair->p, ORDER_SPIN_ADD, WORD, 0, times);
+	give_order(&second, ORDER_SPIN_ADD, WORD, 0, times);
 	take_answer(&pair->p);
 	take_answer(&second);
 	memcpy(&sum, pair->e.buf + WORD, sizeof(sum));
-	assert_int_equal(sum, 2 * TIMES);
+	assert_int_equal(sum, 2 * times);
 	puppet_stop(&second, &end);
 }
 
-enum { POSTS = 2000 };
+/* Who spins on a processor that does the device's work, too, keeps it from it. */
+static void wait_for_room(void)
+{
+	if (on_softnic())
+		sched_yield();
+	else
+		usleep(1000);
+}
 
 static void *post_many(void *arg)
 {
+	const int posts = scaled(2000);
 	struct end *e = arg;
 	struct wr w;
 	int i;
 
-	for (i = 0; i < POSTS; i++) {
+	for (i = 0; i < posts; i++) {
 		uint32_t n = i % 50 ? 64 : 200000;
 
 		while (post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, n, 0)) == ENOMEM)
-			sched_yield();
+			wait_for_room();
 	}
 	return NULL;
 }
@@ -249,7 +264,7 @@ static void test_threads_may_post_to_one_queue_pair(void **state)
 
 	for (i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &pair->e), 0);
-	for (i = 0; i < 2 * POSTS; i++)
+	for (i = 0; i < 2 * scaled(2000); i++)
 		assert_int_equal(wait_wc(&pair->e).status, IBV_WC_SUCCESS);
 	for (i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
@@ -259,10 +274,13 @@ static void test_one_sided_work_takes_none_of_the_targets_time(void **state)
 {
 	enum { TIMES = 2000 };
 	struct pair *pair = *state;
-	uint64_t peers_ns = tell(&pair->p, ORDER_CPU_NS, 0, 0, 0).value, own_ns = cpu_ns();
+	uint64_t peers_ns, own_ns;
 	struct wr w;
 	int i;
 
+	skip_on_soft_roce("the kernel does it, in the time of whoever runs then");
+	peers_ns = tell(&pair->p, ORDER_CPU_NS, 0, 0, 0).value;
+	own_ns = cpu_ns();
 	for (i = 0; i < TIMES; i++)
 		do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 65536, 0),
 		      IBV_WC_SUCCESS);

@@ -6,8 +6,14 @@
 
 #include "verbs_harness.h"
 
-static const struct manners impatient = { .timeout = 14, .retry_cnt = 7 };
-enum { IMPATIENT_MS = 8 * 67 };
+static const struct manners impatient = { .timeout = 14, .retry_cnt = 6 };
+enum { IMPATIENT_MS = 7 * 67 };
+
+static uint64_t least_ms(void)
+{
+	return soft_roce_differs("each retry is up to two ticks of 4 ms too soon") ?
+		       IMPATIENT_MS - 7 * 8 : IMPATIENT_MS;
+}
 
 static void start(struct pair *pair, int access, const struct manners *m)
 {
@@ -65,6 +71,12 @@ static const struct access_case {
 	  0, 0, 0, 1, 1, IBV_WC_SUCCESS },
 };
 
+static enum ibv_wc_status wrong_local_key(void)
+{
+	return soft_roce_differs("it is LOC_QP_OP_ERR, not LOC_PROT_ERR") ? IBV_WC_LOC_QP_OP_ERR :
+									    IBV_WC_LOC_PROT_ERR;
+}
+
 static void test_access_is_checked(void **state)
 {
 	unsigned int i;
@@ -73,8 +85,12 @@ static void test_access_is_checked(void **state)
 	for (i = 0; i < sizeof(access_cases) / sizeof(access_cases[0]); i++) {
 		const struct access_case *c = &access_cases[i];
 		struct pair pair;
+		bool has_event;
 		struct wr w;
 
+		if (c->status == IBV_WC_REM_INV_REQ_ERR &&
+		    soft_roce_differs("posting refuses an atomic at an odd address"))
+			continue;
 		print_message("# %s\n", c->name);
 		start(&pair, c->access, &plain);
 		wr_make(&w, &pair.e, c->op, c->local_offset, c->length, c->remote_offset);
@@ -82,12 +98,13 @@ static void test_access_is_checked(void **state)
 		w.wr.wr.rdma.rkey ^= c->rkey_flip;
 		if (c->op == IBV_WR_ATOMIC_FETCH_AND_ADD)
 			w.wr.wr.atomic.rkey ^= c->rkey_flip;
-		do_wr(&pair.e, &w, c->status);
+		do_wr(&pair.e, &w, c->status && c->lkey_flip ? wrong_local_key() : c->status);
 		assert_int_equal(state_of(&pair.e), c->status ? IBV_QPS_ERR : IBV_QPS_RTS);
-		if (c->status == IBV_WC_REM_ACCESS_ERR)
+		has_event = !soft_roce_differs("the target gets no event");
+		if (has_event && c->status == IBV_WC_REM_ACCESS_ERR)
 			assert_int_equal(tell(&pair.p, ORDER_ASYNC_EVENT, 0, 0, 0).value,
 					 IBV_EVENT_QP_ACCESS_ERR);
-		if (c->status == IBV_WC_REM_INV_REQ_ERR)
+		if (has_event && c->status == IBV_WC_REM_INV_REQ_ERR)
 			assert_int_equal(tell(&pair.p, ORDER_ASYNC_EVENT, 0, 0, 0).value,
 					 IBV_EVENT_QP_REQ_ERR);
 		puppet_stop(&pair.p, &pair.e);
@@ -105,6 +122,8 @@ static void test_reads_and_atomics_need_a_depth_at_both_ends(void **state)
 	(void)state;
 	bears_none.bears_no_reads = makes_none.makes_no_reads = true;
 	for (i = 0; i < 4; i++) {
+		if (i >= 2 && soft_roce_differs("who may have none under way waits for ever"))
+			break;
 		start(&pair, ALL_ACCESS, i < 2 ? &bears_none : &makes_none);
 		do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 		do_wr(&pair.e, wr_make(&w, &pair.e, ops[i % 2], 0, 8, 0),
@@ -128,7 +147,7 @@ static void test_a_region_of_another_domain_is_refused(void **state)
 	assert_non_null(mr);
 	wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
 	w.sge.lkey = mr->lkey;
-	do_wr(&pair.e, &w, IBV_WC_LOC_PROT_ERR);
+	do_wr(&pair.e, &w, wrong_local_key());
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	ibv_dereg_mr(mr);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
@@ -239,6 +258,7 @@ static void test_who_lost_its_own_memory_fails_alone(void **state)
 	unsigned int i;
 
 	(void)state;
+	skip_on_soft_roce("what is registered is pinned");
 	for (i = 0; i < sizeof(lost_cases) / sizeof(lost_cases[0]); i++) {
 		/* There the CPU copies all but atomics, and whose memory is gone gets a signal. */
 		if (getenv("TEST_MEMORY") && lost_cases[i].op != IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -252,13 +272,17 @@ static void test_a_receive_that_is_too_short_fails_at_both_ends(void **state)
 {
 	struct pair pair;
 	struct wr w;
+	bool differs;
 
 	(void)state;
 	start(&pair, ALL_ACCESS, &plain);
 	tell(&pair.p, ORDER_POST_RECV, 0, 15, 1);
 	tell(&pair.p, ORDER_POST_RECV, 0, 64, 2);
-	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_REM_INV_REQ_ERR);
-	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_LOC_LEN_ERR);
+	differs = soft_roce_differs("it is REM_OP_ERR, and LOC_QP_OP_ERR at the other end");
+	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0),
+	      differs ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status,
+			 differs ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_WR_FLUSH_ERR);
 	puppet_stop(&pair.p, &pair.e);
 }
@@ -272,7 +296,7 @@ static void test_a_receive_with_a_wrong_key_fails_at_both_ends(void **state)
 	start(&pair, ALL_ACCESS, &plain);
 	tell(&pair.p, ORDER_POST_WRONG_RECV, 0, 16, 0);
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_SEND, 0, 16, 0), IBV_WC_REM_OP_ERR);
-	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(tell(&pair.p, ORDER_POLL, 0, 0, 0).wc.status, wrong_local_key());
 	puppet_stop(&pair.p, &pair.e);
 }
 
@@ -289,6 +313,7 @@ static void test_a_receive_into_lost_memory_fails_at_both_ends(void **state)
 	void *map;
 
 	(void)state;
+	skip_on_soft_roce("what is registered is pinned");
 	map = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	for (length = 8; length <= PAGES_BYTES; length *= PAGES_BYTES / 8) {
 		start(&pair, ALL_ACCESS, &plain);
@@ -333,7 +358,7 @@ static void test_a_receiver_that_is_late_is_waited_for(void **state)
 static void test_a_receiver_that_is_never_ready_uses_up_the_retries(void **state)
 {
 	const struct manners few = { .min_rnr_timer = 18 /* 10 ms */, .rnr_retry = 3,
-				     .timeout = 14, .retry_cnt = 7 };
+				     .timeout = 14, .retry_cnt = 6 };
 	uint64_t begin;
 	struct pair pair;
 	struct wr w;
@@ -395,8 +420,10 @@ static void test_in_the_error_state_posts_are_flushed(void **state)
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 	}
-	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
-	assert_int_equal(wait_wc(&pair.e).wr_id, 7);
+	if (!soft_roce_differs("a receive that is posted later is not flushed")) {
+		assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
+		assert_int_equal(wait_wc(&pair.e).wr_id, 7);
+	}
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_WR_FLUSH_ERR);
 	puppet_stop(&pair.p, &pair.e);
 }
@@ -413,7 +440,7 @@ static void test_a_peer_in_the_error_state_does_not_answer(void **state)
 	tell(&pair.p, ORDER_TO_ERROR, 0, 0, 0);
 	begin = now_ms();
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
-	assert_true(now_ms() - begin >= IMPATIENT_MS);
+	assert_true(now_ms() - begin >= least_ms());
 	puppet_stop(&pair.p, &pair.e);
 }
 
@@ -448,7 +475,7 @@ static void test_a_number_that_is_nobodys_does_not_answer(void **state)
 	nobody.rkey = e.mr->rkey;
 	end_connect(&e, &nobody, &impatient);
 	do_wr(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_RETRY_EXC_ERR);
-	assert_true(now_ms() - begin >= IMPATIENT_MS);
+	assert_true(now_ms() - begin >= least_ms());
 	end_close(&e);
 }
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
-#include "softnic/shared.h"
 #include "verbs_harness.h"
 
 static bool is_readable(int fd, int ms)
@@ -89,6 +88,7 @@ static void test_an_arm_fires_for_what_came_since_the_last_event(void **state)
 	struct pair *pair = *state;
 	struct end *e = &pair->e;
 
+	skip_on_soft_roce("an arm fires for what comes after it");
 	leave_two(pair);
 	ibv_req_notify_cq(e->cq, 0);
 	take_event(e);
@@ -112,6 +112,7 @@ static void test_what_came_before_an_event_was_taken_is_news(void **state)
 	struct wr w;
 	int i;
 
+	skip_on_soft_roce("an arm fires for what comes after it");
 	ibv_req_notify_cq(e->cq, 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
@@ -136,6 +137,7 @@ static void test_what_a_poll_left_is_news(void **state)
 	struct wr w;
 	int i;
 
+	skip_on_soft_roce("an arm fires for what comes after it");
 	for (i = 0; i < 3; i++)
 		assert_int_equal(post(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0)), 0);
 	ibv_req_notify_cq(e->cq, 0);
@@ -158,6 +160,7 @@ static void test_an_arm_for_solicited_ones_fires_if_one_came_since_the_last_even
 	struct pair *pair = *state;
 	struct end *e = &pair->e;
 
+	skip_on_soft_roce("an arm fires for what comes after it");
 	leave_two(pair);
 	ibv_req_notify_cq(e->cq, 1);
 	assert_false(is_readable(e->channel->fd, 20));
@@ -255,8 +258,13 @@ static void *sleep_once(void *arg)
 	s->error = errno;
 	if (!s->result)
 		ibv_ack_cq_events(cq, 1);
-	store_release(&s->is_awake, true);
+	__atomic_store_n(&s->is_awake, true, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+static bool is_awake(const struct sleeper *s)
+{
+	return __atomic_load_n(&s->is_awake, __ATOMIC_ACQUIRE);
 }
 
 static void sleeper_start(struct sleeper *s, struct end *e)
@@ -270,7 +278,7 @@ static int signals;
 static void count_signal(int signal)
 {
 	(void)signal;
-	add_ordered(&signals, 1);
+	__atomic_fetch_add(&signals, 1, __ATOMIC_SEQ_CST);
 }
 
 static void set_handler(int flags)
@@ -289,11 +297,11 @@ static void test_who_waits_goes_on_after_a_signal_whose_handler_says_so(void **s
 	set_handler(SA_RESTART);
 	sleeper_start(&s, &pair->e);
 	/* Again and again: ThreadSanitizer may hold one back until its thread does something. */
-	while (load_acquire(&signals) < 20 && !load_acquire(&s.is_awake)) {
+	while (__atomic_load_n(&signals, __ATOMIC_ACQUIRE) < 20 && !is_awake(&s)) {
 		pthread_kill(s.thread, SIGUSR1);
 		usleep(1000);
 	}
-	assert_false(load_acquire(&s.is_awake));
+	assert_false(is_awake(&s));
 	ibv_req_notify_cq(pair->e.cq, 0);
 	write_once(&pair->e);
 	pthread_join(s.thread, NULL);
@@ -308,7 +316,7 @@ static void test_who_waits_is_interrupted_by_any_other_signal(void **state)
 
 	set_handler(0);
 	sleeper_start(&s, &pair->e);
-	while (!load_acquire(&s.is_awake)) {
+	while (!is_awake(&s)) {
 		pthread_kill(s.thread, SIGUSR1);
 		usleep(1000);
 	}
@@ -350,6 +358,7 @@ static void test_a_send_is_complete_when_its_answer_is_there(void **state)
 	struct wr w;
 	int i;
 
+	skip_on_soft_roce("a receive completes before it is acknowledged: the answer may overtake");
 	give_order(&pair->p, ORDER_ECHO, 0, LENGTH, TIMES);
 	for (i = 0; i < TIMES; i++) {
 		assert_int_equal(post_recv(e, 1, LENGTH, 8), 0);
@@ -401,15 +410,14 @@ static void test_an_arm_for_solicited_ones_waits_for_one(void **state)
 /* Poll, arm, poll, sleep: with a sender that never waits, it must never sleep for ever. */
 static void test_no_event_is_lost(void **state)
 {
-	enum { TIMES = 3000 };
 	struct pair *pair = *state;
 	struct end *e = &pair->e;
-	int left = TIMES, i, n;
+	int times = scaled(3000), left = times, i, n;
 	struct ibv_wc wc;
 
 	for (i = 0; i < QUEUE_DEPTH; i++)
 		assert_int_equal(post_recv(e, i, 0, 8), 0);
-	give_order(&pair->p, ORDER_SEND_MANY, 0, 8, TIMES);
+	give_order(&pair->p, ORDER_SEND_MANY, 0, 8, times);
 	while (left) {
 		ibv_req_notify_cq(e->cq, 0);
 		while ((n = ibv_poll_cq(e->cq, 1, &wc)) > 0) {
@@ -497,12 +505,16 @@ static void test_what_is_flushed_as_it_is_posted_is_news_however_long_the_list(v
 	struct ibv_recv_wr list[4] = { { .next = &list[1] }, { .next = &list[2] },
 				       { .next = &list[3] } }, *bad;
 	struct pair *pair = *state;
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(pair->e.ctx);
-	struct ibv_qp *qp = new_qp(pair, channel);
-	struct ibv_cq *cq = qp->recv_cq;
+	struct ibv_comp_channel *channel;
 	struct ibv_wc wc[4];
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
 	int got;
 
+	skip_on_soft_roce("a receive that is posted in the error state is not flushed");
+	channel = ibv_create_comp_channel(pair->e.ctx);
+	qp = new_qp(pair, channel);
+	cq = qp->recv_cq;
 	ibv_modify_qp(qp, &error, IBV_QP_STATE);
 	assert_int_equal(ibv_post_recv(qp, list, &bad), 0);
 	for (got = 0; got < 4;)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "group_harness.h"
+#include "mute_harness.h"
 #include "softnic/qp.h"
 
 enum { IN_C = 65536 };

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <infiniband/verbs.h>
+#include "device_harness.h"
 
 enum {
 	PATIENCE_MS = 60000,
@@ -41,6 +42,7 @@ struct end {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;		/* of both queues */
 	struct ibv_qp *qp;
+	struct ibv_qp_cap cap;		/* what the queue pair was given: a device may give more */
 	struct ibv_mr *mr;
 	uint8_t *buf;			/* BUF_SIZE bytes, registered with @access */
 	int access;

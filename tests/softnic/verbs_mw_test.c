@@ -179,6 +179,11 @@ static const struct reach_case {
 	  IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, IBV_WC_REM_ACCESS_ERR },
 };
 
+static bool is_beyond(const struct reach_case *c)
+{
+	return c->offset < 0 || c->offset + c->length > WINDOW_SIZE;
+}
+
 static void try_reaches(void **state, enum ibv_mw_type type)
 {
 	unsigned int i;
@@ -188,6 +193,8 @@ static void try_reaches(void **state, enum ibv_mw_type type)
 		struct ibv_mw_bind_info bind;
 		struct ends *s;
 
+		if (is_beyond(c) && soft_roce_differs("only the region's bounds are looked at"))
+			continue;
 		print_message("# %s\n", c->name);
 		setup_type(state, type);
 		s = *state;
@@ -289,7 +296,8 @@ static void test_type_2_is_invalidated_by_its_peer(void **state)
 	wc = wait_wc(&s->b);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 9);
-	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	if (!soft_roce_differs("the completion says IBV_WC_IP_CSUM_OK instead"))
+		assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc.invalidated_rkey, s->mw->rkey);
 	assert_int_equal(reach_window(s, s->mw->rkey), IBV_WC_REM_ACCESS_ERR);
 	connect_again(s);
@@ -302,6 +310,7 @@ static void test_a_peer_invalidates_nothing_but_a_window_of_type_2(void **state)
 	struct ends *s = *state;
 	struct wr w;
 
+	skip_on_soft_roce("it invalidates a region, too");
 	assert_int_equal(post_recv(&s->b, 9, 0, 64), 0);
 	wr_make(&w, &s->a, IBV_WR_SEND_WITH_INV, 0, 16, 0);
 	w.wr.invalidate_rkey = s->b.mr->rkey;
@@ -315,6 +324,7 @@ static void test_what_is_no_window_of_ones_own_cannot_be_invalidated(void **stat
 {
 	struct ends *s = *state;
 
+	skip_on_soft_roce("the status is LOC_QP_OP_ERR");
 	assert_int_equal(invalidate(&s->b, s->b.mr->rkey), IBV_WC_MW_BIND_ERR);
 	connect_again(s);
 	assert_int_equal(invalidate(&s->b, s->mw->rkey), IBV_WC_MW_BIND_ERR);	/* unbound */
@@ -361,9 +371,11 @@ static void test_a_region_stays_as_long_as_a_window_is_bound_to_it(void **state)
 	struct wr w;
 
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
-	assert_int_equal(ibv_dereg_mr(s->b.mr), EBUSY);
-	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
-			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_dereg_mr(s->b.mr),
+			 soft_roce_differs("deregistering gives EINVAL") ? EINVAL : EBUSY);
+	if (on_softnic())
+		assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+					      0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(post_recv(&s->b, 9, 0, 64), 0);
 	wr_make(&w, &s->a, IBV_WR_SEND_WITH_INV, 0, 0, 0);
 	w.wr.invalidate_rkey = s->mw->rkey;
@@ -405,7 +417,8 @@ static void test_a_windows_key_is_no_local_key(void **state)
 	assert_int_equal(bind_2(s, info(s, WINDOW_AT, WINDOW_SIZE, RIGHTS)), 0);
 	wr_make(&w, &s->b, IBV_WR_RDMA_WRITE, WINDOW_AT, 8, 0);
 	w.sge.lkey = s->mw->rkey;
-	do_wr(&s->b, &w, IBV_WC_LOC_PROT_ERR);
+	do_wr(&s->b, &w, soft_roce_differs("it is LOC_QP_OP_ERR") ? IBV_WC_LOC_QP_OP_ERR :
+								      IBV_WC_LOC_PROT_ERR);
 }
 
 static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
@@ -414,6 +427,7 @@ static void test_posting_refuses_a_bind_that_cannot_be_right(void **state)
 	struct ibv_send_wr *bad, wr = bind_wr(s, info(s, 0, 8, RIGHTS));
 	struct ibv_mw_bind b = { .bind_info = info(s, 0, 8, RIGHTS) };
 
+	skip_on_soft_roce("posting does not look");
 	wr.bind_mw.rkey ^= 0x100;	/* not the program's to choose */
 	assert_int_equal(ibv_post_send(s->b.qp, &wr, &bad), EINVAL);
 	wr = bind_wr(s, info(s, 0, 8, RIGHTS));
@@ -428,6 +442,7 @@ static void test_a_region_that_lost_a_right_refuses_by_the_same_key(void **state
 	struct ends *s = *state;
 	uint32_t rkey = s->b.mr->rkey;
 
+	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(reach_window(s, rkey), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ), 0);
@@ -442,6 +457,7 @@ static void test_a_region_that_moved_is_reached_where_it_is_now(void **state)
 	struct ibv_mr *mr = s->b.mr;
 	uint64_t half = (uintptr_t)s->b.buf + BUF_SIZE / 2;
 
+	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)half,
 				      64, 0), 0);
 	assert_ptr_equal(mr->addr, (void *)half);
@@ -455,8 +471,10 @@ static void test_a_region_that_moved_is_reached_where_it_is_now(void **state)
 static void test_a_region_may_change_its_domain(void **state)
 {
 	struct ends *s = *state;
-	struct ibv_pd *pd = ibv_alloc_pd(s->b.ctx);
+	struct ibv_pd *pd;
 
+	skip_on_soft_roce("ibv_rereg_mr() is not there");
+	pd = ibv_alloc_pd(s->b.ctx);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), 0);
 	assert_ptr_equal(s->b.mr->pd, pd);
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
@@ -471,6 +489,7 @@ static void test_a_change_that_is_wrong_leaves_the_region_as_it_was(void **state
 {
 	struct ends *s = *state;
 
+	skip_on_soft_roce("ibv_rereg_mr() is not there");
 	assert_int_equal(ibv_rereg_mr(s->b.mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
 	assert_int_equal(ibv_rereg_mr(s->b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				      IBV_ACCESS_REMOTE_WRITE), IBV_REREG_MR_ERR_INPUT);
@@ -485,9 +504,11 @@ static void test_a_change_that_is_wrong_leaves_the_region_as_it_was(void **state
 static void test_a_region_may_count_from_zero_and_order_may_be_relaxed(void **state)
 {
 	struct ends *s = *state;
-	struct ibv_mr *mr = ibv_reg_mr(s->b.pd, s->b.buf, BUF_SIZE, ALL_ACCESS |
-				       IBV_ACCESS_ZERO_BASED | IBV_ACCESS_RELAXED_ORDERING);
+	struct ibv_mr *mr;
 
+	skip_on_soft_roce("a region does not count from zero");
+	mr = ibv_reg_mr(s->b.pd, s->b.buf, BUF_SIZE,
+			ALL_ACCESS | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_RELAXED_ORDERING);
 	assert_non_null(mr);
 	assert_int_equal(reach(s, IBV_WR_RDMA_WRITE, mr->rkey, BUF_SIZE - 8, 8), IBV_WC_SUCCESS);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -506,6 +527,7 @@ static void test_a_parent_domain_is_its_domain(void **state)
 	struct ibv_pd *parent;
 	struct ibv_mr *mr;
 
+	skip_on_soft_roce("parent domains are not there");
 	assert_non_null(td);
 	parent = ibv_alloc_parent_domain(s->b.ctx, &init);
 	assert_non_null(parent);
@@ -544,6 +566,7 @@ static void test_when_an_invalidation_is_done_nobody_copies_any_more(void **stat
 	enum ibv_wc_status status;
 	struct wr w;
 
+	skip_on_soft_roce("a packet that is being copied is not waited for");
 	assert_int_equal(bind_2(s, info(s, 0, size, RIGHTS)), 0);
 	memset(s->a.buf, 1, size);
 	wr_make(&w, &s->a, IBV_WR_RDMA_WRITE, 0, size, 0);

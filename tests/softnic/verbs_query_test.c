@@ -3,6 +3,7 @@
  * What the device, its ports and its objects say when they are asked.
  */
 #include <endian.h>
+#include <net/if.h>
 
 #include "verbs_harness.h"
 
@@ -37,7 +38,8 @@ static void test_the_extended_query_says_the_same_and_more(void **state)
 	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
 	assert_int_equal(ex.device_cap_flags_ex, attr.device_cap_flags);
 	assert_int_equal(ex.phys_port_cnt_ex, attr.phys_port_cnt);
-	assert_true(ex.completion_timestamp_mask == UINT64_MAX);
+	if (!soft_roce_differs("there is no clock"))
+		assert_true(ex.completion_timestamp_mask == UINT64_MAX);
 	assert_int_equal(ex.odp_caps.general_caps, 0);
 	assert_int_equal(ex.tso_caps.max_tso, 0);
 	assert_int_equal(ex.tm_caps.max_num_tags, 0);
@@ -54,7 +56,8 @@ static void test_a_port_has_the_default_partition_only(void **state)
 	assert_int_equal(be16toh(pkey), PKEY);
 	assert_int_equal(ibv_get_pkey_index(e->ctx, PORT, pkey), 0);
 	assert_int_equal(ibv_query_pkey(e->ctx, PORT, 1, &pkey), -1);
-	assert_int_equal(errno, EINVAL);
+	assert_int_equal(errno, soft_roce_differs("beyond the table errno is ENOENT") ? ENOENT :
+										EINVAL);
 	assert_int_equal(ibv_query_pkey(e->ctx, PORT + 1, 0, &pkey), -1);
 	assert_int_equal(ibv_get_pkey_index(e->ctx, PORT, htobe16(PKEY - 1)), -1);
 }
@@ -64,6 +67,7 @@ static void test_gids_are_those_of_roce_v2(void **state)
 	struct ibv_gid_entry entry;
 	struct ibv_port_attr port;
 	struct end *e = *state;
+	char name[IF_NAMESIZE];
 	union ibv_gid gid;
 	int i, there = 0;
 
@@ -77,10 +81,12 @@ static void test_gids_are_those_of_roce_v2(void **state)
 		assert_int_equal(ibv_query_gid_ex(e->ctx, PORT, i, &entry, 0), 0);
 		assert_int_equal(entry.gid_type, IBV_GID_TYPE_ROCE_V2);
 		assert_memory_equal(&entry.gid, &gid, sizeof(gid));
+		assert_non_null(if_indextoname(entry.ndev_ifindex, name));
 		there++;
 	}
 	assert_true(there >= 2);
-	assert_int_equal(ibv_query_gid_ex(e->ctx, PORT, i, &entry, 0), ENODATA);
+	assert_int_equal(ibv_query_gid_ex(e->ctx, PORT, i, &entry, 0),
+			 soft_roce_differs("beyond the table it is EINVAL") ? EINVAL : ENODATA);
 	assert_int_equal(ibv_query_gid(e->ctx, PORT, i, &gid), -1);
 }
 
@@ -88,12 +94,14 @@ static void test_a_number_that_the_kernel_gives_is_not_made_up(void **state)
 {
 	struct end *e = *state;
 
+	skip_on_soft_roce("the kernel gives it one");
 	assert_int_equal(ibv_get_device_index(e->ctx->device), -1);
 }
 
 static void test_a_fork_needs_no_preparation(void **state)
 {
 	(void)state;
+	skip_on_soft_roce("it must be prepared before anything is registered");
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
 }
@@ -126,11 +134,13 @@ static void test_a_shared_receive_queue_says_what_it_was_made_for(void **state)
 		.srq_type = IBV_SRQT_BASIC,
 		.pd = e->pd,
 	};
-	struct ibv_srq *srq = ibv_create_srq_ex(e->ctx, &init);
+	struct ibv_srq *srq;
 	struct ibv_srq_attr attr = { .srq_limit = 3 };
 	struct ibv_recv_wr wr = { 0 }, *bad;
 	int i;
 
+	skip_on_soft_roce("its size is one less than a power of two, and may be changed");
+	srq = ibv_create_srq_ex(e->ctx, &init);
 	assert_non_null(srq);
 	assert_int_equal(ibv_query_srq(srq, &attr), 0);
 	assert_int_equal(attr.max_wr, 10);

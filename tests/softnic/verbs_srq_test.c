@@ -131,6 +131,7 @@ static void test_a_limit_that_is_reached_already_is_told_at_once(void **state)
 {
 	struct sink *s = *state;
 
+	skip_on_soft_roce("it is told when the next receive is taken");
 	post_shared(s, 0);
 	arm_limit(s, 2);
 	assert_int_equal(take_event(s).event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -146,6 +147,7 @@ static void test_in_error_the_last_receive_is_told_of(void **state)
 	struct puppet p;
 	struct end e;
 
+	skip_on_soft_roce("it is not told of");
 	open_receiver(&e, s);
 	puppet_start(&p, &e, ALL_ACCESS, &plain);
 	post_all(s);
@@ -172,13 +174,14 @@ static void test_who_dies_leaves_the_receives_to_the_others(void **state)
 	bool told = false;
 	int i;
 
+	skip_on_soft_roce("who receives from it hears nothing of a death");
 	open_receiver(&a, s);
 	open_receiver(&b, s);
 	puppet_start(&doomed, &a, ALL_ACCESS, &plain);
 	puppet_start(&other, &b, ALL_ACCESS, &plain);
 	post_all(s);
 	give_order(&doomed, ORDER_SEND_MANY, 0, LENGTH, 1 << 20);
-	for (i = 0; i < 500; i++) {
+	for (i = 0; i < scaled(500); i++) {
 		wc = wait_wc(&a);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		post_shared(s, wc.wr_id);
@@ -196,11 +199,11 @@ static void test_who_dies_leaves_the_receives_to_the_others(void **state)
 
 static void test_senders_of_several_processes_share_the_receives(void **state)
 {
-	enum { EACH = 300 };
+	const int each = scaled(300);
 	struct sink *s = *state;
 	struct puppet p[SENDERS];
 	struct end e[SENDERS];
-	int i, n[SENDERS] = { 0 }, left = SENDERS * EACH;
+	int i, n[SENDERS] = { 0 }, left = SENDERS * each;
 	uint64_t deadline = now_ms() + PATIENCE_MS;
 	struct ibv_wc wc;
 
@@ -211,7 +214,7 @@ static void test_senders_of_several_processes_share_the_receives(void **state)
 	}
 	post_all(s);
 	for (i = 0; i < SENDERS; i++)
-		give_order(&p[i], ORDER_SEND_MANY, 0, LENGTH, EACH);
+		give_order(&p[i], ORDER_SEND_MANY, 0, LENGTH, each);
 	for (i = 0; left && now_ms() < deadline; i = (i + 1) % SENDERS) {
 		if (!poll_one(&e[i], &wc))
 			continue;
@@ -225,7 +228,7 @@ static void test_senders_of_several_processes_share_the_receives(void **state)
 	}
 	assert_int_equal(left, 0);
 	for (i = 0; i < SENDERS; i++) {
-		assert_int_equal(n[i], EACH);
+		assert_int_equal(n[i], each);
 		assert_int_equal(take_answer(&p[i]).result, 0);
 		puppet_stop(&p[i], &e[i]);
 	}

@@ -26,9 +26,10 @@ static int move(struct end *e, enum ibv_qp_state to, int mask)
 		.timeout = 14,
 		.retry_cnt = 6,
 		.rnr_retry = 5,
-		.ah_attr = { .port_num = 1, .dlid = 9 },
+		.ah_attr = way_to_self(e->ctx),
 	};
 
+	attr.ah_attr.dlid = 9;
 	return ibv_modify_qp(e->qp, &attr, mask);
 }
 
@@ -133,6 +134,7 @@ static void test_a_value_beyond_its_limit_is_refused(void **state)
 	unsigned int i;
 
 	(void)state;
+	skip_on_soft_roce("most values are not looked at");
 	end_open(&e, ALL_ACCESS);
 	assert_int_equal(ibv_query_device(e.ctx, &limits), 0);
 	assert_int_equal(limits.max_qp_rd_atom, 128);
@@ -175,6 +177,7 @@ static void test_a_path_leads_to_an_address_of_this_host(void **state)
 	struct end e;
 
 	(void)state;
+	skip_on_soft_roce("a path must have a GRH, and may lead anywhere");
 	end_open(&e, ALL_ACCESS);
 	assert_int_equal(lead_to(&e, "::ffff:127.0.0.1"), 0);
 	assert_int_equal(lead_to(&e, NULL), 0);
@@ -194,7 +197,6 @@ static void test_a_packets_number_has_24_bits(void **state)
 		.dest_qp_num = 0xfffffd,
 		.rq_psn = 0x7f000001,
 		.sq_psn = 0xff000002,
-		.ah_attr = { .port_num = 1 },
 	};
 	struct ibv_qp_init_attr init;
 	struct end e;
@@ -202,6 +204,7 @@ static void test_a_packets_number_has_24_bits(void **state)
 	(void)state;
 	end_open(&e, ALL_ACCESS);
 	assert_int_equal(move(&e, IBV_QPS_INIT, TO_INIT), 0);
+	attr.ah_attr = way_to_self(e.ctx);
 	attr.qp_state = IBV_QPS_RTR;
 	assert_int_equal(ibv_modify_qp(e.qp, &attr, TO_RTR), 0);
 	attr.qp_state = IBV_QPS_RTS;
@@ -223,15 +226,18 @@ static void test_a_query_says_what_was_set(void **state)
 	move(&e, IBV_QPS_INIT, TO_INIT);
 	move(&e, IBV_QPS_RTR, TO_RTR);
 	move(&e, IBV_QPS_RTS, TO_RTS);
-	assert_int_equal(ibv_query_qp(e.qp, &attr, ~0, &init), 0);
+	assert_int_equal(ibv_query_qp(e.qp, &attr, TO_INIT | TO_RTR | TO_RTS | IBV_QP_CAP, &init),
+			 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_int_equal(attr.dest_qp_num, 0xfffffd);
 	assert_int_equal(attr.path_mtu, IBV_MTU_1024);
-	assert_int_equal(attr.ah_attr.dlid, 9);
+	if (!soft_roce_differs("there are no LIDs"))
+		assert_int_equal(attr.ah_attr.dlid, 9);
 	assert_int_equal(attr.retry_cnt, 6);
 	assert_int_equal(attr.rnr_retry, 5);
 	assert_int_equal(attr.min_rnr_timer, 3);
-	assert_int_equal(attr.cap.max_send_wr, QUEUE_DEPTH);
+	if (!soft_roce_differs("the depth is that of the ring, one less than a power of two"))
+		assert_int_equal(attr.cap.max_send_wr, QUEUE_DEPTH);
 	assert_int_equal(attr.cap.max_inline_data, INLINE_MAX);
 	assert_ptr_equal(init.send_cq, e.cq);
 	end_close(&e);
@@ -280,20 +286,22 @@ static void test_posting_refuses_what_is_wrong_and_keeps_what_was_before_it(void
 	w[0].wr.next = &w[1].wr;
 	w[1].wr.next = &w[2].wr;
 
-	w[1].wr.opcode = 99;
-	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
-	assert_ptr_equal(bad, &w[1].wr);
-	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
+	if (!soft_roce_differs("an unknown operation is found when it is executed")) {
+		w[1].wr.opcode = 99;
+		assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
+		assert_ptr_equal(bad, &w[1].wr);
+		assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
+	}
 
 	w[1].wr.opcode = IBV_WR_RDMA_WRITE;
-	w[1].wr.num_sge = SGES_MAX + 1;
+	w[1].wr.num_sge = e->cap.max_send_sge + 1;
 	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &w[1].wr);
 	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
 
 	w[1].wr.num_sge = 1;
 	w[1].wr.send_flags |= IBV_SEND_INLINE;
-	w[1].sge.length = INLINE_MAX + 1;
+	w[1].sge.length = e->cap.max_inline_data + 1;
 	assert_int_equal(ibv_post_send(e->qp, &w[0].wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &w[1].wr);
 	assert_int_equal(wait_wc(e).status, IBV_WC_SUCCESS);
@@ -308,6 +316,7 @@ static void test_a_full_queue_refuses_one_more(void **state)
 	int i;
 
 	(void)state;
+	skip_on_soft_roce("a queue holds more than was asked for, and refuses with -ENOMEM");
 	end_open(&pair.e, ALL_ACCESS);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	for (i = 0; i <= QUEUE_DEPTH; i++) {
@@ -331,6 +340,7 @@ static void test_posting_needs_a_state_that_can(void **state)
 	struct wr w;
 
 	(void)state;
+	skip_on_soft_roce("posting does not look at the state");
 	end_open(&e, ALL_ACCESS);
 	assert_int_equal(post(&e, wr_make(&w, &e, IBV_WR_RDMA_WRITE, 0, 8, 0)), EINVAL);
 	assert_int_equal(post_recv(&e, 1, 0, 8), EINVAL);
@@ -379,20 +389,24 @@ static void test_the_port_is_what_it_says(void **state)
 {
 	struct pair *pair = *state;
 	struct ibv_context *ctx = pair->e.ctx;
-	const uint8_t loopback[16] = { [10] = 0xff, [11] = 0xff, 127, 0, 0, 1 };
 	struct ibv_port_attr port;
 	struct ibv_gid_entry gid;
+	union ibv_gid own;
+	int beyond;
 
+	assert_int_equal(inet_pton(AF_INET6, own_address(), &own), 1);
 	assert_int_equal(ibv_query_port(ctx, 1, &port), 0);
 	assert_int_equal(port.state, IBV_PORT_ACTIVE);
 	assert_int_equal(port.active_mtu, IBV_MTU_4096);
 	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_true(port.gid_tbl_len >= 2);
+	beyond = port.gid_tbl_len;
 	assert_int_equal(ibv_query_port(ctx, 2, &port), EINVAL);
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, 1, &gid, 0), 0);
+	assert_int_equal(ibv_query_gid_ex(ctx, 1, own_gid_index(ctx), &gid, 0), 0);
 	assert_int_equal(gid.gid_type, IBV_GID_TYPE_ROCE_V2);
-	assert_memory_equal(gid.gid.raw, loopback, sizeof(loopback));
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, port.gid_tbl_len, &gid, 0), ENODATA);
+	assert_memory_equal(&gid.gid, &own, sizeof(own));
+	assert_int_equal(ibv_query_gid_ex(ctx, 1, beyond, &gid, 0),
+			 soft_roce_differs("beyond the GID table it is EINVAL") ? EINVAL : ENODATA);
 }
 
 static void to_drained(struct end *e)
@@ -424,6 +438,7 @@ static void test_a_drained_queue_waits_until_it_may_go_on(void **state)
 	struct wr w;
 	int i, begun = 0;
 
+	skip_on_soft_roce("it does not go on");
 	do_wr(e, wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
 	for (i = 0; i < 4; i++) {
 		wr_make(&w, e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0);

@@ -53,6 +53,20 @@ static struct ibv_qp_ex *start(struct end *e, uint64_t wr_id)
 	return ex;
 }
 
+/* Inline where that works. */
+static void give_inline(struct end *e, struct ibv_qp_ex *ex, const char *text)
+{
+	uint8_t *at = e->buf + 512;
+	size_t length = strlen(text);
+
+	if (!soft_roce_differs("a work request with inline data by ibv_wr_* fails")) {
+		ibv_wr_set_inline_data(ex, (void *)text, length);
+		return;
+	}
+	memcpy(at, text, length);
+	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)at, length);
+}
+
 static void finish(struct end *e, struct ibv_qp_ex *ex, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
@@ -99,6 +113,7 @@ static void test_pieces_and_inline_data_are_gathered(void **state)
 	struct ibv_qp_ex *ex;
 	uint64_t got;
 
+	skip_on_soft_roce("of a list, each piece counts as long as the first");
 	memcpy(e->buf, "abc", 3);
 	memcpy(e->buf + 100, "defgh", 5);
 	ex = start(e, 1);
@@ -129,21 +144,21 @@ static void test_sends_arrive_with_their_immediate(void **state)
 	tell(&pair->p, ORDER_POST_RECV, 0, 64, 3);
 	ex = start(e, 1);
 	ibv_wr_send(ex);
-	ibv_wr_set_inline_data(ex, "hello", 5);
+	give_inline(e, ex, "hello");
 	finish(e, ex, IBV_WC_SEND);
 	wc = tell(&pair->p, ORDER_POLL, 0, 0, 0).wc;
 	assert_int_equal(wc.byte_len, 5);
-	assert_int_equal(wc.wc_flags, 0);
+	assert_int_equal(wc.wc_flags & ~IBV_WC_GRH, 0);
 	ex = start(e, 2);
 	ibv_wr_send_imm(ex, htonl(77));
 	finish(e, ex, IBV_WC_SEND);
 	wc = tell(&pair->p, ORDER_POLL, 0, 0, 0).wc;
 	assert_int_equal(wc.byte_len, 0);
-	assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc.wc_flags & ~IBV_WC_GRH, IBV_WC_WITH_IMM);
 	assert_int_equal(wc.imm_data, htonl(77));
 	ex = start(e, 3);
 	ibv_wr_rdma_write_imm(ex, e->remote.rkey, e->remote.addr, htonl(78));
-	ibv_wr_set_inline_data(ex, "12345678", 8);
+	give_inline(e, ex, "12345678");
 	finish(e, ex, IBV_WC_RDMA_WRITE);
 	wc = tell(&pair->p, ORDER_POLL, 0, 0, 0).wc;
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
@@ -199,6 +214,7 @@ static void test_what_is_aborted_or_wrong_leaves_nothing(void **state)
 	struct ibv_qp_ex *ex;
 	int i;
 
+	skip_on_soft_roce("more fits than was asked for");
 	ex = start(e, 1);
 	ibv_wr_rdma_write(ex, e->remote.rkey, e->remote.addr);
 	ibv_wr_abort(ex);

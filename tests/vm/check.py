@@ -54,7 +54,8 @@ class Report:
             self.add(test.name, "FAIL", seconds, cpu, f"exit status {status}")
             say(test.name, test.log(job))
         else:
-            self.add(test.name, "OK", seconds, cpu)
+            skipped = tests.skipped_cases(test.log(job))
+            self.add(test.name, "OK", seconds, cpu, f"without {skipped} cases" if skipped else "")
 
     def add_kernel(self, role, machine):
         """What a kernel that looks for mistakes has found: in weir's modules it is a failure."""

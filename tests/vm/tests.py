@@ -79,6 +79,11 @@ def of_suite(build):
     return found
 
 
+def skipped_cases(log):
+    """How many of its cases a program has skipped: the source says why, and docs/conformance.md."""
+    return sum("# SKIP" in line for line in log.decode(errors="replace").splitlines())
+
+
 def reason(log):
     """Why a test that skipped did: TAP's comment, or the last line it said."""
     lines = log.decode(errors="replace").strip().splitlines() or ["it does not say why"]
