@@ -26,6 +26,10 @@ enum {
 	WAIT_MS = 60000,
 	TURNS = 200,		/* to the engine, between two answers */
 	THEIR_QP = 5,
+	THEIR_KEY = 1 << 16,
+	/* What most inputs would not come to by chance, as make_segment() and send_answer() read it. */
+	ALL_PROPER_SEGMENT = 2,
+	ALL_PROPER_ANSWER = 1 | 16,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -80,6 +84,16 @@ static void claim_slot(void)
 	assert(!listen(world.listen_fd, SOMAXCONN));
 }
 
+static struct shared_mr region_in_order(void)
+{
+	return (struct shared_mr){
+		.key = THEIR_KEY,
+		.access = IBV_ACCESS_REMOTE_READ,
+		.addr = (uintptr_t)world.buf,
+		.length = BYTES,
+	};
+}
+
 /* One region of theirs, which is to be read. */
 static void make_memory(void)
 {
@@ -89,12 +103,7 @@ static void make_memory(void)
 	world.pub = map;
 	world.pub->proof_addr = (uintptr_t)&world.secret;
 	world.pub->proof = world.secret;
-	world.pub->mrs[1] = (struct shared_mr){
-		.key = 1 << 16,
-		.access = IBV_ACCESS_REMOTE_READ,
-		.addr = (uintptr_t)world.buf,
-		.length = BYTES,
-	};
+	world.pub->mrs[1] = region_in_order();
 	assert(!shared_create("fuzz-bell", sizeof(struct shared_bell), false, &world.bell_fd, &map));
 	munmap(map, sizeof(struct shared_bell));
 }
@@ -249,7 +258,7 @@ static void post(struct ibv_qp *qp, bool reads)
 		.opcode = reads ? IBV_WR_RDMA_READ : IBV_WR_SEND,
 		.sg_list = &sge,
 		.num_sge = reads,
-		.wr.rdma = { .rkey = 1 << 16 },
+		.wr.rdma = { .rkey = THEIR_KEY },
 	};
 
 	(void)ibv_post_send(qp, &wr, &bad);
@@ -285,7 +294,7 @@ static void put_parts_in_order(struct shared_qp *s)
 static int make_segment(struct input *in, const struct ibv_qp *qp)
 {
 	static const size_t sizes[] = { 1, sizeof(struct shared_qp), 4096, 65536 };
-	uint8_t how = take_byte(in);
+	uint8_t how = take_byte(in) % 2 ? ALL_PROPER_SEGMENT : take_byte(in);
 	size_t size = sizes[how % 4];
 	void *map;
 	int fd;
@@ -300,9 +309,40 @@ static int make_segment(struct input *in, const struct ibv_qp *qp)
 	return fd;
 }
 
+/*
+ * What they say of their region and of a file that it is in, while it is read: as it should be but for
+ * what the input says.
+ */
+static void describe_region(struct input *in)
+{
+	const struct shared_mr proper = region_in_order();
+	uint8_t wrong = take_byte(in) & take_byte(in) & take_byte(in);
+	struct shared_mr mr;
+
+	take(in, &mr, sizeof(mr));
+	if (!(wrong & 1))
+		mr.key = proper.key;
+	if (!(wrong & 2))
+		mr.access = proper.access;
+	if (!(wrong & 4))
+		mr.pd = proper.pd;
+	if (!(wrong & 8))
+		mr.kind = proper.kind;
+	if (!(wrong & 16))
+		mr.iova = proper.iova;
+	if (!(wrong & 32))
+		mr.addr = proper.addr;
+	if (!(wrong & 64))
+		mr.length = proper.length;
+	if (!(wrong & 128))
+		mr.file %= 4;
+	world.pub->mrs[1] = mr;
+	world.pub->files[mr.file % SHARED_FILES] = mr.file;
+}
+
 static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint64_t question)
 {
-	uint8_t kind = take_byte(in);
+	uint8_t kind = take_byte(in) % 2 ? ALL_PROPER_ANSWER : take_byte(in);
 	struct message m;
 	int fds[MESSAGE_FDS_MAX];
 
@@ -311,12 +351,16 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
 	m.from = qp->qp_num;
 	if (kind % 4)
 		m.type = MSG_QP;
+	else if (kind & 128)
+		m.type = MSG_FILE;
 	if (!(kind & 4))
 		m.addr = question;
 	if (!(kind & 8))
 		m.value = 0;
 	if (!(kind & 32))
 		m.has = 0;
+	if (kind & 64 && m.type == MSG_FILE)
+		m.value = world.pub->mrs[1].file;
 	fds[0] = make_segment(in, qp);
 	fds[1] = make_segment(in, qp);
 	fds[2] = dup(world.bell_fd);
@@ -345,10 +389,13 @@ static int answer(struct input *in, struct ibv_qp *qp)
 	post(qp, true);
 	post(qp, false);
 	while (in->left) {
+		describe_region(in);
+		post(qp, true);
 		send_answer(fd, in, qp, m.addr);
 		for (turns = 0; turns < TURNS; turns++)
 			sched_yield();
 	}
+	world.pub->mrs[1] = region_in_order();
 	(void)!send(fd, "", 1, MSG_NOSIGNAL);
 	return fd;
 }
