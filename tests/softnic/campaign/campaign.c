@@ -17,11 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "campaign.h"
+#include "litter.h"
 #include "softnic/control.h"
 
 struct run {
@@ -31,6 +33,7 @@ struct run {
 	pid_t pids[WORKERS_MAX];
 	int fds[WORKERS_MAX];
 	uint32_t killed;
+	struct litter litter;
 	char why[512];
 };
 
@@ -128,6 +131,15 @@ static bool await_all(struct run *r, enum phase phase)
 	return true;
 }
 
+static void note_all(struct run *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->w->workers; i++)
+		if (is_alive(r, i))
+			litter_note(&r->litter, r->pids[i]);
+}
+
 static void trouble(struct run *r, uint32_t victim)
 {
 	static const char *const faults[] = {
@@ -183,11 +195,18 @@ static bool play(struct run *r)
 		if (!spawn(r, i))
 			return false;
 	if (!tell_all(r, PHASE_OPEN) || !await_all(r, PHASE_OPEN) ||
-	    !tell_all(r, PHASE_CONNECT) || !await_all(r, PHASE_CONNECT) ||
-	    !tell_all(r, PHASE_WORK))
+	    !tell_all(r, PHASE_CONNECT) || !await_all(r, PHASE_CONNECT))
+		return false;
+	note_all(r);
+	if (!litter_is_named(&r->litter, r->w->workers))
+		return fail(r, "what is left behind would not be seen");
+	if (!tell_all(r, PHASE_WORK))
 		return false;
 	make_mischief(r);
-	return await_all(r, PHASE_WORK) && tell_all(r, PHASE_CLOSE) && await_all(r, PHASE_CLOSE);
+	if (!await_all(r, PHASE_WORK))
+		return false;
+	note_all(r);
+	return tell_all(r, PHASE_CLOSE) && await_all(r, PHASE_CLOSE);
 }
 
 /* Returns false if one that should have ended well did not. */
@@ -207,23 +226,22 @@ static bool bury(struct run *r, bool well)
 	return well;
 }
 
-static int count_entries(const char *path, const char *prefix)
+static int count_descriptors(void)
 {
-	DIR *d = opendir(path);
-	struct dirent *e;
+	DIR *d = opendir("/proc/self/fd");
 	int n = 0;
 
-	while (d && (e = readdir(d)))
-		n += !strncmp(e->d_name, prefix, strlen(prefix));
+	while (d && readdir(d))
+		n++;
 	if (d)
 		closedir(d);
 	return n;
 }
 
-static int count_litter(void)
+/* Those that the workers might leave would be ours, as main() says. */
+static bool has_no_children(void)
 {
-	return count_entries("/proc/self/fd", "") + count_entries("/dev/shm", "softnic") +
-	       count_entries("/tmp", "softnic");
+	return waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
 }
 
 /* Every other world is one that the workers' peers may map. */
@@ -240,7 +258,7 @@ static int make_world(uint64_t seed)
 static bool run_seed(uint64_t seed, char *why, size_t why_size)
 {
 	struct run r = { .random = seed };
-	int before = count_litter();
+	int before = count_descriptors();
 	bool well;
 
 	r.world_fd = make_world(seed);
@@ -254,8 +272,12 @@ static bool run_seed(uint64_t seed, char *why, size_t why_size)
 		well = judge_world(r.w, r.killed, r.why, sizeof(r.why));
 	munmap(r.w, sizeof(*r.w));
 	close(r.world_fd);
-	if (well && count_litter() != before)
-		well = fail(&r, "something was left behind");
+	if (well && count_descriptors() != before)
+		well = fail(&r, "descriptors were left behind");
+	if (well && !has_no_children())
+		well = fail(&r, "processes were left behind");
+	if (well && litter_left(&r.litter))
+		well = fail(&r, "sockets were left behind");
 	snprintf(why, why_size, "%s", r.why);
 	return well;
 }
@@ -315,6 +337,11 @@ int main(int argc, char **argv)
 
 		fprintf(asked ? stdout : stderr, usage, argv[0], argv[0]);
 		return asked ? 0 : 2;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (!litter_is_seen()) {
+		fprintf(stderr, "%s: what is left behind would not be seen\n", argv[0]);
+		return 1;
 	}
 	return run_all(argv[0], seed, runs);
 }
