@@ -2,6 +2,7 @@
 /*
  * Peers that are late, stopped, or dead without anybody having been told.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -220,9 +221,65 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 	puppet_stop(&pair.p, &pair.e);
 }
 
+/* Of softnic's thread alone: a sanitizer may have some of its own. */
+static pid_t engine_tid(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	char path[300], name[16];
+	struct dirent *task;
+	pid_t tid = 0;
+	FILE *comm;
+
+	assert_non_null(tasks);
+	while (!tid && (task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		comm = fopen(path, "re");
+		if (comm && fgets(name, sizeof(name), comm) && !strcmp(name, "softnic\n"))
+			tid = atoi(task->d_name);
+		if (comm)
+			fclose(comm);
+	}
+	closedir(tasks);
+	assert_true(tid > 0);
+	return tid;
+}
+
+/* As pthread_getcpuclockid() would have it of a thread that is ours. */
+static uint64_t thread_ns(pid_t tid)
+{
+	enum { OF_A_THREAD = 4, SCHEDULED = 2 };
+	clockid_t clock = (clockid_t)(~(unsigned int)tid << 3 | OF_A_THREAD | SCHEDULED);
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* It may end what it had begun first; then it does not run at all. */
+static void test_an_idle_process_costs_no_cpu(void **state)
+{
+	enum { IDLE_US = 500000 };
+	struct pair *pair = *state;
+	uint64_t deadline = now_ms() + PATIENCE_MS, before, after;
+	pid_t tid = engine_tid();
+	struct wr w;
+
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, BUF_SIZE, 0), IBV_WC_SUCCESS);
+	assert_int_equal(post_recv(&pair->e, 1, 0, 8), 0);
+	assert_int_equal(ibv_req_notify_cq(pair->e.cq, 0), 0);
+	do {
+		before = thread_ns(tid);
+		usleep(IDLE_US);
+		after = thread_ns(tid);
+	} while (after != before && now_ms() < deadline);
+	assert_int_equal(after, before);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
+		cmocka_unit_test_setup_teardown(test_an_idle_process_costs_no_cpu, pair_up,
+						pair_down),
 		cmocka_unit_test(test_a_number_that_went_to_another_process_is_not_written_to),
 		cmocka_unit_test(test_a_stopped_peer_holds_up_nobody_who_leaves),
 		cmocka_unit_test(test_an_atomic_does_not_wait_for_ever_behind_one_that_is_stopped),
