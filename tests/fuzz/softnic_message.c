@@ -310,8 +310,8 @@ static int make_segment(struct input *in, const struct ibv_qp *qp)
 }
 
 /*
- * What they say of their region and of a file that it is in, while it is read: as it should be but for
- * what the input says.
+ * What they say of their region and of a file that it is in, while it is read: as it should be but
+ * for what the input says.
  */
 static void describe_region(struct input *in)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * A peer that lies about what is its own, and which others read before they copy: its regions, the
- * files that these are in, its queue pairs and its receives. What goes to it may fail, each once; but
- * nobody crashes, nothing is written where nothing was to be read to, and others are served.
+ * A peer that lies about what is its own, and which others read before they copy: its regions,
+ * the files that these are in, its queue pairs and its receives. What goes to it may fail, each
+ * once; but nobody crashes, nothing is written where nothing was to be read to, and others are
+ * served.
  */
 #include <sched.h>
 #include <signal.h>

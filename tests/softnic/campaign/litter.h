@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What processes leave behind. Files of softnic's have no names and vanish with their last user, so
- * what is left would be a process, or a socket that one still has: all sockets of a process are noted
- * while it lives, by their numbers, and none of them may be there when it has ended. The kernel lists
- * all of this host's, whoever has them; numbers tell them from those of other tests.
+ * What processes leave behind. Files of softnic's have no names and vanish with their last user,
+ * so what is left would be a process, or a socket that one still has: all sockets of a process are
+ * noted while it lives, by their numbers, and none of them may be there when it has ended. The
+ * kernel lists all of this host's, whoever has them; numbers tell them from other tests'.
  */
 #ifndef LITTER_H
 #define LITTER_H
@@ -22,7 +22,7 @@ struct litter {
 /** litter_note() - add the sockets that a process has now; those of 0 to 2 may be others' */
 void litter_note(struct litter *l, pid_t pid);
 
-/** litter_is_named() - do at least so many of them bear a name of softnic's? Waits until they do. */
+/** litter_is_named() - do at least so many of them have a name of softnic's? Waits till then. */
 bool litter_is_named(const struct litter *l, uint32_t least);
 
 /**
