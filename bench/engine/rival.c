@@ -2,10 +2,12 @@
 /*
  * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what each way does
  *
- * Prints requests a second, and the microseconds of CPU time that one took. Sequential: thread t of n
+ * Prints requests a second, and the microseconds of CPU time that one took; with libweir-count.so
+ * preloaded also its work requests and doorbells, receives' included. Sequential: thread t of n
  * has every n-th block, so that neighbours are in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
+#include "verbs/count.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#pragma weak verbs_count_read
 #define LENT_BYTES (64u << 20)
 #define LOOK 16 /* requests between two looks at the clock */
 
@@ -175,8 +178,32 @@ static void *map_lent(size_t bytes)
 	return map(bytes, MAP_SHARED, fd);
 }
 
+/* What passed the verbs' boundary; nothing if nobody counts there. */
+static struct verbs_counters counted(void)
+{
+	struct verbs_counters now = { 0 };
+
+	if (verbs_count_read)
+		verbs_count_read(&now);
+	return now;
+}
+
+static void show(uint64_t ops, double seconds, double cpu, const struct verbs_counters *before)
+{
+	const struct verbs_counters now = counted();
+	double each = (double)ops;
+
+	printf("%.1f %.4f", each / seconds, cpu * 1e6 / each);
+	if (verbs_count_read)
+		printf(" %.4f %.4f",
+		       (double)(now.send_wrs + now.recv_wrs - before->send_wrs - before->recv_wrs) / each,
+		       (double)(now.doorbells - before->doorbells) / each);
+	printf("\n");
+}
+
 static void borrow_and_run(int socket)
 {
+	struct verbs_counters before;
 	struct lane lanes[LANES_MAX] = { 0 };
 	double seconds = 0, cpu;
 	uint64_t ops = 0;
@@ -193,6 +220,7 @@ static void borrow_and_run(int socket)
 		must(!pthread_create(&lanes[i].thread, NULL, lane_run, &lanes[i]), "thread", "none");
 	}
 	pthread_barrier_wait(&warm);
+	before = counted();
 	cpu = cpu_seconds();
 	pthread_barrier_wait(&start);
 	for (i = 0; i < job.lanes; i++) {
@@ -200,8 +228,7 @@ static void borrow_and_run(int socket)
 		ops += lanes[i].ops;
 		seconds = lanes[i].seconds > seconds ? lanes[i].seconds : seconds;
 	}
-	cpu = cpu_seconds() - cpu;
-	printf("%.1f %.4f\n", (double)ops / seconds, cpu * 1e6 / (double)ops);
+	show(ops, seconds, cpu_seconds() - cpu, &before);
 }
 
 static int number(const char *text, int max)
