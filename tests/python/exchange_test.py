@@ -16,7 +16,7 @@ import time
 import unittest
 
 import weir
-from weir import _library, _memory
+from weir import _library, _memory, _options
 
 try:
     import hypothesis
@@ -364,6 +364,19 @@ class Threads(unittest.TestCase):
         self.assertEqual(errors, ["the exchange is closed"])
 
 
+    def test_who_waits_for_peers_keeps_nobody_from_the_listener(self):
+        accepted = []
+        with weir.listen("127.0.0.1:0") as listener:
+            waiter = threading.Thread(target=lambda: accepted.append(listener.accept(PATIENCE_S)))
+            waiter.start()
+            for _ in range(5):
+                address = listener.address
+            self.assertTrue(waiter.is_alive())
+            with weir.connect(address):
+                waiter.join()
+        accepted[0].close()
+
+
 class Slots(unittest.TestCase):
     def test_slots_are_written_and_read_where_they_lie(self):
         ours, theirs = pair(slots=4, slot_bytes=256)
@@ -454,7 +467,7 @@ class Arrays(unittest.TestCase):
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_tensors_of_any_type_are_not_copied(self):
-        for kind in (torch.float32, torch.bfloat16, torch.int64):
+        for kind in (torch.float32, torch.bfloat16, torch.bool, torch.int64):
             tensor = torch.ones(10, 7).to(kind)
             memory, length = _memory.memory_of(tensor, writable=True)
             self.assertEqual(int(_library.ffi.cast("uintptr_t", memory)), tensor.data_ptr())
@@ -607,7 +620,7 @@ class Contract(unittest.TestCase):
 
     def test_options_are_those_of_the_header(self):
         fields = {name for name, _ in _library.ffi.typeof("struct weir_exchange_options").fields}
-        options = inspect.signature(weir.exchange.options_of).parameters
+        options = inspect.signature(_options.options_of).parameters
         self.assertEqual({name.replace("timeout", "timeout_ns") for name in options}, fields)
         for function in (weir.listen, weir.connect, weir.join):
             own = inspect.signature(function).parameters.values()

@@ -125,6 +125,23 @@ class Operations(unittest.TestCase):
             return data
         self.assertEqual(together(work), [b"late"] * SIZE)
 
+    def test_who_waits_keeps_nobody_from_asking(self):
+        asked = threading.Event()
+
+        def work(group):
+            if group.member != 0:
+                asked.wait(PATIENCE_S)
+                group.barrier(PATIENCE_S)
+                return
+            waiter = threading.Thread(target=group.barrier, args=(PATIENCE_S,))
+            waiter.start()
+            for _ in range(5):
+                group.info(1)
+            self.assertTrue(waiter.is_alive())
+            asked.set()
+            waiter.join()
+        together(work)
+
 
 class Ends(unittest.TestCase):
     def test_a_member_that_leaves_is_named(self):
@@ -197,6 +214,12 @@ for kind in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
     dist.reduce(t, 1); same(t, torch.full((2, 3), 9 if rank == 1 else 3))
     t = torch.full((5,), rank).to(kind)
     dist.broadcast(t, 2); same(t, [2] * 5)
+t = torch.tensor([rank == 1, True, False])
+dist.all_reduce(t); same(t, [True, True, False])
+t = torch.tensor([rank == 1, True])
+dist.all_reduce(t, dist.ReduceOp.MIN); same(t, [False, True])
+t = torch.tensor([rank == 1, False])
+dist.broadcast(t, 1); same(t, [True, False])
 many = [torch.empty(4) for _ in range(3)]
 dist.all_gather(many, torch.full((4,), float(rank)))
 same(torch.stack(many), [[0.] * 4, [1.] * 4, [2.] * 4])

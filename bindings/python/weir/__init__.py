@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Messages over RDMA, without a copy where none is needed: weir's exchanges and groups."""
-from weir.exchange import Exchange, Info, Listener, Slot, connect, listen
+from weir._options import Info
+from weir.exchange import Exchange, Slot, connect
 from weir.group import Group, join, lead
 from weir.key import Key
+from weir.listener import Listener, listen
 
 __all__ = ["Exchange", "Group", "Info", "Key", "Listener", "Slot", "connect", "join", "lead", "listen"]

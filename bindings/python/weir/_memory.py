@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 from weir._library import ffi
@@ -57,10 +58,20 @@ class DeviceMemory:
         self.pointer = None
 
 
+def _plain(array: Any) -> Any:
+    """The same memory, as PyTorch's DLPack shows it: it refuses what requires grad, and some also booleans."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(array, torch.Tensor):
+        return array
+    array = array.detach()
+    return array.view(torch.uint8) if array.dtype == torch.bool else array
+
+
 def _from_dlpack(array: Any, gpu: bool) -> tuple[Any, int]:
-    if getattr(array, "requires_grad", False):
-        array = array.detach()  # PyTorch shows no other; it is the same memory
-    capsule = array.__dlpack__()
+    try:
+        capsule = _plain(array).__dlpack__()
+    except (BufferError, RuntimeError) as error:
+        raise TypeError(f"{type(array).__name__} does not show its memory through DLPack: {error}") from error
     tensor = ffi.cast("struct dl_tensor *", _get_pointer(capsule, b"dltensor"))
     if tensor.device_type not in (*_HOST_DEVICES, *[_GPU] * gpu):
         raise ValueError(f"{type(array).__name__} is in a device's memory, and this takes the host's only")

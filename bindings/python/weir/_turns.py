@@ -18,15 +18,11 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
-class Turns:
-    """A lock that is given in the order in which it is asked for: `with turns:`."""
+class FairLock:
+    """Given in the order in which it is asked for: who takes it again and again keeps it from nobody."""
 
     def __init__(self) -> None:
         self._next, self._lock = threading.Lock(), threading.Lock()
-        self.waiting = 0  # threads; changed in turn
-        self.awake = threading.Event()  # set, and replaced, when those who wait are to try again
-        self._is_watched = self._is_rung = False
-        self._bell = (-1, -1)  # ends the sleep of who watches
 
     def __enter__(self) -> None:
         with self._next:  # who has had it comes behind who waits for it
@@ -34,6 +30,17 @@ class Turns:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+class Turns(FairLock):
+    """Of one exchange: `with turns:`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = 0  # threads; changed in turn
+        self.awake = threading.Event()  # set, and replaced, when those who wait are to try again
+        self._is_watched = self._is_rung = False
+        self._bell = (-1, -1)  # ends the sleep of who watches
 
     def wake(self) -> None:
         """In turn: all who wait try again."""

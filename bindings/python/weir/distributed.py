@@ -20,8 +20,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from weir.exchange import listen
 from weir.group import Group, join, lead
+from weir.key import Key
+from weir.listener import listen
 
 _IN_PLACE = {
     "SUM": lambda into, other: into.add_(other),
@@ -169,22 +170,30 @@ def _own_address() -> str:
 def _create(store: Any, rank: int, size: int, timeout: Any, **options: Any) -> ProcessGroup:
     here, seconds = _own_address(), timeout.total_seconds()
     if rank == 0:
-        shared: dict[str, Any] = {"exchanges": max(1, size - 1), **options}
-        with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **shared) as listener:
+        with listen(f"[{here}]:0" if ":" in here else f"{here}:0", **options) as listener:
             store.set("weir", listener.address)
             return ProcessGroup(lead(listener, size, seconds), seconds)
     address = store.get("weir").decode()
     return ProcessGroup(join(address, rank, size, here, timeout=seconds, **options), seconds)
 
 
-def register(**options: Any) -> None:
-    """Makes "weir" a backend. Options are those of weir.listen(), for each exchange, but timeout and memory.
+def register(*, key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
+             slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
+             memory: str = "host", pool_bytes: int = 0, exchanges: int = 0) -> None:
+    """Makes "weir" a backend. Options are those of weir.listen(), for each exchange.
 
-    slot_bytes is to be a multiple of 16, so that no element lies in two slots.
+    slot_bytes is to be a multiple of 16, so that no element lies in two slots; memory is "host". The timeout
+    is init_process_group()'s, and a group's messages have an order.
     """
-    if options.get("memory", "host") != "host":
-        raise ValueError(f"memory {options['memory']!r}: tensors are in host memory here, and so are slots")
-    if options.get("slot_bytes", 0) % 16:
-        raise ValueError(f"slot_bytes {options['slot_bytes']}: it is to be a multiple of 16")
-    _register(
-        "weir", lambda store, rank, size, timeout: _create(store, rank, size, timeout, **options))
+    if memory != "host":
+        raise ValueError(f"memory {memory!r}: tensors are in host memory here, and so are slots")
+    if slot_bytes % 16:
+        raise ValueError(f"slot_bytes {slot_bytes}: it is to be a multiple of 16")
+
+    def create(store: Any, rank: int, size: int, timeout: Any) -> ProcessGroup:
+        return _create(store, rank, size, timeout, key=key, device=device, mode=mode, slots=slots,
+                       slot_bytes=slot_bytes, receive_bytes_max=receive_bytes_max, busy=busy,
+                       percent_min=percent_min, pool_bytes=pool_bytes,
+                       exchanges=exchanges or max(1, size - 1))
+
+    _register("weir", create)

@@ -14,15 +14,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from weir._library import NOT_YET, SLICE_S, check, ffi, lib, too_late, wait
+from weir._library import NOT_YET, SLICE_S, check, ffi, lib, too_late
 from weir._memory import DeviceMemory, memory_of
+from weir._options import Info, info_of, options_of
 from weir._turns import Turns
 from weir.key import Key
 
-_MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
-_MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
 _TAKE = 64  # slots in one call
 _BRIEF_S = 0.002  # as long a wait in C may keep the exchange from others
 
@@ -59,71 +58,6 @@ class Slot:
         if memory is not None:  # a view of it lives, and keeps it
             self._show(memory)
             raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
-
-
-class Info(NamedTuple):
-    """What became of an exchange so far: struct weir_exchange_info."""
-
-    device: str
-    peer: str
-    mode: str
-    memory: str
-    staged: bool
-    slots: int
-    peer_slots: int
-    slot_bytes: int
-    peer_slot_bytes: int
-    put: int
-    arrived: int
-    released: int
-    taken: int
-    bytes_put: int
-    bytes_taken: int
-    writes: int
-    looks: int
-    tells: int
-    wakes: int
-    gives: int
-    recvs: int
-    doorbells: int
-    completions: int
-    events: int
-    sleeps: int
-
-
-def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
-               slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
-               timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-               exchanges: int = 0, unordered: bool = False) -> tuple[Any, Any]:
-    """The options in C, and what must live as long as they are used."""
-    if mode not in _MODES:
-        raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
-    if memory not in _MEMORIES:
-        raise ValueError(f"memory {memory!r}: it is one of {', '.join(map(repr, _MEMORIES))}")
-    options = ffi.new("struct weir_exchange_options *")
-    name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
-    options.key = key._key if key else ffi.NULL
-    options.device = name
-    options.mode = getattr(lib, _MODES[mode])
-    options.slots, options.slot_bytes = slots, slot_bytes
-    options.receive_bytes_max = receive_bytes_max
-    options.busy = busy
-    options.percent_min = percent_min
-    options.timeout_ns = int(timeout * 1e9)
-    options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
-    options.pool_bytes, options.exchanges = pool_bytes, exchanges
-    options.unordered = unordered
-    return options, (key, name)
-
-
-def info_of(x: Any) -> Info:
-    info = ffi.new("struct weir_exchange_info *")
-    lib.weir_exchange_info(x, info)
-    fields = {name: getattr(info, name) for name in Info._fields}
-    modes = {getattr(lib, value): name for name, value in _MODES.items()}
-    memories = {getattr(lib, value): name for name, value in _MEMORIES.items()}
-    return Info(**{**fields, "memory": memories[info.memory], "device": ffi.string(info.device).decode(),
-                   "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
 
 
 def _begin(lock: threading.Lock, timeout: float | None) -> float | None:
@@ -394,72 +328,6 @@ class Exchange:
             self.close()
         except BufferError:
             pass  # the arrays live on, and so must the memory that they lie in
-
-
-class Listener:
-    """Waits for peers; made by listen(). A context manager. Exchanges outlive it."""
-
-    def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
-        self._listener, self._kept, self._in_gpu = pointer, kept, in_gpu
-        self._lock = threading.Lock()
-
-    @property
-    def address(self) -> str:
-        """Where it listens: address:port."""
-        with self._lock:
-            return str(ffi.string(lib.weir_exchange_address(self._open())).decode())
-
-    def _open(self) -> Any:
-        if self._listener is None:
-            raise ValueError("the listener is closed")
-        return self._listener
-
-    def accept(self, timeout: float | None = None) -> Exchange:
-        """The next peer that proves the key."""
-        x, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
-
-        def attempt(timeout_ns: int) -> int:
-            with self._lock:
-                return int(lib.weir_exchange_accept(self._open(), timeout_ns, x, error))
-
-        check(wait(timeout, attempt), error)
-        return Exchange(x[0], self._kept)
-
-    def close(self) -> None:
-        with self._lock:
-            if self._listener is not None:
-                lib.weir_exchange_unlisten(self._listener)
-            self._listener = None
-
-    def __enter__(self) -> Listener:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def listen(address: str | None = None, *, key: Key | None = None, device: str | None = None,
-           mode: str = "bitmap", slots: int = 0, slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False,
-           percent_min: int = 0, timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
-           exchanges: int = 0, unordered: bool = False) -> Listener:
-    """Waits for peers at "addr", "addr:port" or ":port"; None: 127.0.0.1.
-
-    Options are those of struct weir_exchange_options, 0 and None its defaults: key (without one, on loopback
-    only), device (its name), mode ("bitmap" or "imm"; both ends want the same), slots and slot_bytes (of the
-    pool to send from), receive_bytes_max (of a peer's), busy (never sleeps), percent_min (of free slots),
-    timeout (of connecting, in seconds), memory ("host" or "cuda", and gpu which one), pool_bytes (memory for
-    all pools and mirrors), exchanges (that share it), unordered (this end takes messages as it finds them,
-    and each has one slot).
-    """
-    pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
-    chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
-                              memory, gpu, pool_bytes, exchanges, unordered)
-    where = ffi.NULL if address is None else os.fsencode(address)
-    check(lib.weir_exchange_listen(where, chosen, pointer, error), error)
-    return Listener(pointer[0], kept, memory == "cuda")
 
 
 def connect(peer: str, *, key: Key | None = None, device: str | None = None,

@@ -8,14 +8,15 @@ are in seconds, None waits without end; after a TimeoutError the operation goes 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from weir._library import check, failure, ffi, lib, wait
 from weir._memory import memory_of
-from weir.exchange import Info, Listener, info_of, listen, options_of
+from weir._options import Info, info_of, options_of
+from weir._turns import FairLock
 from weir.key import Key
+from weir.listener import Listener, listen
 
 Add = Callable[[memoryview, memoryview], None]
 
@@ -26,7 +27,7 @@ class Group:
 
     def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
         self._group, self._kept, self._in_gpu = pointer, kept, in_gpu
-        self._lock = threading.Lock()
+        self._lock = FairLock()
         self._busy_with: tuple[Any, ...] = ()  # what an operation works on
         self._error: BaseException | None = None
 
@@ -47,8 +48,12 @@ class Group:
 
     def info(self, member: int) -> Info | None:
         """What became of the exchange with another member so far; None: it is this one."""
-        x = self._call(lib.weir_group_exchange, member)
-        return info_of(x) if x else None
+        def ask(group: Any) -> Info | None:
+            x = lib.weir_group_exchange(group, member)
+            return info_of(x) if x else None
+
+        info: Info | None = self._call(ask)
+        return info
 
     def _do(self, timeout: float | None, kept: tuple[Any, ...], function: Any, *args: Any) -> None:
         self._check(self._call(function, *args))

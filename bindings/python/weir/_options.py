@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""An exchange's options and what became of it: the structs of weir/exchange.h as Python has them."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from weir._library import ffi, lib
+from weir.key import Key
+
+_MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
+_MEMORIES = {"host": "WEIR_EXCHANGE_HOST", "cuda": "WEIR_EXCHANGE_CUDA"}
+
+
+class Info(NamedTuple):
+    """What became of an exchange so far: struct weir_exchange_info."""
+
+    device: str
+    peer: str
+    mode: str
+    memory: str
+    staged: bool
+    slots: int
+    peer_slots: int
+    slot_bytes: int
+    peer_slot_bytes: int
+    put: int
+    arrived: int
+    released: int
+    taken: int
+    bytes_put: int
+    bytes_taken: int
+    writes: int
+    looks: int
+    tells: int
+    wakes: int
+    gives: int
+    recvs: int
+    doorbells: int
+    completions: int
+    events: int
+    sleeps: int
+
+
+def options_of(key: Key | None = None, device: str | None = None, mode: str = "bitmap", slots: int = 0,
+               slot_bytes: int = 0, receive_bytes_max: int = 0, busy: bool = False, percent_min: int = 0,
+               timeout: float = 0, memory: str = "host", gpu: int = 0, pool_bytes: int = 0,
+               exchanges: int = 0, unordered: bool = False) -> tuple[Any, Any]:
+    """The options in C, and what must live as long as they are used."""
+    if mode not in _MODES:
+        raise ValueError(f"mode {mode!r}: it is one of {', '.join(map(repr, _MODES))}")
+    if memory not in _MEMORIES:
+        raise ValueError(f"memory {memory!r}: it is one of {', '.join(map(repr, _MEMORIES))}")
+    options = ffi.new("struct weir_exchange_options *")
+    name = ffi.NULL if device is None else ffi.new("char[]", device.encode())
+    options.key = key._key if key else ffi.NULL
+    options.device = name
+    options.mode = getattr(lib, _MODES[mode])
+    options.slots, options.slot_bytes = slots, slot_bytes
+    options.receive_bytes_max = receive_bytes_max
+    options.busy = busy
+    options.percent_min = percent_min
+    options.timeout_ns = int(timeout * 1e9)
+    options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
+    options.pool_bytes, options.exchanges = pool_bytes, exchanges
+    options.unordered = unordered
+    return options, (key, name)
+
+
+def info_of(x: Any) -> Info:
+    info = ffi.new("struct weir_exchange_info *")
+    lib.weir_exchange_info(x, info)
+    fields = {name: getattr(info, name) for name in Info._fields}
+    modes = {getattr(lib, value): name for name, value in _MODES.items()}
+    memories = {getattr(lib, value): name for name, value in _MEMORIES.items()}
+    return Info(**{**fields, "memory": memories[info.memory], "device": ffi.string(info.device).decode(),
+                   "peer": ffi.string(info.peer).decode(), "mode": modes[info.mode]})
