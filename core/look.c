@@ -12,6 +12,7 @@
 #define TRIALS 3u /* in vain, each of which puts the next off for twice as long */
 #define ROOM_LOOKS 4u /* who has no slot left waits no longer than so many take for the next */
 #define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
+#define AT_ONCE_NS 4000u /* of a device that is done with a look when it is posted, and some more */
 
 static uint32_t part_of(uint32_t slots, uint32_t parts)
 {
@@ -46,12 +47,12 @@ void weir_look_polled(struct weir_look *l, uint64_t now_ns)
 	l->polled_ns = now_ns;
 }
 
-/* It counts only if it was waited for: or else it says how long nobody asked for it. */
+/* One that nobody waited for says how long nobody asked for it, unless it was there as good as at once. */
 static void took(struct weir_look *l, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - l->asked_ns;
 
-	if (now_ns - l->polled_ns > took_ns / 2)
+	if (now_ns - l->polled_ns > took_ns / 2 && took_ns > AT_ONCE_NS)
 		return;
 	l->took_ns = l->took_ns ? (7 * l->took_ns + took_ns) / 8 : took_ns;
 	l->confirm.gap_ns_max = bounded(l->took_ns * LOOKS_WORTH, WEIR_LOOK_CONFIRM_NS,

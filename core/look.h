@@ -63,7 +63,7 @@ struct weir_look_judged {
  * @is_looking: one is under way
  * @is_woken: the peer has given a sign: the next one will find something
  * @asked_ns, @polled_ns: when the one under way was posted, and last not back yet
- * @took_ns: that they take, lately; 0: none was waited for
+ * @took_ns: that they take, lately; 0: not known
  * @free_seen: slots free when the last one found no more; of one that did, more than there are
  * @rung: what the peer was asked to give a sign of, and has not
  * @heard: slots that the peer has told of, so far; @heard_before: of them, before the last ring

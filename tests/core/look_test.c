@@ -245,6 +245,28 @@ static void whose_looks_take_long_is_told_of_all(void **state)
 	assert_false(weir_look_is_better_told(&e.look));
 }
 
+/* Nobody has polled since it was posted. */
+static void unattended(struct end *e, uint64_t took_ns)
+{
+	post(e);
+	e->now_ns += took_ns;
+	assert_int_equal(weir_confirm_out_looked(&e->out, e->peer), 0);
+	weir_look_back(&e->look, &e->out, 0, 0, 0, e->now_ns);
+}
+
+/* A device that is done with a look when it is posted never has one waited for. */
+static void a_look_that_is_back_at_once_counts_though_nobody_waited(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	unattended(&e, 2 * US);
+	assert_int_equal(e.look.took_ns, 2 * US);
+	unattended(&e, 20 * US);
+	assert_int_equal(e.look.took_ns, 2 * US);
+}
+
 /* What was put waits for as long as sixteen looks take, up to a bound; who did not wait has learnt nothing. */
 static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **state)
 {
@@ -252,10 +274,7 @@ static void how_long_looks_take_is_learnt_from_those_that_are_waited_for(void **
 
 	(void)state;
 	end_init(&e, 512);
-	post(&e);
-	e.now_ns += 400 * US;
-	assert_int_equal(weir_confirm_out_looked(&e.out, e.peer), 0);
-	weir_look_back(&e.look, &e.out, 0, 0, 0, e.now_ns);
+	unattended(&e, 400 * US);
 	assert_int_equal(e.look.took_ns, 0);
 	look(&e, 100 * US, 0);
 	assert_int_equal(e.look.took_ns, 100 * US);
@@ -322,6 +341,7 @@ int main(void)
 		cmocka_unit_test(who_rings_after_many_is_shown_them_together),
 		cmocka_unit_test(a_ring_that_is_followed_by_many_is_doubted),
 		cmocka_unit_test(whose_looks_take_long_is_told_of_all),
+		cmocka_unit_test(a_look_that_is_back_at_once_counts_though_nobody_waited),
 		cmocka_unit_test(how_long_looks_take_is_learnt_from_those_that_are_waited_for),
 		cmocka_unit_test(who_has_no_slot_left_is_not_patient),
 		cmocka_unit_test(who_has_rung_looks_no_more_until_there_is_a_sign),
