@@ -74,7 +74,7 @@ uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
 
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
 {
-	return v->extent[extent].live && !weir_volume_valid(v, extent);
+	return v->extent[extent].live && !weir_volume_valid(v, extent) && !weir_volume_is_local(v, extent);
 }
 
 int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
@@ -140,6 +140,7 @@ void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, 
 	for (uint32_t i = page; i < page + pages; i++) {
 		e->live -= e->sum[i] != WEIR_SUM_NOTHING;
 		e->sum[i] = WEIR_SUM_NOTHING;
+		weir_volume_local_forget(v, extent, i);
 	}
 	e->thin = !e->live && !keep;
 }
@@ -167,14 +168,17 @@ uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
 	return weir_volume_valid(v, extent) ? slots : 0;
 }
 
-static void remember(struct weir_extent *e, const struct weir_volume_write *w)
+static void remember(struct weir_volume *v, const struct weir_volume_write *w)
 {
+	struct weir_extent *e = &v->extent[w->extent];
+
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
 		bool is_fresh = *sum == WEIR_SUM_NOTHING;
 
 		*sum = w->sums[i] | (is_fresh ? WEIR_SUM_FRESH : 0);
 		e->live += is_fresh;
+		weir_volume_local_forget(v, w->extent, w->page + i);
 	}
 	e->thin = false;
 }
@@ -192,7 +196,7 @@ int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32
 					 .phase = e->phase, .slots = slots };
 	for (uint8_t slot = 0; slot < v->slots; slot++)
 		e->replica[slot].users += slots >> slot & 1;
-	remember(e, w);
+	remember(v, w);
 	e->writes[e->phase]++;
 	if (copy->state != WEIR_COPY_IDLE && copy->extent == extent)
 		copy->overtaken |= chunk_bits(copy, page, pages);
@@ -219,8 +223,10 @@ static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_ex
  * A write has failed. Where none has come after it, nobody knows what is there; but where nothing was
  * before, nothing is.
  */
-static void doubt(struct weir_extent *e, const struct weir_volume_write *w)
+static void doubt(struct weir_volume *v, const struct weir_volume_write *w)
 {
+	struct weir_extent *e = &v->extent[w->extent];
+
 	for (uint32_t i = 0; i < w->pages; i++) {
 		uint32_t *sum = &e->sum[w->page + i];
 		bool is_fresh = *sum & WEIR_SUM_FRESH;
@@ -229,6 +235,7 @@ static void doubt(struct weir_extent *e, const struct weir_volume_write *w)
 			continue;
 		*sum = is_fresh ? WEIR_SUM_NOTHING : WEIR_SUM_UNKNOWN;
 		e->live -= is_fresh;
+		weir_volume_local_forget(v, w->extent, w->page + i);
 	}
 }
 
@@ -247,7 +254,7 @@ int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write 
 	}
 	if (!has_it) {
 		keep = (uint8_t)(1u << choose_survivor(v, e, w->slots));
-		doubt(e, w);
+		doubt(v, w);
 	}
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		if ((w->slots & ~keep & 1u << slot) && is_live(&e->replica[slot]))
@@ -276,9 +283,11 @@ struct weir_volume_census weir_volume_census(const struct weir_volume *v)
 		census.whole += valid >= v->replicas;
 		census.lean += valid && valid < v->replicas;
 		census.thin += !valid && v->extent[i].thin;
-		census.bare += !valid && !v->extent[i].thin;
+		census.local += !valid && weir_volume_is_local(v, i);
+		census.bare += !valid && !v->extent[i].thin && !weir_volume_is_local(v, i);
 		census.lost += weir_volume_is_lost(v, i);
 		census.leaving += is_leaving(v, i);
+		census.behind += v->extent[i].local ? v->extent[i].live - v->extent[i].nr_local : 0;
 	}
 	return census;
 }

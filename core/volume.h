@@ -35,6 +35,12 @@
  * for that an extent has one slot more than replicas. Only when it has more VALID replicas than it
  * should, one that is to leave is STALE. So what nobody else has room for stays where it is.
  *
+ * A local disk, where the host has one, is the last resort. What was written is copied there later, from a
+ * replica that is VALID; for each page a bit says that the disk has it as it was last written, and goes
+ * when the page changes. Where no replica can be read, the disk is, for pages that it has. An extent of which
+ * it has all is not lost: when a donor gives memory it is filled from there. Until then nothing is
+ * written to it, so that nothing overtakes that copy.
+ *
  * The host owns memory, requests and time, and asks donors for what weir_volume_place() wants.
  *
  * Context of all: any; never sleeps; externally serialised.
@@ -86,6 +92,8 @@ struct weir_replica {
  * struct weir_extent - a piece of the volume
  * @replica: the first volume->slots
  * @sum: *kept*; of each of its pages, what it should be; NOTHING at first
+ * @local: *kept*; a bit for each page, which the local disk has; zeroed at first. NULL: there is no disk
+ * @nr_local: how many
  * @live: pages that are not NOTHING: something was written, whether it came about or not
  * @thin: all of it was discarded, and nothing written since
  * @phase: 0 or 1; flips when a window of a copy opens
@@ -94,6 +102,8 @@ struct weir_replica {
 struct weir_extent {
 	struct weir_replica replica[WEIR_VOLUME_SLOTS_MAX];
 	uint32_t *sum;
+	uint64_t *local;
+	uint32_t nr_local;
 	uint32_t live;
 	bool thin;
 	uint8_t phase;
@@ -122,7 +132,7 @@ enum weir_copy_state {
 /**
  * struct weir_copy - the one copy that is under way
  * @state: an enum weir_copy_state
- * @source, @target: replicas of @extent
+ * @source, @target: replicas of @extent; @source is volume->slots: the local disk
  * @page: of the extent, where the chunk begins
  * @pages: in the chunk
  * @taken: pages of the chunk that have been written, or left out
@@ -134,6 +144,22 @@ struct weir_copy {
 	uint32_t extent;
 	uint32_t page, pages, taken;
 	uint64_t overtaken;
+};
+
+/**
+ * struct weir_local_copy - what is copied to the local disk
+ * @is_busy: pages are on their way
+ * @extent, @page: the first of them, or where to look for the next
+ * @pages: how many
+ * @overtaken: a bit for each, that has changed since it was read
+ * @passed: extents looked through since something was found
+ */
+struct weir_local_copy {
+	bool is_busy;
+	uint32_t extent;
+	uint32_t page, pages;
+	uint64_t overtaken;
+	uint32_t passed;
 };
 
 /**
@@ -155,6 +181,7 @@ struct weir_volume {
 	uint32_t reserve;
 	struct weir_copy copy;
 	uint64_t copied;
+	struct weir_local_copy local;
 };
 
 /**
@@ -247,7 +274,8 @@ bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
  * @from: receives @extent, which has memory; or another one, with which it has changed memory, slot by
  *	slot: the host does the same before it gives its lock back
  *
- * Return: 0; -EAGAIN: once donors have been asked; -ENOSPC no donor has any; -EIO it is lost.
+ * Return: 0; -EAGAIN: once donors have been asked, or what the local disk has is there again;
+ *	-ENOSPC no donor has any; -EIO it is lost.
  */
 int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
 
@@ -329,6 +357,7 @@ enum weir_copy_do {
 	WEIR_COPY_WAIT, /* until a write of this volume has ended: then ask again */
 	WEIR_COPY_READ, /* from @slot */
 	WEIR_COPY_WRITE, /* to @slot, pushed before the host gives its lock back */
+	WEIR_COPY_READ_LOCAL, /* from the local disk */
 };
 
 /**
@@ -349,20 +378,43 @@ struct weir_copy_step {
 void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step);
 void weir_volume_copy_did(struct weir_volume *v, bool succeeded);
 
+/* Whether the local disk has all these pages, or they are NOTHING. */
+bool weir_volume_local_has(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages);
+
+/* Whether the extent holds something, and the local disk has all of it. */
+bool weir_volume_is_local(const struct weir_volume *v, uint32_t extent);
+
+/**
+ * weir_volume_local_next() - which pages the local disk should have next
+ * @step: receives READ: of these pages, at this replica, pushed before the host gives its lock back; owes a
+ *	weir_volume_read_end() and then, when the disk has them, a weir_volume_local_did(). WAIT: ask
+ *	again, it has looked for long enough. NOTHING: it has all that it can, until something is written
+ */
+void weir_volume_local_next(struct weir_volume *v, struct weir_copy_step *step);
+
+/* @succeeded: the disk has what was read, and that was what it should be. */
+void weir_volume_local_did(struct weir_volume *v, bool succeeded);
+
+/* A page has changed. Of the core's own. */
+void weir_volume_local_forget(struct weir_volume *v, uint32_t extent, uint32_t page);
+
 /* How many of its replicas are VALID. */
 uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent);
 
-/* Whether an extent has lost what it held. */
+/* Whether an extent has lost what it held: no replica is VALID, nor has the local disk all of it. */
 bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent);
 
 /**
  * struct weir_volume_census - how the extents are
  * @whole: those that have all their replicas; @lean: fewer, but one; @bare: none
+ * @local: none, but the local disk has all of it; not among the @bare ones
+ * @behind: pages that the local disk should have, and has not, or that may be anything
  * @lost: of the @bare ones, those that held something; @thin: those that want none
  * @leaving: those with a replica that is to leave
  */
 struct weir_volume_census {
-	uint32_t whole, lean, bare, lost, thin, leaving;
+	uint32_t whole, lean, bare, local, lost, thin, leaving;
+	uint64_t behind;
 };
 
 struct weir_volume_census weir_volume_census(const struct weir_volume *v);

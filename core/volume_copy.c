@@ -17,6 +17,11 @@ static uint8_t find(const struct weir_volume *v, uint32_t extent, enum weir_repl
 	return slot;
 }
 
+static bool has_source(const struct weir_volume *v, uint32_t extent)
+{
+	return weir_volume_valid(v, extent) || weir_volume_is_local(v, extent);
+}
+
 /*
  * Opens the window over the next chunk, and begins a phase: the writes from before it must end before
  * the chunk is read, or, when all is copied, before the copy is believed.
@@ -41,7 +46,7 @@ static enum weir_copy_do pick(struct weir_volume *v)
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		uint8_t target = find(v, i, WEIR_REPLICA_FILLING);
 
-		if (target == v->slots || find(v, i, WEIR_REPLICA_VALID) == v->slots)
+		if (target == v->slots || !has_source(v, i))
 			continue;
 		what = WEIR_COPY_WAIT;
 		if (v->extent[i].writes[!v->extent[i].phase])
@@ -59,10 +64,11 @@ static void read_chunk(struct weir_volume *v, uint8_t source, struct weir_copy_s
 
 	copy->state = WEIR_COPY_READING;
 	copy->source = source;
-	replica_of(v, source)->users++;
+	if (source < v->slots)
+		replica_of(v, source)->users++;
 	replica_of(v, copy->target)->users++;
 	*step = (struct weir_copy_step){
-		.what = WEIR_COPY_READ,
+		.what = source < v->slots ? WEIR_COPY_READ : WEIR_COPY_READ_LOCAL,
 		.slot = source,
 		.extent = copy->extent,
 		.page = copy->page,
@@ -113,7 +119,7 @@ static bool go_on(struct weir_volume *v, struct weir_copy_step *step)
 		close_window(v);
 		return false;
 	}
-	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || source == v->slots) {
+	if (replica_of(v, copy->target)->state != WEIR_REPLICA_FILLING || !has_source(v, copy->extent)) {
 		copy->state = WEIR_COPY_IDLE;
 		return false;
 	}
@@ -142,18 +148,28 @@ void weir_volume_copy_next(struct weir_volume *v, struct weir_copy_step *step)
 	} while (!go_on(v, step));
 }
 
+/* The local disk has it not, after all. */
+static void forget_chunk(struct weir_volume *v)
+{
+	for (uint32_t i = 0; i < v->copy.pages; i++)
+		weir_volume_local_forget(v, v->copy.extent, v->copy.page + i);
+}
+
 void weir_volume_copy_did(struct weir_volume *v, bool succeeded)
 {
 	struct weir_copy *copy = &v->copy;
 	struct weir_replica *target = replica_of(v, copy->target);
 
 	if (copy->state == WEIR_COPY_READING) {
-		replica_of(v, copy->source)->users--;
+		if (copy->source < v->slots)
+			replica_of(v, copy->source)->users--;
 		if (succeeded) {
 			copy->state = WEIR_COPY_WRITING;
 			return;
 		}
 		target->users--;
+		if (copy->source == v->slots)
+			forget_chunk(v);
 		settle(v); /* and read it again, from whoever is VALID then */
 	} else if (!succeeded) {
 		target->users--;

@@ -220,6 +220,8 @@ static void let_leave(struct weir_volume *v, uint32_t number)
 	struct weir_extent *extent = &v->extent[number];
 	uint8_t valid = weir_volume_valid(v, number);
 
+	if (!valid && weir_volume_is_local(v, number))
+		return; /* it is filled from there */
 	for (uint8_t slot = 0; slot < v->slots; slot++) {
 		struct weir_replica *replica = &extent->replica[slot];
 
@@ -300,7 +302,7 @@ int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 	if (weir_volume_valid(v, extent))
 		return 0;
 	if (v->extent[extent].live)
-		return -EIO;
+		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
 	idle = find_idle(v);
 	if (idle == v->nr_extents)
 		return weir_volume_place(v, &place) == -ENOSPC ? -ENOSPC : -EAGAIN;

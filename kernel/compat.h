@@ -15,6 +15,71 @@
 #define weir_block_disk(disk) (disk##_of)
 #endif
 
+/*
+ * A block device that we alone use: opened by @path for @holder. Return: 0, or a negative errno.
+ */
+struct weir_bdev {
+	struct block_device *bdev;
+	void *handle;
+};
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+static inline int weir_bdev_open(struct weir_bdev *to, const char *path, void *holder)
+{
+	to->bdev = blkdev_get_by_path(path, FMODE_READ | FMODE_WRITE | FMODE_EXCL, holder);
+	return PTR_ERR_OR_ZERO(to->bdev);
+}
+
+static inline void weir_bdev_close(struct weir_bdev *bdev)
+{
+	blkdev_put(bdev->bdev, FMODE_READ | FMODE_WRITE | FMODE_EXCL);
+}
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+static inline int weir_bdev_open(struct weir_bdev *to, const char *path, void *holder)
+{
+	to->bdev = blkdev_get_by_path(path, BLK_OPEN_READ | BLK_OPEN_WRITE, holder, NULL);
+	to->handle = holder;
+	return PTR_ERR_OR_ZERO(to->bdev);
+}
+
+static inline void weir_bdev_close(struct weir_bdev *bdev)
+{
+	blkdev_put(bdev->bdev, bdev->handle);
+}
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+static inline int weir_bdev_open(struct weir_bdev *to, const char *path, void *holder)
+{
+	struct bdev_handle *handle =
+		bdev_open_by_path(path, BLK_OPEN_READ | BLK_OPEN_WRITE, holder, NULL);
+
+	if (IS_ERR(handle))
+		return PTR_ERR(handle);
+	*to = (struct weir_bdev){ handle->bdev, handle };
+	return 0;
+}
+
+static inline void weir_bdev_close(struct weir_bdev *bdev)
+{
+	bdev_release(bdev->handle);
+}
+#else
+static inline int weir_bdev_open(struct weir_bdev *to, const char *path, void *holder)
+{
+	struct file *file =
+		bdev_file_open_by_path(path, BLK_OPEN_READ | BLK_OPEN_WRITE, holder, NULL);
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	*to = (struct weir_bdev){ file_bdev(file), file };
+	return 0;
+}
+
+static inline void weir_bdev_close(struct weir_bdev *bdev)
+{
+	bdev_fput(bdev->handle);
+}
+#endif
+
 /* Pages must not change while they are written: their checksums are taken. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void weir_limits_stable(struct queue_limits *limits)

@@ -62,7 +62,8 @@ enum weir_blk_attribute {
 	WEIR_BLK_RESERVE, /* u64: bytes that keep their memory where all was discarded; ATTACH */
 	WEIR_BLK_BATCHING, /* u32: an enum weir_blk_batching; ATTACH */
 	WEIR_BLK_MR, /* u32: an enum weir_blk_mr; ATTACH */
-	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_MR,
+	WEIR_BLK_LOCAL, /* string: path of the block device that is the last resort; ATTACH */
+	WEIR_BLK_ATTRIBUTE_MAX = WEIR_BLK_LOCAL,
 };
 
 /* How requests become work requests; what it means the module's own header says. */
@@ -103,12 +104,16 @@ enum weir_blk_state {
 	X(bytes_written, "bytes written")                                       \
 	X(failovers, "reads that another replica was asked for")                \
 	X(pieces, "pieces that the device has")                                 \
-	X(degraded, "of them, those that have too few replicas, and one at least") \
+	X(degraded, "of them, those that have too few replicas, and one at least, or the local disk's copy") \
 	X(lost, "of them, those that have none")                                \
 	X(bytes_copied, "bytes copied to new replicas")                         \
 	X(mismatches, "reads that found something else than what was written")  \
 	X(given_back, "pieces of which all was discarded, whose memory was given back") \
-	X(leaving, "pieces that a donor has asked for, and has still")
+	X(leaving, "pieces that a donor has asked for, and has still")          \
+	X(local_bytes_written, "bytes copied to the local disk")                \
+	X(local_bytes_read, "bytes read from the local disk, since no donor had them") \
+	X(local_behind, "bytes that are not on the local disk yet")             \
+	X(polled, "of the completions, those that who waited for them polled for")
 
 enum weir_blk_counter {
 #define WEIR_BLK_COUNTER(name, help) WEIR_BLK_COUNTER_##name,

@@ -32,6 +32,9 @@ static const char help[] =
 	"                         device that is attached decides\n"
 	"  -R, --reserve SIZE     of the pieces of which all was discarded keep their memory, for\n"
 	"                         what will be written; default an eighth of the device\n"
+	"  -L, --local DEVICE     a block device of this machine, as large, that gets a copy of what is\n"
+	"                         written, later, and is read where no donor can be; what is on it\n"
+	"                         is overwritten. Default: none\n"
 	"  -P, --preset NAME      rdmabox, single or accelio: what the next three choose where\n"
 	"                         they are not given; default rdmabox, of each the first\n"
 	"  -b, --batching HOW     hybrid, single, doorbell or merge\n"
@@ -86,7 +89,7 @@ static const struct choice preset_names[] = {
 };
 
 struct attach {
-	const char *cmd, *donors, *name, *key;
+	const char *cmd, *donors, *name, *key, *local;
 	uint64_t bytes, window_bytes, reserve_bytes;
 	uint32_t channels, timeout_ms, replicas, preset, batching, mr, polling;
 	struct weir_blk_donor donor[WEIR_BLK_DONORS_MAX];
@@ -179,6 +182,11 @@ static int parse_option(struct attach *a, int opt)
 		if (size_parse(optarg, &a->window_bytes) || a->window_bytes < 65536)
 			return usage_error(a->cmd, "--window %s: a size, 64K at least", optarg);
 		return 0;
+	case 'L':
+		a->local = optarg;
+		if (!*optarg || strlen(optarg) > 1023)
+			return usage_error(a->cmd, "--local %s: the path of a block device", optarg);
+		return 0;
 	case 'R':
 		if (size_parse(optarg, &a->reserve_bytes) || !a->reserve_bytes)
 			return usage_error(a->cmd, "--reserve %s: a size", optarg);
@@ -222,6 +230,8 @@ static void write_attach(struct nlmsghdr *message, const struct attach *a)
 	mnl_attr_put_u32(message, WEIR_BLK_BATCHING, a->batching);
 	mnl_attr_put_u32(message, WEIR_BLK_MR, a->mr);
 	mnl_attr_put_u64(message, WEIR_BLK_RESERVE, a->reserve_bytes);
+	if (a->local)
+		mnl_attr_put_strz(message, WEIR_BLK_LOCAL, a->local);
 }
 
 static int attach(const struct attach *a)
@@ -276,6 +286,8 @@ static int resolve_and_attach(struct attach *a)
 				   a->donors);
 	if (!status && a->name && a->nr_donors > 1)
 		return usage_error(a->cmd, "--name %s: a region with a name is at one donor", a->name);
+	if (!status && a->name && a->local)
+		return usage_error(a->cmd, "--name %s: a region with a name has no local disk", a->name);
 	return status ? status : attach(a);
 }
 
@@ -301,6 +313,7 @@ int blk_attach(const char *cmd, int argc, char **argv)
 		{ "timeout", required_argument, NULL, 't' },
 		{ "window", required_argument, NULL, 'w' },
 		{ "reserve", required_argument, NULL, 'R' },
+		{ "local", required_argument, NULL, 'L' },
 		{ "preset", required_argument, NULL, 'P' },
 		{ "batching", required_argument, NULL, 'b' },
 		{ "mr", required_argument, NULL, 'm' },
@@ -312,7 +325,7 @@ int blk_attach(const char *cmd, int argc, char **argv)
 			    .polling = NOT_SAID };
 	int opt, status = 0;
 
-	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:R:P:b:m:p:h", options, NULL)) != -1) {
+	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:R:L:P:b:m:p:h", options, NULL)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return EXIT_OK;

@@ -27,6 +27,7 @@ struct weir_leg {
  * @write: of a write
  * @give_up: when a write waits for memory no longer, jiffies
  * @tried: replicas that a read has failed at
+ * @waiting: for the local disk; @nents: of the first leg's list, meanwhile
  * @legs: under way
  * @failed: replicas of which it is not certain that they did it
  * @extent, @page, @pages: where, of a read or write
@@ -36,6 +37,8 @@ struct weir_command {
 	struct weir_volume_write write;
 	unsigned long give_up;
 	u8 tried;
+	struct list_head waiting;
+	unsigned int nents;
 	atomic_t legs;
 	atomic_t failed;
 	u32 extent, page, pages;

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/completion.h>
 #include <linux/slab.h>
 
 #include "kernel/blk/fill.h"
+#include "kernel/blk/local.h"
 #include "kernel/blk/sums.h"
 #include "kernel/blk/trace.h"
-#include "kernel/blk/volume.h"
-
-static_assert(WEIR_VOLUME_CHUNK_PAGES <= WEIR_IO_SEGMENTS, "a chunk is one io");
-
-struct weir_fill {
-	struct weir_io io;
-	struct completion ended;
-	struct scatterlist sgl[WEIR_VOLUME_CHUNK_PAGES];
-	u32 sums[WEIR_VOLUME_CHUNK_PAGES];
-	struct page *page[WEIR_VOLUME_CHUNK_PAGES];
-};
 
 static void done(struct weir_io *io)
 {
@@ -51,19 +40,39 @@ void weir_fill_free(struct weir_fill *fill)
 	kfree(fill);
 }
 
-/* Return: 0; or it cannot even be tried. */
-static int prepare(struct weir_blk_volume *volume, const struct weir_copy_step *step)
+/* The pages that @step is about. */
+static void choose_pages(struct weir_fill *fill, const struct weir_copy_step *step)
 {
-	struct weir_fill *fill = volume->fill;
 	u32 i;
 
 	sg_init_table(fill->sgl, step->pages);
 	for (i = 0; i < step->pages; i++)
 		sg_set_page(&fill->sgl[i], fill->page[step->offset + i], PAGE_SIZE, 0);
-	return weir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
-			       (u64)step->page << PAGE_SHIFT,
-			       step->what == WEIR_COPY_READ ? WEIR_OP_READ : WEIR_OP_WRITE,
-			       fill->sgl, step->pages);
+}
+
+int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
+		   const struct weir_copy_step *step)
+{
+	bool is_write = step->what == WEIR_COPY_WRITE;
+	int rc;
+
+	choose_pages(fill, step);
+	reinit_completion(&fill->ended);
+	rc = weir_io_prepare(&fill->io, weir_blk_volume_region(volume, step->extent, step->slot),
+			     (u64)step->page << PAGE_SHIFT, is_write ? WEIR_OP_WRITE : WEIR_OP_READ,
+			     fill->sgl, step->pages);
+	if (!is_write)
+		weir_volume_expect(&volume->core, step->extent, step->page, step->pages, fill->sums);
+	if (!rc)
+		weir_io_push(&fill->io);
+	return rc;
+}
+
+int weir_fill_wait(struct weir_fill *fill)
+{
+	weir_session_serve(fill->io.session);
+	wait_for_completion(&fill->ended);
+	return fill->io.status;
 }
 
 /*
@@ -72,19 +81,15 @@ static int prepare(struct weir_blk_volume *volume, const struct weir_copy_step *
  */
 static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, int *rc)
 {
-	bool is_io;
+	struct weir_fill *fill = volume->fill;
 
 	spin_lock_bh(&volume->lock);
 	weir_volume_copy_next(&volume->core, step);
-	is_io = step->what == WEIR_COPY_READ || step->what == WEIR_COPY_WRITE;
-	if (is_io) {
-		reinit_completion(&volume->fill->ended);
-		*rc = prepare(volume, step);
-		if (step->what == WEIR_COPY_READ)
-			weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
-					   volume->fill->sums);
-		if (!*rc)
-			weir_io_push(&volume->fill->io);
+	if (step->what == WEIR_COPY_READ || step->what == WEIR_COPY_WRITE) {
+		*rc = weir_fill_push(volume, fill, step);
+	} else if (step->what == WEIR_COPY_READ_LOCAL) {
+		choose_pages(fill, step);
+		weir_volume_expect(&volume->core, step->extent, step->page, step->pages, fill->sums);
 	}
 	spin_unlock_bh(&volume->lock);
 	return step->what != WEIR_COPY_WAIT;
@@ -98,10 +103,12 @@ static bool is_credible(struct weir_blk_volume *volume, const struct weir_copy_s
 {
 	bool is_dropped;
 
-	if (step->what != WEIR_COPY_READ ||
+	if (step->what == WEIR_COPY_WRITE ||
 	    weir_sums_check(volume->fill->sgl, step->pages, volume->fill->sums))
 		return true;
 	atomic64_inc(&volume->mismatches);
+	if (step->what == WEIR_COPY_READ_LOCAL)
+		return false;
 	spin_lock_bh(&volume->lock);
 	is_dropped = weir_volume_mistrust(&volume->core, step->extent, step->slot);
 	spin_unlock_bh(&volume->lock);
@@ -112,11 +119,11 @@ static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step
 {
 	bool succeeded;
 
-	if (!rc) {
-		weir_session_serve(volume->fill->io.session);
-		wait_for_completion(&volume->fill->ended);
-		rc = volume->fill->io.status;
-	}
+	if (step->what == WEIR_COPY_READ_LOCAL)
+		rc = weir_local_read(volume->local, weir_blk_volume_offset(volume, step->extent, step->page),
+				     volume->fill->sgl, step->pages);
+	else if (!rc)
+		rc = weir_fill_wait(volume->fill);
 	succeeded = !rc && is_credible(volume, step);
 	trace_weir_blk_copy(volume, step, rc);
 	spin_lock_bh(&volume->lock);

@@ -2,6 +2,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 
 /* A volume has so many extents or up to twice as many, so that each donor has its share of them. */
@@ -43,8 +44,10 @@ int weir_memory_init(struct weir_blk_volume *volume, const struct weir_volume_se
 
 static void free_sums(struct weir_extent *extents, u32 first, u32 end)
 {
-	for (; extents && first < end; first++)
+	for (; extents && first < end; first++) {
 		kvfree(extents[first].sum);
+		kvfree(extents[first].local);
+	}
 }
 
 void weir_memory_fini(struct weir_blk_volume *volume)
@@ -54,12 +57,17 @@ void weir_memory_fini(struct weir_blk_volume *volume)
 	kvfree(volume->regions);
 }
 
-/* The checksums of extents that have none yet, of @pages each. */
-static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages)
+/* The checksums of extents that have none yet, of @pages each, and what is known of a local disk. */
+static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages, bool local)
 {
 	for (; first < end; first++) {
 		extents[first].sum = kvcalloc(pages, sizeof(u32), GFP_KERNEL);
 		if (!extents[first].sum)
+			return -ENOMEM;
+		if (!local)
+			continue;
+		extents[first].local = kvcalloc(DIV_ROUND_UP(pages, 64), sizeof(u64), GFP_KERNEL);
+		if (!extents[first].local)
 			return -ENOMEM;
 	}
 	return 0;
@@ -167,7 +175,7 @@ static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error
 				 "region %s has %llu bytes, which is no multiple of %lu, or more than %llu",
 				 volume->name, region->length, PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
 	volume->bytes = region->length;
-	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT))
+	if (make_sums(volume->extents, 0, 1, volume->bytes >> PAGE_SHIFT, false))
 		return no_memory_for_sums(error);
 	weir_volume_found(&volume->core, volume->extents[0].sum, volume->bytes >> PAGE_SHIFT);
 	return 0;
@@ -190,7 +198,7 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 		return borrow_named(volume, error);
 	if (weir_memory_fetch(volume, error))
 		return no_room(volume, error);
-	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages))
+	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages, volume->local))
 		return no_memory_for_sums(error);
 	return 0;
 }
@@ -234,7 +242,8 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 	struct weir_region *regions = kvcalloc(nr_extents * volume->core.slots,
 					       sizeof(*regions), GFP_KERNEL);
 
-	if (!extents || !regions || make_sums(extents, old, nr_extents, volume->core.pages)) {
+	if (!extents || !regions ||
+	    make_sums(extents, old, nr_extents, volume->core.pages, volume->local)) {
 		free_sums(extents, old, nr_extents);
 		kvfree(extents);
 		kvfree(regions);
@@ -259,6 +268,8 @@ static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *er
 	u64 old = (u64)extents_of(volume, volume->bytes) << volume->shift;
 	u64 end = (u64)nr_extents << volume->shift;
 
+	if (weir_local_is_too_small(volume->local, bytes))
+		return weir_fail(error, -ENOSPC, "the local disk is smaller than that");
 	if (nr_extents > volume->core.nr_extents && grow_arrays(volume, nr_extents))
 		return no_memory_for_sums(error);
 	if (end > old)

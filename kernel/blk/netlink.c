@@ -36,6 +36,7 @@ static const struct nla_policy policy[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
 	[WEIR_BLK_RESERVE] = { .type = NLA_U64 },
 	[WEIR_BLK_BATCHING] = { .type = NLA_U32 },
 	[WEIR_BLK_MR] = { .type = NLA_U32 },
+	[WEIR_BLK_LOCAL] = { .type = NLA_NUL_STRING, .len = PATH_MAX - 1 },
 };
 
 static u32 u32_of(const struct genl_info *info, enum weir_blk_attribute attribute)
@@ -93,6 +94,8 @@ static int read_setup(const struct genl_info *info, struct weir_volume_setup *se
 		return rc;
 	if (info->attrs[WEIR_BLK_NAME])
 		nla_strscpy(setup->name, info->attrs[WEIR_BLK_NAME], sizeof(setup->name));
+	if (info->attrs[WEIR_BLK_LOCAL])
+		setup->local = nla_data(info->attrs[WEIR_BLK_LOCAL]);
 	setup->bytes = u64_of(info, WEIR_BLK_BYTES);
 	setup->reserve_bytes = u64_of(info, WEIR_BLK_RESERVE);
 	setup->replicas = u32_of(info, WEIR_BLK_REPLICAS) ?: 1;
@@ -177,7 +180,7 @@ static enum weir_blk_state state_of_all(const struct weir_blk_facts *facts)
 
 	if (facts->census.bare)
 		return WEIR_BLK_LOST;
-	if (facts->census.lean)
+	if (facts->census.lean || facts->census.local)
 		return WEIR_BLK_DEGRADED;
 	for (i = 0; i < facts->nr_donors; i++) {
 		if (facts->donor[i].state == WEIR_SESSION_MENDING)

@@ -8,7 +8,9 @@
 
 #define DEPTH 128
 #define QUEUES_MAX 8
+#define POLL_QUEUES 1 /* whoever polls takes what has come for all */
 #define ZEROED_BYTES_MAX SZ_256M
+
 static void done(struct weir_io *io)
 {
 	struct weir_leg *leg = container_of(io, struct weir_leg, io);
@@ -103,8 +105,29 @@ static enum blk_eh_timer_return timed_out(struct request *rq)
 	return BLK_EH_RESET_TIMER;
 }
 
+static int poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
+{
+	struct weir_blk *blk = hctx->queue->queuedata;
+
+	return weir_blk_volume_poll(&blk->volume);
+}
+
+static void map_queues(struct blk_mq_tag_set *tags)
+{
+	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
+
+	map->nr_queues = tags->nr_hw_queues - POLL_QUEUES;
+	blk_mq_map_queues(map);
+	tags->map[HCTX_TYPE_POLL].queue_offset = map->nr_queues;
+	map = &tags->map[HCTX_TYPE_POLL];
+	map->nr_queues = POLL_QUEUES;
+	blk_mq_map_queues(map);
+}
+
 static const struct blk_mq_ops ops = {
 	.queue_rq = queue_rq,
+	.poll = poll,
+	.map_queues = map_queues,
 	.complete = complete_request,
 	.timeout = timed_out,
 };
@@ -112,7 +135,8 @@ static const struct blk_mq_ops ops = {
 int weir_queue_tags(struct blk_mq_tag_set *tags, const struct weir_blk *blk)
 {
 	tags->ops = &ops;
-	tags->nr_hw_queues = min_t(unsigned int, num_online_cpus(), QUEUES_MAX);
+	tags->nr_hw_queues = min_t(unsigned int, num_online_cpus(), QUEUES_MAX) + POLL_QUEUES;
+	tags->nr_maps = HCTX_MAX_TYPES;
 	tags->queue_depth = DEPTH;
 	tags->numa_node = NUMA_NO_NODE;
 	tags->cmd_size = sizeof(struct weir_command) +

@@ -4,12 +4,17 @@
  * writes that were pushed before, and before all others. So what it finds can be compared.
  */
 #include "kernel/blk/command.h"
+#include "kernel/blk/local.h"
 #include "kernel/blk/sums.h"
 #include "kernel/blk/trace.h"
 
 #define BLANK 1
+#define LOCAL 2
 
-/* With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; or an errno. */
+/*
+ * With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; LOCAL: the local disk
+ * does; or an errno.
+ */
 static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
 	struct weir_command *command = blk_mq_rq_to_pdu(rq);
@@ -21,6 +26,8 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 		return BLANK;
 	for (;;) {
 		rc = weir_volume_read(&volume->core, extent, command->tried, &slot);
+		if (rc && weir_volume_local_has(&volume->core, extent, command->page, command->pages))
+			return LOCAL;
 		if (rc)
 			return rc;
 		rc = weir_leg_prepare(&command->leg[0], rq, slot, WEIR_OP_READ, nents);
@@ -66,6 +73,10 @@ blk_status_t weir_read_queue(struct request *rq, unsigned int nents)
 	spin_unlock_bh(&volume->lock);
 	if (rc == BLANK)
 		return answer_blank(rq, nents);
+	if (rc == LOCAL) {
+		weir_local_queue(volume->local, rq, nents);
+		return BLK_STS_OK;
+	}
 	if (rc)
 		return weir_command_status(rc);
 	weir_session_serve(session);
@@ -95,7 +106,7 @@ int weir_read_end(struct request *rq)
 		return 0;
 	command->tried |= 1 << leg->slot;
 	weir_blk_volume_kick(volume);
-	if (volume->core.slots == 1)
+	if (volume->core.slots == 1 && !volume->local)
 		return rc;
 	atomic64_inc(&volume->failovers);
 	return -EAGAIN;

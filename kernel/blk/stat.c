@@ -26,13 +26,17 @@ void weir_blk_counters(const struct weir_blk_facts *facts, u64 *counters)
 		[WEIR_BLK_COUNTER_bytes_written] = stat->bytes_written,
 		[WEIR_BLK_COUNTER_failovers] = facts->failovers,
 		[WEIR_BLK_COUNTER_pieces] = census->whole + census->lean + census->bare +
-					    census->thin,
-		[WEIR_BLK_COUNTER_degraded] = census->lean,
+					    census->thin + census->local,
+		[WEIR_BLK_COUNTER_degraded] = census->lean + census->local,
 		[WEIR_BLK_COUNTER_lost] = census->bare,
 		[WEIR_BLK_COUNTER_bytes_copied] = facts->bytes_copied,
 		[WEIR_BLK_COUNTER_mismatches] = facts->mismatches,
 		[WEIR_BLK_COUNTER_given_back] = census->thin,
 		[WEIR_BLK_COUNTER_leaving] = census->leaving,
+		[WEIR_BLK_COUNTER_local_bytes_written] = facts->local_bytes_written,
+		[WEIR_BLK_COUNTER_local_bytes_read] = facts->local_bytes_read,
+		[WEIR_BLK_COUNTER_local_behind] = census->behind << PAGE_SHIFT,
+		[WEIR_BLK_COUNTER_polled] = stat->polled,
 	};
 
 	memcpy(counters, all, sizeof(all));

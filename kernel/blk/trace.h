@@ -80,7 +80,7 @@ TRACE_EVENT(weir_blk_copy,
 	),
 	TP_fast_assign(
 		__entry->device = container_of(volume, struct weir_blk, volume)->number;
-		__entry->is_read = step->what == WEIR_COPY_READ;
+		__entry->is_read = step->what != WEIR_COPY_WRITE;
 		__entry->extent = step->extent;
 		__entry->slot = step->slot;
 		__entry->page = step->page;

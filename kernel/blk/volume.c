@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "kernel/blk/fill.h"
+#include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 
@@ -28,7 +29,7 @@ static int member_up(struct weir_blk_volume *volume, u8 number, struct weir_erro
 	if (rc)
 		return rc;
 	mutex_lock(&volume->sessions);
-	member->session = session;
+	smp_store_release(&member->session, session); /* weir_blk_volume_poll() reads it */
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
 	weir_volume_donor_up(&volume->core, number);
@@ -46,6 +47,7 @@ static void add_stat(struct weir_stat *sum, const struct weir_stat *stat)
 	sum->completions += stat->completions;
 	sum->events += stat->events;
 	sum->empty_polls += stat->empty_polls;
+	sum->polled += stat->polled;
 	sum->window_waits += stat->window_waits;
 	sum->retries += stat->retries;
 	sum->reconnects += stat->reconnects;
@@ -65,10 +67,26 @@ static void member_close(struct weir_blk_volume *volume, struct weir_blk_member 
 	weir_session_stat(session, &stat);
 	mutex_lock(&volume->sessions);
 	add_stat(&member->past, &stat);
-	member->session = NULL;
+	WRITE_ONCE(member->session, NULL);
 	mutex_unlock(&volume->sessions);
 	synchronize_rcu();
 	weir_session_close(session);
+}
+
+int weir_blk_volume_poll(struct weir_blk_volume *volume)
+{
+	int found = 0;
+	u8 i;
+
+	rcu_read_lock();
+	for (i = 0; i < volume->core.nr_donors; i++) {
+		struct weir_session *session = READ_ONCE(volume->member[i].session);
+
+		if (session)
+			found += weir_session_poll(session);
+	}
+	rcu_read_unlock();
+	return found;
 }
 
 static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
@@ -87,6 +105,7 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 	facts->nr_donors = volume->core.nr_donors;
 	facts->failovers = atomic64_read(&volume->failovers);
 	facts->mismatches = atomic64_read(&volume->mismatches);
+	weir_local_facts(volume->local, facts);
 	mutex_lock(&volume->sessions);
 	for (i = 0; i < facts->nr_donors; i++) {
 		const struct weir_blk_member *member = &volume->member[i];
@@ -187,6 +206,7 @@ static void tend(struct work_struct *work)
 	if (weir_memory_fetch(volume, NULL) || is_leaving(volume))
 		look_for_rooms(volume); /* for the next time */
 	weir_fill(volume);
+	weir_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_for(volume, i);
 	mutex_unlock(&volume->tending);
@@ -216,6 +236,8 @@ static int check(const struct weir_volume_setup *setup, struct weir_error *error
 				 setup->replicas, setup->nr_donors);
 	if (setup->name[0] && setup->nr_donors > 1)
 		return weir_fail(error, -EINVAL, "a region with a name is at one donor");
+	if (setup->name[0] && setup->local)
+		return weir_fail(error, -EINVAL, "a region with a name has no local disk");
 	return 0;
 }
 
@@ -223,9 +245,11 @@ static void release(struct weir_blk_volume *volume)
 {
 	unsigned int i;
 
+	weir_local_stop(volume->local);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
 		member_close(volume, &volume->member[i]);
 	weir_fill_free(volume->fill);
+	weir_local_close(volume->local);
 	weir_memory_fini(volume);
 	key_put(volume->key);
 }
@@ -262,6 +286,8 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 		rc = weir_fill_alloc(&volume->fill);
 	if (rc)
 		weir_fail(error, rc, "no memory for the volume (%d)", rc);
+	if (!rc && setup->local)
+		rc = weir_local_open(volume, setup->local, error);
 	for (i = 0; !rc && i < setup->nr_donors; i++) {
 		volume->member[i].address = setup->donor[i];
 		rc = member_up(volume, i, error);

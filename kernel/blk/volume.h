@@ -30,6 +30,7 @@
  * @bytes: a multiple of PAGE_SIZE; 0: as large as the region @name is
  * @reserve_bytes: of what was discarded, that keep their memory; 0: an eighth of the device
  * @key: or NULL
+ * @local: path of the block device that is the last resort; NULL: none. Needed during the call only
  * @options: of the sessions
  */
 struct weir_volume_setup {
@@ -40,12 +41,14 @@ struct weir_volume_setup {
 	u64 bytes;
 	u64 reserve_bytes;
 	struct key *key;
+	const char *local;
 	struct weir_options options;
 };
 
 /**
  * struct weir_blk_member - one of its donors
- * @session: NULL: there is none now; changed by the work, with @volume->sessions
+ * @session: NULL: there is none now; changed by the work, with @volume->sessions, and not freed while
+ *	somebody looks under RCU
  * @past: what sessions that have ended had done
  */
 struct weir_blk_member {
@@ -63,6 +66,7 @@ struct weir_blk_member {
  * @sessions: held by who changes or looks at the members' sessions
  * @tending: held by who talks to the donors about memory: the work, or who resizes
  * @tend: the work
+ * @local: the local disk; NULL: there is none
  * @settled: where the work waits for writes to end
  * @failovers: reads that another replica was asked for
  * @mismatches: reads that found something else than what was written
@@ -83,6 +87,7 @@ struct weir_blk_volume {
 	struct delayed_work tend;
 	wait_queue_head_t settled;
 	struct weir_fill *fill;
+	struct weir_local *local;
 	atomic64_t failovers;
 	atomic64_t mismatches;
 };
@@ -101,6 +106,13 @@ int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct wei
 /* None of its ios is under way. Context: process; sleeps. */
 void weir_blk_volume_close(struct weir_blk_volume *volume);
 
+/*
+ * Takes what has completed by now, of all its donors.
+ *
+ * Context: process; never sleeps. Return: how many completions there were.
+ */
+int weir_blk_volume_poll(struct weir_blk_volume *volume);
+
 /* Something happened that the work should look at. Context: any. */
 void weir_blk_volume_kick(struct weir_blk_volume *volume);
 
@@ -115,6 +127,7 @@ struct weir_blk_facts {
 	u64 failovers;
 	u64 mismatches;
 	u64 bytes_copied;
+	u64 local_bytes_written, local_bytes_read;
 	u32 nr_donors;
 	struct {
 		struct sockaddr_storage address;
@@ -134,6 +147,11 @@ static inline u32 weir_blk_volume_extent(const struct weir_blk_volume *volume, u
 static inline u64 weir_blk_volume_within(const struct weir_blk_volume *volume, u64 offset)
 {
 	return offset & ((1ull << volume->shift) - 1);
+}
+
+static inline u64 weir_blk_volume_offset(const struct weir_blk_volume *volume, u32 extent, u32 page)
+{
+	return ((u64)extent << volume->shift) + ((u64)page << PAGE_SHIFT);
 }
 
 static inline struct weir_region *weir_blk_volume_region(struct weir_blk_volume *volume, u32 extent,

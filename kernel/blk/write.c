@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* One order at all replicas, and for whoever fills one: decided and pushed under one lock. */
 #include "kernel/blk/command.h"
+#include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/sums.h"
 #include "kernel/blk/trace.h"
@@ -106,6 +107,7 @@ int weir_write_end(struct request *rq)
 	spin_unlock_bh(&volume->lock);
 	if (failed)
 		weir_blk_volume_kick(volume);
+	weir_local_kick(volume->local);
 	if (wq_has_sleeper(&volume->settled))
 		wake_up(&volume->settled);
 	return rc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The verbs of a connection, and its end. How it is made is connect.c's. */
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "kernel/weir/connect.h"
@@ -96,6 +97,24 @@ static void poll_work(struct work_struct *work)
 		cond_resched();
 	}
 }
+
+/* A link that is up has its connection, which stays as long as the lock is held. */
+int weir_session_poll(struct weir_session *session)
+{
+	u64 now_ns = ktime_get_ns();
+	unsigned int i;
+	u32 total = 0;
+
+	weir_nic_lock(session->nic);
+	for (i = 0; i < session->options.channels; i++) {
+		if (session->links[i].state == WEIR_LINK_UP)
+			total += poll_cq(session->links[i].conn, now_ns);
+	}
+	session->stat.polled += total;
+	weir_nic_unlock_and_tell(session->nic);
+	return total;
+}
+EXPORT_SYMBOL_GPL(weir_session_poll);
 
 /* Called by the device in any context. */
 static void cq_event(struct ib_cq *cq, void *context)

@@ -94,11 +94,12 @@ enum weir_session_state {
  *	what is beyond, once what it holds is elsewhere; U64_MAX: it wants nothing
  * @errors: of them, WRs that failed
  * @merged: requests that shared a WR with others
+ * @polled: of the completions, those that weir_session_poll() took
  */
 struct weir_stat {
 	u32 state;
 	u64 keep_bytes;
-	u64 ios, requests, work_requests, doorbells, merged, completions, events, empty_polls;
+	u64 ios, requests, work_requests, doorbells, merged, completions, events, empty_polls, polled;
 	u64 window_waits, retries, reconnects, errors, bytes_read, bytes_written;
 };
 
@@ -136,6 +137,17 @@ void weir_session_close(struct weir_session *session);
 
 /* What a session has done. Context: any but hard interrupts; never sleeps. */
 void weir_session_stat(struct weir_session *session, struct weir_stat *stat);
+
+/**
+ * weir_session_poll() - take completions that are there now
+ * @session: of it
+ *
+ * For who waits for an io of his and would rather poll than be woken. Ios that are done are told from
+ * here, anybody's.
+ *
+ * Context: process; never sleeps. Return: how many there were.
+ */
+int weir_session_poll(struct weir_session *session);
 
 /**
  * struct weir_region - a piece of a donor's memory, held until its session ends

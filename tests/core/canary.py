@@ -369,10 +369,22 @@ BUGS = [
      "continue; /* of a copy", "; /* of a copy"),
     ("a copy uses its target unseen", "core/volume_copy.c",
      "replica_of(v, copy->target)->users++;", ";"),
+    ("what the disk cannot read is read for ever", "core/volume_copy.c", "\t\t\tforget_chunk(v);", "\t\t\t;"),
+    ("what is filled from the disk is given back", "core/volume_memory.c",
+     "return; /* it is filled from there */", ";"),
+    ("what the disk has cannot be written again", "core/volume_memory.c",
+     "return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;", "return -EIO;"),
+    ("the disk is believed though a page has changed", "core/volume_local.c",
+     "e->local[page / 64] &= ~(1ull << page % 64);", ";"),
+    ("the disk has what changed on its way", "core/volume_local.c", "if (local->overtaken >> i & 1)", "if (false)"),
+    ("the disk has pages that may be anything", "core/volume_local.c",
+     " && e->sum[page] != WEIR_SUM_UNKNOWN && !has", " && !has"),
+    ("what could not be kept is passed over for ever", "core/volume_local.c",
+     "local->passed = is_over ? 0 : local->passed;", ";"),
 ]
 
 # Files of which unit tests know more than the hunt and the property test; the quickest comes first.
-VOLUME = tuple(f"tests/core/volume{name}_test.c" for name in ("", "_memory", "_world"))
+VOLUME = tuple(f"tests/core/volume{name}_test.c" for name in ("", "_local", "_memory", "_world"))
 UNITS = {"core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/core/route_test.c",),
          "core/pages.c": ("tests/core/route_test.c",), "core/store.h": ("tests/core/store_test.c",),
          "core/poll.c": ("tests/core/poll_test.c",), "core/gaps.c": ("tests/core/poll_test.c",),
@@ -380,11 +392,11 @@ UNITS = {"core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/cor
          "core/sched.c": ("tests/core/sched_test.c",), "core/turns.c": ("tests/core/sched_test.c",),
          "core/confirm.c": ("tests/core/confirm_test.c",),
          "core/look.c": ("tests/core/look_test.c",), "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
-         "core/volume_copy.c": VOLUME, "core/volume_memory.c": VOLUME}
+         "core/volume_copy.c": VOLUME, "core/volume_local.c": VOLUME, "core/volume_memory.c": VOLUME}
 # Of these it is all there is to know.
 ONLY_BY_UNIT = ("core/ceiling.h", "core/copier.c", "core/route.c", "core/pages.c", "core/poll.c", "core/gaps.c", "core/store.h",
                 "core/sched.c", "core/turns.c", "core/confirm.c", "core/look.c", "core/pace.c", "core/volume.c",
-                "core/volume_copy.c", "core/volume_memory.c")
+                "core/volume_copy.c", "core/volume_local.c", "core/volume_memory.c")
 
 
 def cpu_seconds():

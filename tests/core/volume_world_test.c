@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A volume over donors that fail, die, come back empty, want their memory back and, in some runs, change
- * bytes by themselves, in random interleavings; what is read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what it
- * has done is told in any order.
+ * bytes by themselves, in random interleavings; in some with a local disk that fails now and then. What is
+ * read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what
+ * it has done is told in any order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,11 +50,11 @@ struct donor {
 
 /* A write, a read, or the copy, until all its ops are done. */
 struct task {
-	enum { NO_TASK, A_WRITE, A_READ, A_COPY } kind;
+	enum { NO_TASK, A_WRITE, A_READ, A_COPY, A_LOCAL, A_DISK_WRITE } kind;
 	struct weir_volume_write write;
 	uint32_t extent, page, pages;
 	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
-	uint32_t sums[RUN_MAX];
+	uint32_t sums[WEIR_VOLUME_CHUNK_PAGES];
 	uint8_t slot, tried, failed;
 	uint32_t ops;
 	uint64_t begun;
@@ -71,6 +72,7 @@ struct truth {
 struct counts {
 	uint64_t reads, writes, failed_writes, errors, overtaken, filled, lost;
 	uint64_t rotten, mistrusted, discarded, moved, left;
+	uint64_t kept, outdated, local_reads, local_fills;
 };
 
 struct world {
@@ -82,8 +84,9 @@ struct world {
 	struct task task[12];
 	struct truth page[EXTENTS][PAGES];
 	uint32_t sum[EXTENTS][PAGES];
+	uint64_t local[EXTENTS][PAGES / 64 + 1], disk[EXTENTS][PAGES];
 	bool is_copying, is_calm, rots;
-	uint32_t fails_one_in, copies_one_in, slow_donors;
+	uint32_t fails_one_in, copies_one_in, writes_one_in, slow_donors;
 	uint64_t chunk[WEIR_VOLUME_CHUNK_PAGES];
 	struct counts counts;
 };
@@ -262,6 +265,19 @@ static void end_reading(struct world *w, struct task *task)
 	task->kind = NO_TASK;
 }
 
+static bool is_as_expected(struct task *task);
+
+/* Of the disk: it has what was written last. Return: whether it has these pages. */
+static bool read_disk(struct world *w, struct task *task)
+{
+	if (!weir_volume_local_has(&w->v, task->extent, task->page, task->pages))
+		return false;
+	weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+	memcpy(task->value, &w->disk[task->extent][task->page], task->pages * sizeof(*task->value));
+	assert_true(is_as_expected(task));
+	return true;
+}
+
 static void try_read(struct world *w, struct task *task)
 {
 	if (weir_volume_is_blank(&w->v, task->extent, task->page, task->pages)) {
@@ -269,6 +285,11 @@ static void try_read(struct world *w, struct task *task)
 		memset(task->sums, 0, sizeof(task->sums));
 		end_reading(w, task);
 	} else if (weir_volume_read(&w->v, task->extent, task->tried, &task->slot)) {
+		if (read_disk(w, task)) {
+			w->counts.local_reads++;
+			end_reading(w, task);
+			return;
+		}
 		w->counts.errors++;
 		task->kind = NO_TASK;
 	} else {
@@ -357,6 +378,65 @@ static void rot(struct world *w)
 	w->counts.rotten++;
 }
 
+static void fill_from_disk(struct world *w, const struct weir_copy_step *step)
+{
+	bool fails = !w->is_calm && !random_below(w, 20);
+
+	memcpy(w->chunk, &w->disk[step->extent][step->page], step->pages * sizeof(*w->chunk));
+	w->counts.local_fills += !fails;
+	weir_volume_copy_did(&w->v, !fails);
+}
+
+/* What the disk should have next is read. */
+static void keep(struct world *w)
+{
+	struct task *task = w->v.local.is_busy ? NULL : unused_task(w);
+	struct weir_copy_step step;
+
+	if (!task)
+		return;
+	weir_volume_local_next(&w->v, &step);
+	if (step.what != WEIR_COPY_READ)
+		return;
+	*task = (struct task){ .kind = A_LOCAL, .extent = step.extent, .page = step.page,
+			       .pages = step.pages, .slot = step.slot };
+	weir_volume_expect(&w->v, step.extent, step.page, step.pages, task->sums);
+	push(w, task, step.slot, false, step.page, step.pages, NULL);
+}
+
+/* It goes to the disk, if it is what it should be. */
+static void end_keeping(struct world *w, struct task *task)
+{
+	bool is_right = !task->failed && is_as_expected(task);
+
+	weir_volume_read_end(&w->v, task->extent, task->slot);
+	if (is_right) {
+		task->kind = A_DISK_WRITE;
+		return;
+	}
+	weir_volume_local_did(&w->v, false);
+	task->kind = NO_TASK;
+}
+
+/* A write to the disk ends; one that fails leaves something else. */
+static void work_disk(struct world *w)
+{
+	bool fails = !w->is_calm && !random_below(w, 20);
+
+	for (uint32_t i = 0; i < 12; i++) {
+		struct task *task = &w->task[i];
+
+		if (task->kind != A_DISK_WRITE)
+			continue;
+		for (uint32_t page = 0; page < task->pages; page++)
+			w->disk[task->extent][task->page + page] = fails ? ROTTEN : task->value[page];
+		w->counts.kept += !fails;
+		w->counts.outdated += w->v.local.overtaken != 0;
+		weir_volume_local_did(&w->v, !fails);
+		task->kind = NO_TASK;
+	}
+}
+
 static void copy(struct world *w)
 {
 	struct task *task = w->is_copying ? NULL : unused_task(w);
@@ -365,6 +445,8 @@ static void copy(struct world *w)
 	if (!task || random_below(w, w->copies_one_in))
 		return;
 	weir_volume_copy_next(&w->v, &step);
+	if (step.what == WEIR_COPY_READ_LOCAL)
+		fill_from_disk(w, &step);
 	if (step.what != WEIR_COPY_READ && step.what != WEIR_COPY_WRITE)
 		return;
 	*task = (struct task){ .kind = A_COPY, .extent = step.extent, .page = step.page,
@@ -405,12 +487,14 @@ static void tell(struct world *w, struct donor *donor, uint32_t number)
 	op->memory->ops--;
 	if (!op->succeeded)
 		task->failed |= (uint8_t)(1u << op->slot);
-	if (task->kind == A_READ && op->succeeded)
+	if ((task->kind == A_READ || task->kind == A_LOCAL) && op->succeeded)
 		memcpy(task->value, op->value, op->pages * sizeof(*op->value));
 	if (!--task->ops && task->kind == A_WRITE)
 		end_write(w, task);
 	else if (!task->ops && task->kind == A_READ)
 		end_read(w, task);
+	else if (!task->ops && task->kind == A_LOCAL)
+		end_keeping(w, task);
 	else if (!task->ops)
 		end_copy(w, task, op);
 	free(op);
@@ -517,9 +601,10 @@ static void donor_changes(struct world *w, uint8_t number)
 static void step(struct world *w)
 {
 	w->clock++;
-	switch (random_below(w, 16)) {
+	switch (random_below(w, 18)) {
 	case 0:
-		begin_write(w);
+		if (!random_below(w, w->writes_one_in))
+			begin_write(w);
 		break;
 	case 1:
 		begin_read(w);
@@ -534,6 +619,12 @@ static void step(struct world *w)
 		place_one(w);
 		break;
 	case 6:
+		keep(w);
+		break;
+	case 7:
+		work_disk(w);
+		break;
+	case 8:
 		if (!random_below(w, 8))
 			rot(w);
 		if (!w->is_calm && !random_below(w, 24))
@@ -577,6 +668,25 @@ static void check_same(const struct world *w, uint32_t extent)
 	}
 }
 
+/* Nobody writes any more, and the disk gets all that it has not. */
+static void let_disk_catch_up(struct world *w)
+{
+	for (uint32_t i = 0; i < 5000; i++) {
+		work(w, (uint32_t)random_below(w, DONORS));
+		keep(w);
+		work_disk(w);
+	}
+}
+
+/* The disk has all that it can have: what was not lost, and is known. */
+static void check_disk(const struct world *w, uint32_t extent)
+{
+	for (uint32_t page = 0; page < PAGES; page++) {
+		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN && weir_volume_valid(&w->v, extent))
+			assert_true(weir_volume_local_has(&w->v, extent, page, 1));
+	}
+}
+
 /*
  * No write hangs, no replica is missing but for want of a donor or of what it would be filled from. The
  * first donor wants all of its memory, and has it where there is another one for each replica.
@@ -587,7 +697,7 @@ static void check_end(struct world *w)
 	struct weir_volume_census census;
 
 	w->is_calm = true;
-	w->copies_one_in = 1;
+	w->copies_one_in = w->writes_one_in = 1;
 	w->slow_donors = 0;
 	for (uint8_t i = 0; i < DONORS; i++) {
 		donor_changes(w, i);
@@ -602,8 +712,13 @@ static void check_end(struct world *w)
 	assert_int_equal(census.lost, census.bare);
 	assert_int_equal(census.lean, 0);
 	assert_true(census.thin == 0 || count_idle(w) == w->v.reserve);
-	for (uint32_t i = 0; i < EXTENTS && !w->rots; i++)
+	assert_int_equal(census.local, 0);
+	let_disk_catch_up(w);
+	for (uint32_t i = 0; i < EXTENTS && !w->rots; i++) {
 		check_same(w, i);
+		if (w->extents[i].local)
+			check_disk(w, i);
+	}
 }
 
 static void end_world(struct world *w)
@@ -619,7 +734,7 @@ static void end_world(struct world *w)
 	free(w);
 }
 
-/* One in three rots; replicas change every few. */
+/* One in three rots, half have a disk; replicas change every few. */
 static struct world *new_world(uint64_t seed)
 {
 	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
@@ -629,10 +744,13 @@ static struct world *new_world(uint64_t seed)
 	w->random = seed * 0x9e3779b97f4a7c15ull;
 	w->fails_one_in = seed & 1 ? 60 : 20;
 	w->copies_one_in = seed & 2 ? 1 : 4;
+	w->writes_one_in = (seed & 8) && (seed & 48) ? 20 : 1;
 	w->slow_donors = seed >> 2 & 3;
 	w->rots = seed % 3 == 0;
-	for (uint32_t i = 0; i < EXTENTS; i++)
+	for (uint32_t i = 0; i < EXTENTS; i++) {
 		w->extents[i].sum = w->sum[i];
+		w->extents[i].local = seed & 8 ? w->local[i] : NULL;
+	}
 	assert_int_equal(weir_volume_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
 					  replicas[seed * 6 / WORLDS % 6]), 0);
 	w->v.reserve = 1;
@@ -667,6 +785,8 @@ static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
 	assert_true(sum.errors > WORLDS / 2 && sum.overtaken > WORLDS / 2);
 	assert_true(sum.filled > 4 * WORLDS && sum.lost > WORLDS / 25);
 	assert_true(sum.rotten > WORLDS / 2 && sum.mistrusted > WORLDS / 25);
+	assert_true(sum.kept > WORLDS && sum.outdated > WORLDS / 25);
+	assert_true(sum.local_reads > WORLDS / 25 && sum.local_fills > WORLDS / 50);
 	assert_true(sum.discarded > WORLDS / 2 && sum.moved > WORLDS / 25 && sum.left > WORLDS / 2);
 }
 

@@ -418,6 +418,15 @@ class Device(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(stat(device)["errors"], 0)
 
+    def test_who_polls_for_completions_gets_them(self):
+        device = self.attached()
+        done = fio(device, "--ioengine=io_uring", "--hipri", "--rw=randwrite", "--bs=4k", "--iodepth=8",
+                   "--size=4m")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        counted = stat(device)
+        self.assertGreater(counted["polled"], 0)
+        self.assertLessEqual(counted["polled"], counted["completions"])
+
     def test_a_program_larger_than_its_memory_swaps_to_it(self):
         device = self.attached(size="64M")
         must("mkswap", device)
@@ -682,6 +691,41 @@ for page in range(pages):
     assert found == page, (page, found)
 '
 """
+
+
+class Swapped:
+    """A program that has @mib of memory, all different, in a group that may keep an eighth; now it waits."""
+
+    CODE = """if True:
+        import sys
+        pages = int(sys.argv[1]) << 8
+        memory = bytearray(pages * 4096)
+        for page in range(pages):
+            memory[page * 4096:page * 4096 + 8] = page.to_bytes(8, "little")
+        print("written", flush=True)
+        sys.stdin.readline()
+        for page in range(pages):
+            assert int.from_bytes(memory[page * 4096:page * 4096 + 8], "little") == page, page
+        """
+
+    def __init__(self, mib):
+        put("/sys/fs/cgroup/cgroup.subtree_control", "+memory")
+        self.group = "/sys/fs/cgroup/swapped"
+        os.mkdir(self.group)
+        put(f"{self.group}/memory.high", str(mib * MIB // 8))
+        self.process = subprocess.Popen([sys.executable, "-c", self.CODE, str(mib)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=lambda: put(f"{self.group}/cgroup.procs", str(os.getpid())))
+        assert self.process.stdout.readline() == "written\n"
+
+    def check(self):
+        self.process.communicate("go on\n", timeout=LONG)
+        assert not self.process.returncode, self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(LONG)
+        os.rmdir(self.group)
 
 
 def kernel_complains():

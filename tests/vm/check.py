@@ -25,6 +25,7 @@ LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
 LOCKS = "block device, for lockdep"
+LOCAL = "block device with a local disk"
 OWN_LIMIT_SECONDS = 1800
 
 
@@ -194,9 +195,11 @@ def check(build, names, of):
 
     report = Report(build)
     wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
-    modules = modules_of(build, report, of) if is_wanted(BLOCK) or is_wanted(PAIR) else None
+    modules = modules_of(build, report, of) if any(map(is_wanted, (BLOCK, LOCAL, PAIR))) else None
     if modules and is_wanted(BLOCK):
         wanted.append(own(build, of, BLOCK, "block.py", modules))
+    if modules and is_wanted(LOCAL):
+        wanted.append(own(build, of, LOCAL, "local.py", modules))
     pair = []
     if is_wanted(PAIR):
         pair.append(own(build, of, PAIR, "two-hosts", *([modules] if modules else [])))

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One work item does all: first the reads that wait for the disk, then, chunk by chunk, what it should
+ * have by now, until it has it. So no read finds what was written there after it was decided. What
+ * it needs is there from the beginning: it allocates nothing.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "kernel/blk/command.h"
+#include "kernel/blk/fill.h"
+#include "kernel/blk/local.h"
+#include "kernel/blk/sums.h"
+#include "kernel/blk/trace.h"
+#include "kernel/compat.h"
+
+#define COPY_MS 100 /* so much may come together first */
+
+/**
+ * struct weir_local - the disk of a volume
+ * @disk_mutex: guards @bio and @vecs; held while the disk reads or writes
+ * @fill: the chunk that is copied
+ * @lock: guards @waiting
+ * @waiting: commands to be read
+ */
+struct weir_local {
+	struct weir_blk_volume *volume;
+	struct weir_bdev disk;
+	struct mutex disk_mutex;
+	struct bio bio;
+	struct bio_vec vecs[WEIR_IO_SEGMENTS];
+	struct weir_fill *fill;
+	struct workqueue_struct *wq;
+	struct delayed_work work;
+	spinlock_t lock;
+	struct list_head waiting;
+	atomic64_t bytes_written, bytes_read;
+};
+
+static int disk_io(struct weir_local *local, blk_opf_t op, u64 offset, struct scatterlist *sgl,
+		   unsigned int nents)
+{
+	struct scatterlist *sg;
+	u64 bytes = 0;
+	unsigned int i;
+	int rc;
+
+	mutex_lock(&local->disk_mutex);
+	bio_init(&local->bio, local->disk.bdev, local->vecs, ARRAY_SIZE(local->vecs), op);
+	local->bio.bi_iter.bi_sector = offset >> SECTOR_SHIFT;
+	for_each_sg(sgl, sg, nents, i) {
+		__bio_add_page(&local->bio, sg_page(sg), sg->length, sg->offset);
+		bytes += sg->length;
+	}
+	rc = submit_bio_wait(&local->bio);
+	bio_uninit(&local->bio);
+	mutex_unlock(&local->disk_mutex);
+	if (!rc)
+		atomic64_add(bytes, op == REQ_OP_READ ? &local->bytes_read : &local->bytes_written);
+	return rc;
+}
+
+int weir_local_read(struct weir_local *local, u64 offset, struct scatterlist *sgl,
+		    unsigned int nents)
+{
+	return disk_io(local, REQ_OP_READ, offset, sgl, nents);
+}
+
+/* It is decided anew whether the disk has it: what changes it from now on goes to the donors first. */
+static int read_command(struct weir_local *local, struct weir_command *command)
+{
+	struct weir_blk_volume *volume = local->volume;
+	bool has_it;
+	int rc;
+
+	spin_lock_bh(&volume->lock);
+	has_it = weir_volume_local_has(&volume->core, command->extent, command->page, command->pages);
+	weir_volume_expect(&volume->core, command->extent, command->page, command->pages,
+			   command->sums);
+	spin_unlock_bh(&volume->lock);
+	if (!has_it)
+		return -EIO;
+	rc = weir_local_read(local, weir_blk_volume_offset(volume, command->extent, command->page),
+			     command->leg[0].sgl, command->nents);
+	if (!rc && !weir_sums_check(command->leg[0].sgl, command->pages, command->sums)) {
+		atomic64_inc(&volume->mismatches);
+		pr_warn_ratelimited("weir: the local disk has not what was written to it\n");
+		rc = -EIO;
+	}
+	return rc;
+}
+
+static struct weir_command *take_waiting(struct weir_local *local)
+{
+	struct weir_command *command;
+
+	spin_lock_bh(&local->lock);
+	command = list_first_entry_or_null(&local->waiting, struct weir_command, waiting);
+	if (command)
+		list_del(&command->waiting);
+	spin_unlock_bh(&local->lock);
+	return command;
+}
+
+static void read_all(struct weir_local *local)
+{
+	struct weir_command *command;
+
+	while ((command = take_waiting(local))) {
+		struct request *rq = blk_mq_rq_from_pdu(command);
+		int rc = read_command(local, command);
+
+		trace_weir_blk_complete(rq, 0, rc);
+		blk_mq_end_request(rq, errno_to_blk_status(rc));
+	}
+}
+
+/* Return: whether there may be more to copy, that can be copied now. */
+static bool copy_chunk(struct weir_local *local)
+{
+	struct weir_blk_volume *volume = local->volume;
+	struct weir_fill *fill = local->fill;
+	struct weir_copy_step step;
+	int rc = 0;
+
+	spin_lock_bh(&volume->lock);
+	weir_volume_local_next(&volume->core, &step);
+	if (step.what == WEIR_COPY_READ)
+		rc = weir_fill_push(volume, fill, &step);
+	spin_unlock_bh(&volume->lock);
+	if (step.what != WEIR_COPY_READ)
+		return step.what == WEIR_COPY_WAIT;
+	if (!rc)
+		rc = weir_fill_wait(fill);
+	if (!rc && !weir_sums_check(fill->sgl, step.pages, fill->sums))
+		rc = -EIO; /* who reads it will see to that */
+	spin_lock_bh(&volume->lock);
+	weir_volume_read_end(&volume->core, step.extent, step.slot);
+	spin_unlock_bh(&volume->lock);
+	if (!rc)
+		rc = disk_io(local, REQ_OP_WRITE,
+			     weir_blk_volume_offset(volume, step.extent, step.page), fill->sgl,
+			     step.pages);
+	spin_lock_bh(&volume->lock);
+	weir_volume_local_did(&volume->core, !rc);
+	spin_unlock_bh(&volume->lock);
+	return true;
+}
+
+static void work(struct work_struct *work)
+{
+	struct weir_local *local = container_of(to_delayed_work(work), struct weir_local, work);
+	unsigned int flags = memalloc_noio_save();
+
+	do {
+		read_all(local);
+		cond_resched();
+	} while (copy_chunk(local));
+	memalloc_noio_restore(flags);
+}
+
+static int open_disk(struct weir_local *local, const char *path, u64 bytes,
+		     struct weir_error *error)
+{
+	int rc = weir_bdev_open(&local->disk, path, local);
+
+	if (rc) {
+		local->disk.bdev = NULL;
+		return weir_fail(error, rc, "%s is no block device that can be used (%d)", path, rc);
+	}
+	if (bdev_logical_block_size(local->disk.bdev) > PAGE_SIZE)
+		return weir_fail(error, -EINVAL, "%s has blocks larger than %lu", path, PAGE_SIZE);
+	if (weir_local_is_too_small(local, bytes))
+		return weir_fail(error, -ENOSPC, "%s is smaller than %llu bytes", path, bytes);
+	return 0;
+}
+
+int weir_local_open(struct weir_blk_volume *volume, const char *path, struct weir_error *error)
+{
+	struct weir_local *local = kzalloc(sizeof(*local), GFP_KERNEL);
+	int rc = -ENOMEM;
+
+	volume->local = local;
+	if (!local)
+		return weir_fail(error, rc, "out of memory");
+	local->volume = volume;
+	mutex_init(&local->disk_mutex);
+	spin_lock_init(&local->lock);
+	INIT_LIST_HEAD(&local->waiting);
+	INIT_DELAYED_WORK(&local->work, work);
+	local->wq = alloc_workqueue("weir_local", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
+	if (!local->wq || weir_fill_alloc(&local->fill))
+		return weir_fail(error, rc, "out of memory");
+	return open_disk(local, path, volume->bytes, error);
+}
+
+void weir_local_stop(struct weir_local *local)
+{
+	if (local)
+		cancel_delayed_work_sync(&local->work);
+}
+
+void weir_local_close(struct weir_local *local)
+{
+	if (!local)
+		return;
+	if (local->wq)
+		destroy_workqueue(local->wq);
+	if (local->disk.bdev)
+		weir_bdev_close(&local->disk);
+	weir_fill_free(local->fill);
+	kfree(local);
+}
+
+void weir_local_kick(struct weir_local *local)
+{
+	if (local)
+		queue_delayed_work(local->wq, &local->work, msecs_to_jiffies(COPY_MS));
+}
+
+void weir_local_queue(struct weir_local *local, struct request *rq, unsigned int nents)
+{
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+
+	command->nents = nents;
+	trace_weir_blk_submit(rq, 0);
+	spin_lock_bh(&local->lock);
+	list_add_tail(&command->waiting, &local->waiting);
+	spin_unlock_bh(&local->lock);
+	mod_delayed_work(local->wq, &local->work, 0);
+}
+
+bool weir_local_is_too_small(const struct weir_local *local, u64 bytes)
+{
+	return local && bdev_nr_bytes(local->disk.bdev) < bytes;
+}
+
+void weir_local_facts(const struct weir_local *local, struct weir_blk_facts *facts)
+{
+	if (!local)
+		return;
+	facts->local_bytes_written = atomic64_read(&local->bytes_written);
+	facts->local_bytes_read = atomic64_read(&local->bytes_read);
+}
