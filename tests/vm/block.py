@@ -58,9 +58,9 @@ def write_key(path, text):
 
 
 class Donor:
-    def __init__(self, address=DONOR, memory="96M"):
+    def __init__(self, address=DONOR, memory="96M", *options):
         self.process = subprocess.Popen(
-            [WEIR, "serve", "--listen", address, "--memory", memory, "--key", KEY],
+            [WEIR, "serve", "--listen", address, "--memory", memory, "--key", KEY, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             env=dict(os.environ, WEIR_DEVICE="rxe0"))
         self.process.stdout.readline()  # it serves
@@ -622,6 +622,28 @@ class Donors(unittest.TestCase):
         until(device, lambda now: now["donors"][0]["bytes"] == 2 * MIB)
         self.assertEqual(stat(device)["leaving"], 0)
         self.assertEqual(read(device, 0, 8 * MIB), data)
+
+    def test_a_donor_whose_group_can_spare_no_more_gets_its_memory_back(self):
+        group = "/sys/fs/cgroup/spare"
+        put("/sys/fs/cgroup/cgroup.subtree_control", "+memory")
+        os.mkdir(group)
+        self.addCleanup(os.rmdir, group)
+        put(f"{group}/memory.high", str(192 * MIB))
+        first = self.donor(DONOR, "96M", "--spare", "96M")
+        put(f"{group}/cgroup.procs", str(first.process.pid))
+        self.donor(SECOND)
+        device = self.attached(donors=(DONOR, SECOND), size="64M")
+        data = os.urandom(MIB)
+        write(device, data, 63 * MIB)
+        had = stat(device)["donors"][0]["bytes"]
+        self.assertGreater(had, 16 * MIB)
+        other = subprocess.Popen([sys.executable, "-c", "a = bytearray(90 << 20)\ninput()"],
+                                 stdin=subprocess.PIPE,
+                                 preexec_fn=lambda: put(f"{group}/cgroup.procs", str(os.getpid())))
+        self.addCleanup(other.communicate, b"\n", LONG)
+        until(device, lambda now: now["donors"][0]["bytes"] < had)
+        self.assertEqual(stat(device)["lost"], 0)
+        self.assertEqual(read(device, 63 * MIB, MIB), data)
 
     def test_pieces_go_where_there_is_most_room(self):
         self.donor(DONOR, "64M"), self.donor(SECOND, "24M")

@@ -36,12 +36,12 @@ class LocalDisk(unittest.TestCase):
 
     def test_what_no_donor_has_any_more_is_on_the_disk_and_comes_back_from_there(self):
         donor = self.donor()
-        device = self.attached("--timeout", "5")
+        device = self.attached("--timeout", "30")
         done = block.fio(device, "--rw=randwrite", "--bsrange=4k-256k", "--iodepth=16", "--size=8m")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         data = os.urandom(MIB)
-        write(device, data, 9 * MIB)
-        write(device, data, 10 * MIB)
+        for offset in range(8 * MIB, 16 * MIB, MIB):  # what holds nothing cannot be written without donors
+            write(device, data, offset)
         must("blkdiscard", "--offset", str(10 * MIB), "--length", str(MIB // 2), device)
         before = read(device, 0, 8 * MIB)
         self.until_kept(device)
@@ -62,7 +62,7 @@ class LocalDisk(unittest.TestCase):
 
     def test_what_the_disk_has_not_yet_is_an_error_and_never_what_was_before(self):
         donor = self.donor()
-        device = self.attached("--timeout", "5")
+        device = self.attached("--timeout", "30")
         written = {}
         for page in range(64):
             write(device, b"old." * 1024, page * MIB // 4)
