@@ -3,9 +3,11 @@
 
 A guest that is done with one takes the next that nobody has: what waits in one leaves the
 processors to the other. Each has a kernel, a device and a file system of its own; so what disturbs
-each other on one machine does not here. In the end one is a host that loses its power. What is about
-several processors has a guest to itself, that has them.
+each other on one machine does not here. In the end one is a host that loses its power; that is
+mostly waiting, so a third guest begins then: what is about several processors has one to itself,
+that has them.
 """
+import contextlib
 import json
 import os
 import resource
@@ -85,6 +87,7 @@ class Guests:
         prepared = prepare(of)
         self.report = report
         self.limit_s = LIMIT_SECONDS * of.slower
+        self.deadline = None
         self.left = [*wanted, *pair]
         self.pair = pair
         self.job = job
@@ -97,6 +100,7 @@ class Guests:
         self.spent = dict.fromkeys(roles, 0)
 
     def start(self):
+        self.deadline = time.monotonic() + self.limit_s
         for machine in self.machines.values():
             machine.start()
 
@@ -124,17 +128,19 @@ class Guests:
             return role != "far" or self.left != self.pair
         return any(test.taken_by(self.job) == role for test in self.left)
 
-    def follow(self):
-        """Reports results as they come, until nothing more is to come."""
-        deadline = time.monotonic() + self.limit_s
-        over = False
-        while not over:
-            # Who is gone first: what they did is there by then.
-            gone = [role for role, machine in self.machines.items() if not machine.is_running()]
-            self.collect()
-            over = not self.left or len(gone) == len(self.machines) or \
-                any(self.is_missed(role) for role in gone) or time.monotonic() > deadline
-            time.sleep(0.2)
+    def are_through(self):
+        """Reports results that have come; whether nothing more is to come."""
+        # Who is gone first: what they did is there by then.
+        gone = [role for role, machine in self.machines.items() if not machine.is_running()]
+        self.collect()
+        return not self.left or len(gone) == len(self.machines) or \
+            any(self.is_missed(role) for role in gone) or time.monotonic() > self.deadline
+
+    def have_time(self):
+        """Whether they will mostly wait from now on."""
+        return self.left == self.pair
+
+    def finish(self):
         if self.left:
             self.report_lost()
         for role, machine in self.machines.items():
@@ -210,24 +216,37 @@ def check(build, names, of):
         mistakes.check(report, of, f"{modules}-tests")
     # Who may take longest comes first, so that no guest is busy long after the other.
     wanted.sort(key=lambda test: -test.limit_s)
-    run_in(report, of, ("far", "near"), [test for test in wanted if not test.parallel], pair)
-    run_in(report, of, ("alone",), [test for test in wanted if test.parallel], [])
+    run_in(report, of, [(("far", "near"), [test for test in wanted if not test.parallel], pair),
+                        (("alone",), [test for test in wanted if test.parallel], [])])
     if modules and is_wanted(BLOCK) and of.looks_for_mistakes:
-        run_in(report, of, ("alone",), [own(build, of, LOCKS, "lockdep", modules)], [])
+        run_in(report, of, [(("alone",), [own(build, of, LOCKS, "lockdep", modules)], [])])
     report.write()
     return 1 if report.failed else 0
 
 
-def run_in(report, of, roles, wanted, pair):
-    """Guests in these roles run these tests; one will do where there is but one."""
-    if not wanted and not pair:
-        return
-    if len(wanted) == 1 and not pair:
-        roles = ("alone",)
-    with tempfile.TemporaryDirectory(prefix="weir-vm-") as job:
-        guests = Guests(report, of, roles, wanted, pair, job)
-        try:
-            guests.start()
-            guests.follow()
-        finally:
-            guests.stop()
+def follow(crowds):
+    """Until all of them are through; each begins when the one before it has time."""
+    waiting, running = list(crowds), []
+    while waiting or running:
+        if waiting and all(crowd.have_time() for crowd in running):
+            running.append(waiting.pop(0))
+            running[-1].start()
+        for crowd in [crowd for crowd in running if crowd.are_through()]:
+            running.remove(crowd)
+            crowd.finish()
+            crowd.stop()
+        time.sleep(0.2)
+
+
+def run_in(report, of, shares):
+    """Guests run the tests of their share, (roles, wanted, pair); one will do for one test."""
+    with contextlib.ExitStack() as stack:
+        crowds = []
+        for roles, wanted, pair in shares:
+            if len(wanted) == 1 and not pair:
+                roles = ("alone",)
+            if wanted or pair:
+                job = stack.enter_context(tempfile.TemporaryDirectory(prefix="weir-vm-"))
+                crowds.append(Guests(report, of, roles, wanted, pair, job))
+                stack.callback(crowds[-1].stop)
+        follow(crowds)
