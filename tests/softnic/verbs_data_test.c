@@ -253,7 +253,8 @@ static void test_threads_may_post_to_one_queue_pair(void **state)
 	pthread_t threads[2];
 	int i;
 
-	skip_on_soft_roce("now and then some of what two threads post is never executed");
+	skip_on_soft_roce("the test stopped in two of five runs (Linux 6.1, rdma-core 44), "
+			  "and nobody has found out why");
 	for (i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &pair->e), 0);
 	for (i = 0; i < 2 * scaled(2000); i++)
