@@ -60,7 +60,7 @@ The tests named `verbs ...` run on softnic and, the same code, on the kernel's S
 (`tests/vm/vm check`); here is what they find otherwise there, with Linux 6.1 and rdma-core 44. What is
 said is of Soft-RoCE; softnic does as the test's name says.
 
-| test | what it is on Soft-RoCE |
+| test, or a function of one | what it is on Soft-RoCE |
 | --- | --- |
 """
 
