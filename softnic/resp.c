@@ -174,8 +174,8 @@ static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 /*
- * Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to. @binds:
- * written: which bind that is.
+ * Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to.
+ * @binds: written: which bind that is.
  */
 static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
 {
