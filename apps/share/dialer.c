@@ -18,6 +18,7 @@
 struct call {
 	struct weir_list link;
 	struct tenant *tenant;
+	uint64_t deadline_ns; /* from when it was asked for: waiting here is part of connecting */
 	struct weir_share_ask ask;
 };
 
@@ -95,17 +96,27 @@ void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,
 	weir_fail((struct weir_error *)answer->text, rc, "%s", weir_strerror(rc));
 }
 
-static void dial(struct tenant *tenant, const struct weir_share_ask *ask)
+static bool is_late(const struct call *call)
 {
+	return weir_now_ns() >= call->deadline_ns;
+}
+
+static void dial(const struct call *call)
+{
+	const struct weir_share_ask *ask = &call->ask;
+	struct tenant *tenant = call->tenant;
 	struct weir_share_answer answer = { .number = ask->number };
 	struct weir_conn_options options;
 	struct weir_error error = { "" };
 	struct weir_circuit *conn;
 
 	answer.status = options_fill(tenant, ask, &options, &error);
+	if (!answer.status && is_late(call))
+		answer.status = weir_fail(&error, -ETIMEDOUT, "%s was not asked in time: too many "
+					  "connects were waiting", ask->peer);
 	if (!answer.status)
 		answer.status = weir_circuit_connect(&tenant->owner, ask->peer, ask->service,
-						     &options, &conn, &error);
+						     &options, call->deadline_ns, &conn, &error);
 	if (answer.status)
 		memcpy(answer.text, error.text, sizeof(answer.text));
 	else
@@ -126,23 +137,32 @@ static void wait_pace(struct desk *desk, uint64_t due_ns)
 	desk->is_pacing = false;
 }
 
+/* Whether one has been paid for; false: it has waited, and what waits may be another. */
+static bool pay(struct desk *desk)
+{
+	uint64_t due_ns;
+
+	if (desk->is_pacing) {
+		pthread_cond_wait(&desk->changed, &desk->share->lock);
+		return false;
+	}
+	due_ns = pace_take(&desk->paid_ns, weir_now_ns());
+	if (due_ns)
+		wait_pace(desk, due_ns);
+	return !due_ns;
+}
+
 /* The next, when it is time; NULL: nothing waits. With share->lock held. */
 static struct call *take(struct desk *desk)
 {
-	struct call *call = NULL;
-	uint64_t due_ns;
+	struct call *first, *call = NULL;
 
 	while (!call && !weir_list_is_empty(&desk->calls)) {
-		if (desk->is_pacing) {
-			pthread_cond_wait(&desk->changed, &desk->share->lock);
+		first = weir_list_entry(desk->calls.next, struct call, link);
+		/* What is late is only told so, which costs nothing. */
+		if (!is_late(first) && !pay(desk))
 			continue;
-		}
-		due_ns = pace_take(&desk->paid_ns, weir_now_ns());
-		if (due_ns) {
-			wait_pace(desk, due_ns);
-			continue;
-		}
-		call = weir_list_entry(desk->calls.next, struct call, link);
+		call = first;
 		weir_list_del(&call->link);
 	}
 	pthread_cond_signal(&desk->changed); /* the next of those who waited for the clock */
@@ -159,7 +179,7 @@ static void *dialer_run(void *arg)
 	pthread_mutex_lock(&share->lock);
 	while ((call = take(desk)) != NULL) {
 		pthread_mutex_unlock(&share->lock);
-		dial(call->tenant, &call->ask);
+		dial(call);
 		pthread_mutex_lock(&share->lock);
 		call_free(call);
 	}
@@ -223,6 +243,7 @@ int desk_ask(struct tenant *tenant, const struct weir_share_ask *ask)
 	}
 	if (call && !rc) {
 		call->tenant = tenant;
+		call->deadline_ns = weir_hub_deadline_ns(share->hub);
 		call->ask = *ask;
 		call->ask.peer[sizeof(ask->peer) - 1] = '\0';
 		tenant->connecting++;

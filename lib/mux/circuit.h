@@ -221,12 +221,12 @@ void weir_errand_drop(struct weir_errand *e, int status);
 
 /*
  * offer.c: connecting, and offering a service, on behalf of @owner; without hub->lock. As the
- * functions of weir/mux.h; weir_offer_open() with the descriptor that is rung when somebody has
- * connected, which is the offer's from then on.
+ * functions of weir/mux.h; weir_circuit_connect() gives up at @deadline_ns; weir_offer_open() with
+ * the descriptor that is rung when somebody has connected, which is the offer's from then on.
  */
 int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t service,
-			 const struct weir_conn_options *options, struct weir_circuit **conn,
-			 struct weir_error *error);
+			 const struct weir_conn_options *options, uint64_t deadline_ns,
+			 struct weir_circuit **conn, struct weir_error *error);
 int weir_offer_open(struct weir_owner *owner, uint32_t service, unsigned int backlog, int fd,
 		    struct weir_offer **offer);
 int weir_offer_accept(struct weir_offer *offer, struct weir_circuit **conn);

@@ -271,12 +271,12 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 	return rc;
 }
 
-int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class,
+int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class, uint64_t deadline_ns,
 		  struct weir_node **node, struct weir_error *error)
 {
 	struct weir_hub *hub = owner->hub;
 	struct dial d = { .hub = hub, .owner = owner, .peer = peer, .error = error,
-			  .deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns) };
+			  .deadline_ns = deadline_ns };
 	char name[WEIR_ADDRESS_MAX];
 	struct addrinfo *list;
 	int rc = weir_address_resolve(peer, NULL, &list, error);

@@ -35,6 +35,7 @@
 #include "core/list.h"
 #include "core/sched.h"
 #include "lib/address.h"
+#include "lib/clock.h"
 #include "lib/mux/circuit.h"
 #include "lib/mux/handle.h"
 #include "lib/mux/intake.h"
@@ -103,6 +104,11 @@ void weir_hub_stop(struct weir_hub *hub);
 void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info);
 /* Waits until what has been closed has been sent, of @owner; up to the timeout. */
 void weir_hub_linger(struct weir_hub *hub, struct weir_owner *owner);
+/* Of what is asked for now. */
+static inline uint64_t weir_hub_deadline_ns(const struct weir_hub *hub)
+{
+	return weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
+}
 
 /* device.c: the verbs objects of a mux. */
 int weir_hub_device_open(struct weir_hub *hub, struct weir_error *error);
@@ -115,8 +121,8 @@ void *weir_hub_poller(void *hub);
 void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm);
 
 /* dial.c: finds or makes a node with a lane of @class, for @owner. Without hub->lock; on success the
- * node is referenced for the caller. -ECONNRESET: @owner is gone. */
-int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class,
+ * node is referenced for the caller. -ECONNRESET: @owner is gone; -ETIMEDOUT: at @deadline_ns. */
+int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class, uint64_t deadline_ns,
 		  struct weir_node **node, struct weir_error *error);
 
 /* control.c: a control message came by @lane. The poller's, with hub->lock held. -EPROTO. */

@@ -34,9 +34,10 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		       const struct weir_conn_options *options, struct weir_conn **conn,
 		       struct weir_error *error)
 {
+	struct weir_hub *hub = hub_of(mux);
 	struct weir_circuit *circuit;
-	int rc = weir_circuit_connect(&hub_of(mux)->self, peer, service, options, &circuit,
-				      error);
+	int rc = weir_circuit_connect(&hub->self, peer, service, options,
+				      weir_hub_deadline_ns(hub), &circuit, error);
 
 	if (!rc)
 		*conn = &circuit->app;

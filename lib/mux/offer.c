@@ -170,18 +170,18 @@ static int ask(struct weir_circuit *conn, const char *peer, uint32_t service, ui
 }
 
 int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t service,
-			 const struct weir_conn_options *given, struct weir_circuit **out,
-			 struct weir_error *error)
+			 const struct weir_conn_options *given, uint64_t deadline_ns,
+			 struct weir_circuit **out, struct weir_error *error)
 {
 	struct weir_hub *hub = owner->hub;
-	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), hub->options.timeout_ns);
 	struct weir_conn_options options;
 	struct weir_circuit *conn = NULL;
 	struct weir_node *node;
 	int rc = options_check(hub, &options, given, error);
 
 	if (!rc)
-		rc = weir_hub_dial(owner, peer, (uint8_t)options.class_nr, &node, error);
+		rc = weir_hub_dial(owner, peer, (uint8_t)options.class_nr, deadline_ns, &node,
+				   error);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&hub->lock);

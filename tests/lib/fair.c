@@ -61,7 +61,8 @@ struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int w
 			      .buffer = malloc(MESSAGE_MAX) };
 	assert_non_null(s->buffer);
 	f->nr_owners = nr > f->nr_owners ? nr : f->nr_owners;
-	if (weir_circuit_connect(owner, f->address, SERVICE, &options, &circuit, &error))
+	if (weir_circuit_connect(owner, f->address, SERVICE, &options,
+				 weir_hub_deadline_ns(owner->hub), &circuit, &error))
 		fail_msg("%s", error.text);
 	s->near = &circuit->app;
 	while (weir_listener_accept(f->listener, &s->far) == -EAGAIN)

@@ -13,10 +13,12 @@
 
 #include "apps/share/pace.h"
 #include "apps/share/share.h"
+#include "lib/clock.h"
 #include "tests/share/daemons.h"
 
 #define NOBODYS 999
 #define SOCKETS 40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
+#define TIMEOUT_NS (10 * WEIR_NS_PER_S) /* of a daemon's hub */
 #define STRANGER 65534 /* a user who is not root, and another */
 #define DENIED 65533
 
@@ -86,15 +88,15 @@ static void sockets_open(int *fds)
 	}
 }
 
-static void ask_in_vain(const int *fds, unsigned int nr)
+static void ask_in_vain(const int *fds, unsigned int nr_fds, unsigned int nr, const char *peer)
 {
 	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = NOBODYS,
 				      .class_nr = 1, .weight = 1 };
 	unsigned int i;
 
-	strcpy(ask.peer, far.address);
+	strcpy(ask.peer, peer);
 	for (i = 0; i < nr; i++)
-		assert_int_equal(weir_share_send(fds[i % SOCKETS], &ask, sizeof(ask), NULL, 0), 0);
+		assert_int_equal(weir_share_send(fds[i % nr_fds], &ask, sizeof(ask), NULL, 0), 0);
 }
 
 static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
@@ -108,7 +110,7 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 
 	(void)state;
 	sockets_open(fds);
-	ask_in_vain(fds, asked);
+	ask_in_vain(fds, SOCKETS, asked, far.address);
 	while (answered < asked) {
 		assert_in_range(dialers(), 0, SHARE_DIALERS_MAX);
 		round_trip(conn, 1000);
@@ -133,7 +135,7 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 
 	(void)state;
 	sockets_open(fds);
-	ask_in_vain(fds, SOCKETS * SHARE_CONNECTS_MAX);
+	ask_in_vain(fds, SOCKETS, SOCKETS * SHARE_CONNECTS_MAX, far.address);
 	for (i = 0; i < SOCKETS; i++)
 		close(fds[i]);
 	conn = connect_to(mux, &far, SERVICE);
@@ -141,6 +143,41 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	weir_conn_close(conn);
 	weir_mux_close(mux);
 	child_end(child, 0);
+}
+
+/* Until the daemon has answered all of what was asked on @fd: in vain, and in time. */
+static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
+{
+	struct weir_share_answer answer;
+	struct pollfd in = { .fd = fd, .events = POLLIN };
+
+	for (; nr; nr--) {
+		assert_int_equal(poll(&in, 1, weir_poll_ms(until_ns)), 1);
+		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		assert_int_equal(answer.status, -ETIMEDOUT);
+	}
+}
+
+/* There are four times as many as dialers, who would dial them one after another. */
+static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state)
+{
+	static struct daemon mute;
+	uint64_t asked_ns;
+	int fd;
+
+	(void)state;
+	daemon_start(&mute, "mute");
+	assert_int_equal(kill(mute.pid, SIGSTOP), 0);
+	fd = weir_share_dial(near.socket, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(say_hello(fd), 0);
+	asked_ns = weir_now_ns();
+	ask_in_vain(&fd, 1, SHARE_CONNECTS_MAX, mute.address);
+	wait_timed_out(fd, SHARE_CONNECTS_MAX, asked_ns + 2 * TIMEOUT_NS);
+	assert_true(weir_now_ns() - asked_ns >= TIMEOUT_NS);
+	close(fd);
+	assert_int_equal(kill(mute.pid, SIGCONT), 0);
+	daemon_stop(&mute);
 }
 
 static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
@@ -293,6 +330,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connects_in_vain_have_few_threads_and_break_nothing),
 		cmocka_unit_test(who_asks_in_vain_and_goes_leaves_nothing_to_be_done),
+		cmocka_unit_test(who_waits_for_a_dialer_waits_no_longer_than_the_timeout),
 		cmocka_unit_test(connects_have_a_pace_and_what_is_not_used_is_kept),
 		cmocka_unit_test(a_user_has_so_many_places_and_root_has_his),
 		cmocka_unit_test(who_is_denied_takes_no_place),
