@@ -170,8 +170,9 @@ struct weir_conn_options {
  * The first to a mux, and the first of a class, make the queue pair and prove the key; the others
  * take one message there and back. Blocks up to the mux's timeout. Context: any thread.
  * Return: 0; -EINVAL; -ENODEV; -EHOSTUNREACH; -ECONNREFUSED nobody offers the service, or listens
- * at all; -EAGAIN too many wait to be accepted; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
- * -EDQUOT either end has as many connections as it may; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
+ * at all; -EAGAIN too many wait to be accepted; -EPERM the class is not for one of the two, as its
+ * operator says; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT; -EDQUOT either end has as many
+ * connections as it may; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
  */
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		     const struct weir_conn_options *options, struct weir_conn **conn,
@@ -313,7 +314,7 @@ int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *
  *
  * Context: any thread.
  * Return: 0; -EINVAL beyond the region's end, or no rights; -EDQUOT 16 are granted already;
- * -ENOTCONN; -ECONNRESET.
+ * -ENOTCONN; -ETIMEDOUT; -ECONNRESET.
  */
 int weir_conn_grant(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
 		    uint64_t length, unsigned int rights, uint32_t *handle);

@@ -105,11 +105,11 @@ int weir_circuit_grant(struct weir_circuit *conn, uint32_t plot, uint64_t at, ui
 	if (!rc)
 		rc = grant_new(conn, &wanted, &grant);
 	if (!rc) {
-		*handle = grant->handle;
 		grants_news(conn);
+		rc = grant_wait(conn, grant);
 	}
 	if (!rc)
-		rc = grant_wait(conn, grant);
+		*handle = grant->handle;
 	pthread_mutex_unlock(&hub->lock);
 	return rc;
 }
