@@ -206,7 +206,6 @@ static uint64_t arrived_of(const struct wire *w, const struct weir_bundle *bundl
 	return bytes;
 }
 
-/* One has a flow, another nine; within each, weights are what they are. */
 /*
  * A bundle that may send now and then, a segment each time, because of a ceiling: within it weights are
  * what they are, and the other bundle has all the rest.
@@ -289,6 +288,7 @@ static void who_may_not_send_makes_no_room_for_others(void **state)
 	assert_int_equal(w.sched.low_floor, 0);
 }
 
+/* One has a flow, another nine; within each, weights are what they are. */
 static void bundles_share_by_their_weights_however_many_flows_they_have(void **state)
 {
 	static const unsigned int wrs_max[] = { 1, 4 };
