@@ -55,6 +55,7 @@ static int socket_open(struct share *share, const char *path, struct weir_error 
 	return 0;
 }
 
+/* Those that have a place. With share->lock held. */
 static unsigned int tenants_of(const struct share *share, uid_t uid)
 {
 	const struct weir_list *at;
@@ -66,20 +67,6 @@ static unsigned int tenants_of(const struct share *share, uid_t uid)
 		count += tenant->uid == uid && !tenant->refused;
 	}
 	return count;
-}
-
-/* Whether there is a place for it, of those that its user may have. With share->lock held. */
-static int place_check(const struct share *share, const struct tenant *tenant)
-{
-	const bool is_root = !tenant->uid;
-
-	if (tenant->terms.is_denied && !is_root)
-		return -EPERM;
-	if (share->nr_tenants >= SHARE_TENANTS_MAX - (is_root ? 0 : SHARE_TENANTS_KEPT))
-		return -EAGAIN;
-	if (!is_root && tenants_of(share, tenant->uid) >= SHARE_TENANTS_OF_USER_MAX)
-		return -EAGAIN;
-	return 0;
 }
 
 /* In the list, with a clerk; or not. */
@@ -94,7 +81,8 @@ static int tenant_start(struct share *share, struct tenant *tenant)
 	tenant->nr = ++share->last_nr;
 	tenant->board->asleep = 1; /* the usher may be */
 	tenant_terms(tenant);
-	tenant->refused = place_check(share, tenant);
+	tenant->refused = place_check(!tenant->uid, tenant->terms.is_denied, share->nr_tenants,
+				      tenants_of(share, tenant->uid));
 	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
 	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
 		rc = weir_thread_create(&clerk, "weir-clerk", clerk_run, tenant, NULL);

@@ -15,12 +15,10 @@
 #define WEIR_APPS_SHARE_SHARE_H
 
 #include "apps/share/config.h"
+#include "apps/share/place.h"
 #include "lib/mux/hub.h"
 #include "lib/mux/share.h"
 
-#define SHARE_TENANTS_MAX 1024
-#define SHARE_TENANTS_KEPT 64 /* of these, for root */
-#define SHARE_TENANTS_OF_USER_MAX 256 /* but root */
 #define SHARE_REFUSED_MAX 64 /* that are being told so, at a time */
 #define SHARE_ANSWER_S 10 /* that an answer waits for room; who does not read is cut off */
 #define SHARE_DIALERS_MAX 8 /* of a desk */

@@ -329,6 +329,21 @@ static void a_user_has_so_many_places_and_root_has_his(void **state)
 	child_end(child, 0);
 }
 
+static void the_last_places_are_roots(void **state)
+{
+	const unsigned int others = SHARE_TENANTS_MAX - SHARE_TENANTS_KEPT;
+
+	(void)state;
+	assert_int_equal(place_check(false, false, others - 1, 0), 0);
+	assert_int_equal(place_check(false, false, others, 0), -EAGAIN);
+	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
+	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX), -EAGAIN);
+	assert_int_equal(place_check(false, true, 0, 0), -EPERM);
+	assert_int_equal(place_check(true, true, others, SHARE_TENANTS_OF_USER_MAX), 0);
+	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX - 1, 500), 0);
+	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
+}
+
 static void who_is_denied_takes_no_place(void **state)
 {
 	pid_t crowd;
@@ -357,6 +372,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_waits_for_a_dialer_waits_no_longer_than_the_timeout),
 		cmocka_unit_test(connects_have_a_pace_and_what_is_not_used_is_kept),
 		cmocka_unit_test(a_user_has_so_many_places_and_root_has_his),
+		cmocka_unit_test(the_last_places_are_roots),
 		cmocka_unit_test(who_is_denied_takes_no_place),
 	};
 
