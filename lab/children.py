@@ -1,9 +1,28 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs that several threads run, and that end when the lab does."""
 
+import contextlib
 import signal
 import subprocess
 import threading
+
+
+@contextlib.contextmanager
+def undisturbed():
+    """What ends the lab waits until threads have begun: one that was interrupted while it began is
+    known to nobody and joined by nobody, and Python, ending, frees what it runs on (a crash)."""
+    came = []
+    handlers = {number: handler for number in (signal.SIGINT, signal.SIGTERM)
+                if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda *signalled: came.append(signalled))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in came[:1]:
+            handlers[number](number, frame)
 
 
 class Children:

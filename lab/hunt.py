@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-from lab.children import Children
+from lab.children import Children, undisturbed
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "sim" / "hunt" / "weir-hunt"
 CHUNK = 1000  # seeds that one process runs; the digest of all does not depend on how many CPUs
@@ -52,7 +52,8 @@ def _chunks(children, program, first, last):
             while begun or at <= last:
                 while at <= last and len(begun) < 4 * jobs:
                     end = min(at + CHUNK - 1, last)
-                    begun.append((end, pool.submit(_chunk, children, program, at, end)))
+                    with undisturbed():
+                        begun.append((end, pool.submit(_chunk, children, program, at, end)))
                     at = end + 1
                 end, run = begun.popleft()
                 yield end, run.result()

@@ -12,7 +12,7 @@ import pathlib
 import statistics
 import sys
 
-from lab.children import Children
+from lab.children import Children, undisturbed
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIM = HERE.parent / "sim"
@@ -137,7 +137,8 @@ class Sim:
         self._begins(what if missing else "")
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             try:
-                under_way = {pool.submit(_run, children, a): a for a in sorted(missing)}
+                with undisturbed():
+                    under_way = {pool.submit(_run, children, a): a for a in sorted(missing)}
                 for done in concurrent.futures.as_completed(under_way):
                     self._known[under_way[done]] = done.result()
                     self._progress(what, sum(f.done() for f in under_way), len(under_way))
