@@ -273,12 +273,16 @@ static int write_slowly(struct weir_listener *listener, struct weir_mux *mux)
 	struct weir_mux_region *region;
 	uint32_t handle;
 	size_t length;
+	int rc;
 
 	if (weir_mux_region_open(mux, MIB, &region) ||
 	    weir_conn_recv(conn, &handle, sizeof(handle), &length, 0))
 		return 1;
 	memset(weir_mux_region_data(region), 1, MIB);
-	return weir_conn_write(conn, handle, 0, region, 0, MIB) != -ECONNRESET;
+	rc = weir_conn_write(conn, handle, 0, region, 0, MIB);
+	weir_conn_close(conn);
+	weir_mux_region_close(region);
+	return rc != -ECONNRESET;
 }
 
 /*
