@@ -4,31 +4,7 @@ import threading
 import unittest
 
 import weir
-
-PATIENCE_S = 120  # of what must come
-
-
-def together(work):
-    """Runs work(group) as each of two members, whose slots are in the GPU."""
-    results, errors = [None] * 2, []
-
-    def run(member, listener):
-        try:
-            with weir.lead(listener, 2, PATIENCE_S) if member == 0 else \
-                    weir.join(listener.address, 1, 2, memory="cuda", timeout=PATIENCE_S) as group:
-                results[member] = work(group)
-        except BaseException as error:
-            errors.append(error)
-
-    with weir.listen("127.0.0.1:0", memory="cuda") as listener:
-        threads = [threading.Thread(target=run, args=(member, listener)) for member in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise errors[0]
-    return results
+from members import PATIENCE_S, together
 
 
 class Groups(unittest.TestCase):
@@ -38,7 +14,7 @@ class Groups(unittest.TestCase):
             group.broadcast(data, 0, PATIENCE_S)
             group.all_gather(b"%d" % group.member, into, PATIENCE_S)
             return bytes(data), bytes(into), group.info(1 - group.member).memory
-        self.assertEqual(together(work), [(b"sent", b"01", "cuda")] * 2)
+        self.assertEqual(together(work, 2, memory="cuda"), [(b"sent", b"01", "cuda")] * 2)
 
     def test_a_sum_in_the_gpu_is_refused_and_the_group_goes_on(self):
         def work(group):
@@ -47,7 +23,7 @@ class Groups(unittest.TestCase):
                 group.reduce_scatter(b"ab", into, lambda into, other: None, PATIENCE_S)
             group.barrier(PATIENCE_S)
             return bytes(into)
-        self.assertEqual(together(work), [b"\0"] * 2)
+        self.assertEqual(together(work, 2, memory="cuda"), [b"\0"] * 2)
 
 
 class Exchanges(unittest.TestCase):

@@ -8,43 +8,14 @@ import threading
 import unittest
 
 import weir
+from members import PATIENCE_S, meet, together
 
 try:
     import torch
 except ImportError:
     torch = None
 
-PATIENCE_S = 120  # of what must come
 SIZE = 3
-
-
-def meet(listener, member, size, **options):
-    """One member of a group whose member 0 is at the listener."""
-    if member == 0:
-        return weir.lead(listener, size, PATIENCE_S)
-    return weir.join(listener.address, member, size, timeout=PATIENCE_S, **options)
-
-
-def together(work, size=SIZE, **options):
-    """Runs work(group) as each member. Returns what they returned, or raises what one raised."""
-    results, errors = [None] * size, []
-
-    def run(member, listener):
-        try:
-            with meet(listener, member, size, **options) as group:
-                results[member] = work(group)
-        except BaseException as error:
-            errors.append(error)
-
-    with weir.listen("127.0.0.1:0", **options) as listener:
-        threads = [threading.Thread(target=run, args=(member, listener)) for member in range(size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise errors[0]
-    return results
 
 
 def add_bytes(into, other):
@@ -60,7 +31,7 @@ class Operations(unittest.TestCase):
                     data = bytearray(length) if group.member != 1 else bytearray(b"x" * length)
                     group.broadcast(data, 1, PATIENCE_S)
                     return data
-                self.assertEqual(together(work, slots=8, mode=mode), [b"x" * length] * SIZE)
+                self.assertEqual(together(work, SIZE, slots=8, mode=mode), [b"x" * length] * SIZE)
 
     def test_a_gather_keeps_the_order_of_members(self):
         def work(group):
@@ -69,7 +40,7 @@ class Operations(unittest.TestCase):
             every = bytearray(SIZE)
             group.all_gather(bytes([10 + group.member]), every, PATIENCE_S)
             return into, every
-        results = together(work, slots=4, slot_bytes=512)
+        results = together(work, SIZE, slots=4, slot_bytes=512)
         self.assertEqual(results[2][0], b"".join(bytes([i]) * 5000 for i in range(SIZE)))
         self.assertEqual([every for _, every in results], [bytes([10, 11, 12])] * SIZE)
 
@@ -81,7 +52,7 @@ class Operations(unittest.TestCase):
             part = bytearray(3000)
             group.reduce_scatter(bytes([group.member + 1]) * 9000, part, tell, PATIENCE_S)
             return part
-        self.assertEqual(together(work, slots=4, slot_bytes=512), [bytes([123]) * 3000] * SIZE)
+        self.assertEqual(together(work, SIZE, slots=4, slot_bytes=512), [bytes([123]) * 3000] * SIZE)
 
     def test_many_operations_follow_each_other(self):
         def work(group):
@@ -94,7 +65,7 @@ class Operations(unittest.TestCase):
                 total += data[699] + part[9]
             return total
         expected = sum(turn + turn * SIZE % 256 for turn in range(50))
-        self.assertEqual(together(work, slots=2, slot_bytes=256), [expected] * SIZE)
+        self.assertEqual(together(work, SIZE, slots=2, slot_bytes=256), [expected] * SIZE)
 
     def test_a_group_of_one_has_nobody_to_wait_for(self):
         def work(group):
@@ -102,7 +73,7 @@ class Operations(unittest.TestCase):
             group.broadcast(bytearray(4))
             group.reduce_scatter(b"abcd", part, add_bytes)
             return bytes(part)
-        self.assertEqual(together(work, size=1), [b"abcd"])
+        self.assertEqual(together(work, 1), [b"abcd"])
 
     def test_an_operation_goes_on_after_a_timeout(self):
         late = threading.Event()
@@ -123,7 +94,7 @@ class Operations(unittest.TestCase):
             else:
                 group.broadcast(data, 0, PATIENCE_S)
             return data
-        self.assertEqual(together(work), [b"late"] * SIZE)
+        self.assertEqual(together(work, SIZE), [b"late"] * SIZE)
 
     def test_who_waits_keeps_nobody_from_asking(self):
         asked = threading.Event()
@@ -140,7 +111,7 @@ class Operations(unittest.TestCase):
             self.assertTrue(waiter.is_alive())
             asked.set()
             waiter.join()
-        together(work)
+        together(work, SIZE)
 
 
 class Ends(unittest.TestCase):
@@ -166,7 +137,7 @@ class Ends(unittest.TestCase):
                 group.all_gather(b"x" * (1 + group.member), bytearray(2 + 2 * group.member), PATIENCE_S)
             raise caught.exception
         with self.assertRaises(OSError) as caught:
-            together(work, size=2)
+            together(work, 2)
         self.assertIn(caught.exception.errno, (errno.EPROTO, errno.ECONNRESET))
 
     def test_an_error_in_add_comes_back(self):
@@ -179,7 +150,7 @@ class Ends(unittest.TestCase):
                     group.reduce_scatter(b"ab", bytearray(1), fail, PATIENCE_S)
             else:
                 group.reduce_scatter(b"ab", bytearray(1), add_bytes, PATIENCE_S)
-        together(work, size=2)
+        together(work, 2)
 
     def test_nonsense_is_refused_at_once(self):
         for member, size in ((2, 2), (1, 0), (1, 1000)):

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "softnic/nic.h"
@@ -150,28 +149,19 @@ static int be_liar(int fd)
 /* Returns when all lanes are connected, and lead there. */
 static pid_t start_liar(struct end *lanes, uint64_t seed)
 {
-	char number[16], byte;
+	char byte;
 	struct wr w;
-	int fds[2], i;
-	pid_t pid;
+	int fd, i;
+	pid_t pid = start_again("--liar", &fd);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-	snprintf(number, sizeof(number), "%d", fds[1]);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		execl("/proc/self/exe", "liar", "--liar", number, (char *)NULL);
-		_exit(127);
-	}
-	close(fds[1]);
-	assert_int_equal(write(fds[0], &seed, sizeof(seed)), sizeof(seed));
-	lanes_connect(lanes, fds[0]);
-	assert_int_equal(read(fds[0], &byte, 1), 1);
+	assert_int_equal(write(fd, &seed, sizeof(seed)), sizeof(seed));
+	lanes_connect(lanes, fd);
+	assert_int_equal(read(fd, &byte, 1), 1);
 	for (i = 0; i < LANES; i++)
 		do_wr(&lanes[i], wr_make(&w, &lanes[i], IBV_WR_RDMA_WRITE, 0, 8, 0),
 		      IBV_WC_SUCCESS);
-	assert_int_equal(write(fds[0], "", 1), 1);
-	close(fds[0]);
+	assert_int_equal(write(fd, "", 1), 1);
+	close(fd);
 	return pid;
 }
 

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "softnic/qp.h"
@@ -157,24 +156,15 @@ static int be_scribbler(int fd)
 static pid_t start_scribbler(struct end *e)
 {
 	struct name ours = end_name(e), theirs;
-	char number[16], byte;
-	int fds[2];
-	pid_t pid;
+	char byte;
+	int fd;
+	pid_t pid = start_again("--scribbler", &fd);
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-	snprintf(number, sizeof(number), "%d", fds[1]);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		execl("/proc/self/exe", "scribbler", "--scribbler", number, (char *)NULL);
-		_exit(127);
-	}
-	close(fds[1]);
-	assert_int_equal(read(fds[0], &theirs, sizeof(theirs)), sizeof(theirs));
+	assert_int_equal(read(fd, &theirs, sizeof(theirs)), sizeof(theirs));
 	end_connect(e, &theirs, &plain);
-	assert_int_equal(write(fds[0], &ours, sizeof(ours)), sizeof(ours));
-	assert_int_equal(read(fds[0], &byte, 1), 1);
-	close(fds[0]);
+	assert_int_equal(write(fd, &ours, sizeof(ours)), sizeof(ours));
+	assert_int_equal(read(fd, &byte, 1), 1);
+	close(fd);
 	return pid;
 }
 

@@ -10,24 +10,6 @@
 static const uint64_t clocks = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-/* An end whose completion queue is the test's own. */
-static void open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
-{
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
-	};
-
-	end_open(e, ALL_ACCESS);
-	assert_int_equal(ibv_destroy_qp(e->qp), 0);
-	assert_int_equal(ibv_destroy_cq(e->cq), 0);
-	e->cq = make(e);
-	assert_non_null(e->cq);
-	init.send_cq = init.recv_cq = e->cq;
-	e->qp = ibv_create_qp(e->pd, &init);
-	assert_non_null(e->qp);
-}
-
 static struct ibv_cq *make_ex(struct end *e)
 {
 	struct ibv_cq_init_attr_ex init = {
@@ -39,11 +21,6 @@ static struct ibv_cq *make_ex(struct end *e)
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->ctx, &init);
 
 	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
-}
-
-static struct ibv_cq *make_of_three(struct end *e)
-{
-	return ibv_create_cq(e->ctx, 3, e, e->channel, 0);
 }
 
 static struct ibv_cq_ex *ex(struct end *e)
@@ -91,7 +68,7 @@ static void test_completions_are_read_one_by_one(void **state)
 	(void)state;
 	skip_on_soft_roce("ibv_end_poll() takes one that is not there, after ibv_next_poll() "
 			  "that found none");
-	open_with(&pair.e, make_ex);
+	end_open_with(&pair.e, make_ex);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	assert_int_equal(ibv_start_poll(ex(&pair.e), &attr), ENOENT);
 	for (i = 0; i < 4; i++) {
@@ -120,7 +97,7 @@ static void test_what_is_left_at_the_end_of_a_poll_is_still_there(void **state)
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_ex);
+	end_open_with(&pair.e, make_ex);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	for (i = 0; i < 3; i++) {
 		wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0);
@@ -141,7 +118,7 @@ static void test_a_receive_says_all_it_was_asked_for(void **state)
 	struct wr w;
 
 	(void)state;
-	open_with(&pair.e, make_ex);
+	end_open_with(&pair.e, make_ex);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	assert_int_equal(post_recv(&pair.e, 7, 0, 64), 0);
 	tell(&pair.p, ORDER_POST_RECV, 0, 64, 1);
@@ -182,7 +159,7 @@ static void test_completions_say_when_they_came_about(void **state)
 
 	(void)state;
 	skip_on_soft_roce("there is no clock");
-	open_with(&pair.e, make_ex);
+	end_open_with(&pair.e, make_ex);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	assert_int_equal(post_recv(&pair.e, 1, 0, 64), 0);
 	for (i = 0; i < 2; i++) {
@@ -251,7 +228,7 @@ static void test_a_queue_that_is_polled_does_not_overrun(void **state)
 	int round, i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	for (round = 0; round < scaled(100); round++) {
 		assert_int_equal(post_recv(&pair.e, 77, 0, 64), 0);
@@ -271,7 +248,7 @@ static void test_a_larger_size_makes_room_and_a_smaller_one_must_hold_what_is_th
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	assert_int_equal(ibv_resize_cq(pair.e.cq, 8), 0);
 	assert_int_equal(pair.e.cq->cqe, 15);

@@ -54,6 +54,28 @@ void end_open(struct end *e, int access)
 	end_open_on(e, access, 0);
 }
 
+void end_open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
+	};
+
+	end_open(e, ALL_ACCESS);
+	assert_int_equal(ibv_destroy_qp(e->qp), 0);
+	assert_int_equal(ibv_destroy_cq(e->cq), 0);
+	e->cq = make(e);
+	assert_non_null(e->cq);
+	init.send_cq = init.recv_cq = e->cq;
+	e->qp = ibv_create_qp(e->pd, &init);
+	assert_non_null(e->qp);
+}
+
+struct ibv_cq *make_cq_of_three(struct end *e)
+{
+	return ibv_create_cq(e->ctx, 3, e, e->channel, 0);
+}
+
 int sealed_file(size_t size)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -176,6 +198,20 @@ int post(struct end *e, struct wr *w)
 	struct ibv_send_wr *bad;
 
 	return abs(ibv_post_send(e->qp, &w->wr, &bad));	/* Soft-RoCE: negative if it is full */
+}
+
+void wr_give_inline(struct end *e, const char *text)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
+	uint8_t *at = e->buf + INLINE_STAGE;
+	size_t length = strlen(text);
+
+	if (!soft_roce_differs("a work request with inline data by ibv_wr_* fails")) {
+		ibv_wr_set_inline_data(ex, (void *)text, length);
+		return;
+	}
+	memcpy(at, text, length);
+	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)at, length);
 }
 
 int post_recv(struct end *e, uint64_t wr_id, uint64_t offset, uint32_t length)
@@ -435,29 +471,31 @@ static pid_t fork_puppet(void)
 	return getenv(NAMESPACES) ? syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0) : fork();
 }
 
-static void spawn(struct puppet *p)
+pid_t start_again(const char *option, int *fd)
 {
 	char number[16];
 	int fds[2];
+	pid_t pid;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-	p->pid = fork_puppet();
-	assert_true(p->pid >= 0);
-	if (!p->pid) {
+	pid = fork_puppet();
+	assert_true(pid >= 0);
+	if (!pid) {
 		close(fds[0]);
 		snprintf(number, sizeof(number), "%d", fds[1]);
-		execl("/proc/self/exe", "puppet", "--puppet", number, (char *)NULL);
+		execl("/proc/self/exe", option + strlen("--"), option, number, (char *)NULL);
 		_exit(127);
 	}
 	close(fds[1]);
-	p->fd = fds[0];
+	*fd = fds[0];
+	return pid;
 }
 
 void puppet_start(struct puppet *p, struct end *e, int access, const struct manners *m)
 {
 	struct greeting g = { end_name(e), *m, access };
 
-	spawn(p);
+	p->pid = start_again("--puppet", &p->fd);
 	assert_int_equal(write(p->fd, &g, sizeof(g)), sizeof(g));
 	assert_int_equal(read(p->fd, &p->name, sizeof(p->name)), sizeof(p->name));
 	end_connect(e, &p->name, m);

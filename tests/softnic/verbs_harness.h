@@ -62,6 +62,9 @@ void end_open(struct end *e, int access);
 void end_open_on(struct end *e, int access, int device);
 /* One more queue pair over the same region. */
 void end_open_sharing(struct end *e, const struct end *other);
+/* With all rights, and a completion queue that @make makes. */
+void end_open_with(struct end *e, struct ibv_cq *(*make)(struct end *e));
+struct ibv_cq *make_cq_of_three(struct end *e);
 void end_connect(struct end *e, const struct name *remote, const struct manners *m);
 void end_close(struct end *e);
 struct name end_name(const struct end *e);
@@ -102,6 +105,9 @@ struct answer {
 	struct ibv_wc wc;
 };
 
+/* The test's program once more, with @option and the number of a socket, whose other end is *@fd. */
+pid_t start_again(const char *option, int *fd);
+
 /* Starts a puppet whose region has these rights and connects @e to it. */
 void puppet_start(struct puppet *p, struct end *e, int access, const struct manners *m);
 struct answer tell(struct puppet *p, enum order order, uint64_t offset, uint64_t length,
@@ -131,6 +137,12 @@ struct wr {
 struct wr *wr_make(struct wr *w, struct end *e, enum ibv_wr_opcode op, uint64_t offset,
 		   uint32_t length, uint64_t remote_offset);
 int post(struct end *e, struct wr *w);
+/*
+ * What the ibv_wr_* request that has begun is to send: inline where that works, else from
+ * INLINE_STAGE in the region.
+ */
+#define INLINE_STAGE 2048
+void wr_give_inline(struct end *e, const char *text);
 
 /* Waits for one completion. */
 struct ibv_wc wait_wc(struct end *e);

@@ -7,29 +7,6 @@
 #include "softnic/qp.h"
 #include "verbs_harness.h"
 
-/* An end whose completion queue is the test's own. */
-static void open_with(struct end *e, struct ibv_cq *(*make)(struct end *e))
-{
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, SGES_MAX, SGES_MAX, INLINE_MAX },
-	};
-
-	end_open(e, ALL_ACCESS);
-	assert_int_equal(ibv_destroy_qp(e->qp), 0);
-	assert_int_equal(ibv_destroy_cq(e->cq), 0);
-	e->cq = make(e);
-	assert_non_null(e->cq);
-	init.send_cq = init.recv_cq = e->cq;
-	e->qp = ibv_create_qp(e->pd, &init);
-	assert_non_null(e->qp);
-}
-
-static struct ibv_cq *make_of_three(struct end *e)
-{
-	return ibv_create_cq(e->ctx, 3, e, e->channel, 0);
-}
-
 static struct ibv_cq *make_of_three_that_ignores(struct end *e)
 {
 	struct ibv_cq_init_attr_ex init = {
@@ -87,7 +64,7 @@ static void test_one_completion_too_many_ends_what_uses_the_queue(void **state)
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	assert_int_equal(pair.e.cq->cqe, 3);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	write_times(&pair.e, 4);
@@ -103,7 +80,7 @@ static void test_a_peer_that_sends_too_many_ends_it_as_well(void **state)
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
@@ -122,7 +99,7 @@ static void test_a_queue_that_many_fill_together_overruns_when_it_is_polled(void
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(post_recv(&pair.e, i, 0, 64), 0);
@@ -143,7 +120,7 @@ static void test_what_a_smaller_size_does_not_hold_overruns(void **state)
 	struct pair pair;
 
 	(void)state;
-	open_with(&pair.e, make_of_three);
+	end_open_with(&pair.e, make_cq_of_three);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	assert_int_equal(ibv_resize_cq(pair.e.cq, 8), 0);
 	assert_int_equal(ibv_resize_cq(pair.e.cq, 7), 0);
@@ -158,7 +135,7 @@ static void test_who_says_so_may_overrun(void **state)
 	int i;
 
 	(void)state;
-	open_with(&pair.e, make_of_three_that_ignores);
+	end_open_with(&pair.e, make_of_three_that_ignores);
 	puppet_start(&pair.p, &pair.e, ALL_ACCESS, &plain);
 	write_times(&pair.e, QUEUE_DEPTH);
 	for (i = 0; i < QUEUE_DEPTH; i++)

@@ -112,25 +112,10 @@ static enum ibv_wc_status bind_window(struct end *e, struct ibv_mw *mw)
 	return status;
 }
 
-/* Inline where that works. */
-static void give_inline(struct end *e, const char *text)
-{
-	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(e->qp);
-	uint8_t *at = e->buf + 2048;
-	size_t length = strlen(text);
-
-	if (!soft_roce_differs("a work request with inline data by ibv_wr_* fails")) {
-		ibv_wr_set_inline_data(ex, (void *)text, length);
-		return;
-	}
-	memcpy(at, text, length);
-	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)at, length);
-}
-
 static enum ibv_wc_status write_by(struct end *e, uint32_t rkey)
 {
 	ibv_wr_rdma_write(start(e), rkey, (uintptr_t)e->buf);
-	give_inline(e, "12345678");
+	wr_give_inline(e, "12345678");
 	return finish(e);
 }
 
@@ -174,7 +159,7 @@ static void test_a_peers_send_invalidates_and_says_which(void **state)
 	assert_int_equal(post_recv(&s->b, 9, 1024, 64), 0);
 	qp = start(&s->a);
 	ibv_wr_send_inv(qp, mw->rkey);
-	give_inline(&s->a, "done");
+	wr_give_inline(&s->a, "done");
 	assert_int_equal(finish(&s->a), IBV_WC_SUCCESS);
 	cq = begin_to_read(&s->b);
 	assert_int_equal(cq->wr_id, 9);
@@ -199,7 +184,7 @@ static void test_a_datagram_goes_where_its_address_says_with_its_immediate(void 
 	qp = start(&s->a);
 	ibv_wr_send_imm(qp, htonl(55));
 	ibv_wr_set_ud_addr(qp, ah, s->b.qp->qp_num, QKEY);
-	give_inline(&s->a, "datagram");
+	wr_give_inline(&s->a, "datagram");
 	assert_int_equal(finish(&s->a), IBV_WC_SUCCESS);
 	cq = begin_to_read(&s->b);
 	assert_int_equal(cq->wr_id, 7);

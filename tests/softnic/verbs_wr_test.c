@@ -53,20 +53,6 @@ static struct ibv_qp_ex *start(struct end *e, uint64_t wr_id)
 	return ex;
 }
 
-/* Inline where that works. */
-static void give_inline(struct end *e, struct ibv_qp_ex *ex, const char *text)
-{
-	uint8_t *at = e->buf + 512;
-	size_t length = strlen(text);
-
-	if (!soft_roce_differs("a work request with inline data by ibv_wr_* fails")) {
-		ibv_wr_set_inline_data(ex, (void *)text, length);
-		return;
-	}
-	memcpy(at, text, length);
-	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)at, length);
-}
-
 static void finish(struct end *e, struct ibv_qp_ex *ex, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
@@ -144,7 +130,7 @@ static void test_sends_arrive_with_their_immediate(void **state)
 	tell(&pair->p, ORDER_POST_RECV, 0, 64, 3);
 	ex = start(e, 1);
 	ibv_wr_send(ex);
-	give_inline(e, ex, "hello");
+	wr_give_inline(e, "hello");
 	finish(e, ex, IBV_WC_SEND);
 	wc = tell(&pair->p, ORDER_POLL, 0, 0, 0).wc;
 	assert_int_equal(wc.byte_len, 5);
@@ -158,7 +144,7 @@ static void test_sends_arrive_with_their_immediate(void **state)
 	assert_int_equal(wc.imm_data, htonl(77));
 	ex = start(e, 3);
 	ibv_wr_rdma_write_imm(ex, e->remote.rkey, e->remote.addr, htonl(78));
-	give_inline(e, ex, "12345678");
+	wr_give_inline(e, "12345678");
 	finish(e, ex, IBV_WC_RDMA_WRITE);
 	wc = tell(&pair->p, ORDER_POLL, 0, 0, 0).wc;
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
