@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "deliver.h"
+#include "guest.h"
 #include "nic.h"
 #include "qp.h"
 #include "req.h"
@@ -230,7 +231,7 @@ static int link_here(struct qp *qp, struct remote *r)
 
 	if (!there || !qp_is_datagram(there) || !qp_is_connected(there))
 		return -ENOTCONN;
-	serve_descriptors(there, fds, &answer.has);
+	guest_descriptors(there, fds, &answer.has);
 	return adopt(qp, r, &answer, fds);
 }
 

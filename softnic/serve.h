@@ -17,16 +17,6 @@ void serve_accept(void *arg, uint32_t events);
 void serve_ready(struct qp *qp);
 
 /**
- * serve_descriptors() - what whoever uses a queue pair must map
- * @fds: room for MESSAGE_FDS_MAX; they stay the queue pair's
- * @has: set to HAS_SRQ if that is one of them
- *
- * Context: nic.lock held.
- * Return: how many.
- */
-int serve_descriptors(const struct qp *qp, int *fds, uint32_t *has);
-
-/**
  * serve_guest() - through whom a queue pair of another process uses ours, or NULL
  * @qp: ours
  * @user: the other's number
