@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import complaints
+import counter
 import initramfs
 import kernel
 
@@ -117,12 +118,17 @@ class Machine:
     def lockdep_gave_up(self):
         return complaints.LOCKDEP_IS_OFF in read(self.console).decode(errors="replace")
 
+    def clock(self, accelerator):
+        """What an emulated kernel is told of its clock; any other knows."""
+        khz = counter.khz() if accelerator == TCG else None
+        return f" tsc_early_khz={khz}" if khz else ""
+
     def command(self, accelerator, *console):
         share = "local,path={},mount_tag={},security_model=none,multidevs=remap"
         return [EMULATOR, *accelerator, *self.shape, "-no-reboot", "-display", "none",
                 "-nodefaults", *console,
                 "-kernel", self.kernel.image, "-initrd", self.archive,
-                "-append", f"{APPEND} {self.loudness()} weir.role={self.role}",
+                "-append", f"{APPEND} {self.loudness()} weir.role={self.role}{self.clock(accelerator)}",
                 "-virtfs", share.format("/", "host") + ",readonly=on",
                 "-virtfs", share.format(self.job, "job")]
 
