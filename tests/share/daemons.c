@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/mux/share.h"
 #include "tests/share/daemons.h"
 
 struct daemon near, far;
@@ -51,11 +52,18 @@ static void daemon_exec(const struct daemon *d)
 
 void daemon_start(struct daemon *d, const char *name)
 {
+	daemon_start_with(d, name, "");
+}
+
+void daemon_start_with(struct daemon *d, const char *name, const char *lines)
+{
+	char config[256];
 	int out[2];
 
 	snprintf(d->socket, sizeof(d->socket), "%s/%s.sock", directory, name);
 	snprintf(d->config, sizeof(d->config), "%s/%s.conf", directory, name);
-	config_write(d, "default connections 65535\n");
+	snprintf(config, sizeof(config), "default connections 65535\n%s", lines);
+	config_write(d, config);
 	assert_int_equal(pipe(out), 0);
 	d->pid = fork();
 	if (!d->pid) {
@@ -78,6 +86,62 @@ void daemon_stop(struct daemon *d)
 	assert_int_equal(status, 0);
 	assert_int_equal(access(d->socket, F_OK), -1);
 	unlink(d->config);
+}
+
+static struct weir_share_answer look(int fd, struct weir_share_ask ask)
+{
+	struct weir_share_answer answer;
+
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	return answer;
+}
+
+/* Its number; 0: it is no tenant. */
+static uint32_t tenant_nr(int fd, pid_t pid)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_TENANT };
+	struct weir_share_answer answer;
+
+	while (!(answer = look(fd, ask)).status) {
+		if (answer.tenant.pid == (uint32_t)pid)
+			return answer.tenant.nr;
+		ask.nr = answer.tenant.nr;
+	}
+	return 0;
+}
+
+bool daemon_has(const struct daemon *d, pid_t pid)
+{
+	int fd = weir_share_dial(d->socket, NULL);
+	uint32_t nr;
+
+	assert_true(fd >= 0);
+	nr = tenant_nr(fd, pid);
+	close(fd);
+	return nr;
+}
+
+unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_FLOW, .value = nr };
+	struct weir_share_answer answer;
+	int fd = weir_share_dial(d->socket, NULL);
+
+	assert_true(fd >= 0);
+	ask.nr = tenant_nr(fd, pid);
+	answer = look(fd, ask);
+	close(fd);
+	return !answer.status && answer.flow.nr == nr ? answer.flow.weight : 0;
+}
+
+void daemon_halt(const struct daemon *d)
+{
+	int status;
+
+	assert_int_equal(kill(d->pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(d->pid, &status, WUNTRACED), d->pid);
+	assert_true(WIFSTOPPED(status));
 }
 
 int daemons_start(void **state)

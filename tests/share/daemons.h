@@ -7,6 +7,7 @@
 #ifndef WEIR_TESTS_SHARE_DAEMONS_H
 #define WEIR_TESTS_SHARE_DAEMONS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "tests/lib/fixture.h"
@@ -25,8 +26,16 @@ extern struct daemon near, far;
 int daemons_start(void **state);
 int daemons_stop(void **state);
 void daemon_start(struct daemon *d, const char *name);
+/* With further lines of its configuration. */
+void daemon_start_with(struct daemon *d, const char *name, const char *lines);
 void daemon_stop(struct daemon *d);
 void config_write(const struct daemon *d, const char *text);
+/* Whether the process is a tenant of its: not from when it has been heard that it ended. */
+bool daemon_has(const struct daemon *d, pid_t pid);
+/* The weight that its flow @nr of tenant @pid has; 0: there is no such. */
+unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr);
+/* Nothing in it moves, until SIGCONT. */
+void daemon_halt(const struct daemon *d);
 
 struct weir_mux *tenant_of(const struct daemon *d);
 void wait_readable(int fd);

@@ -136,22 +136,78 @@ static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
 	child_end(child, 0);
 }
 
-/* What they have asked for, and is not begun, is not done: others of the user do not wait for it. */
+/* All that it has asked for is with the desk: a clerk does one thing after another. */
+static void wait_asked(int fd)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO, .number = 1 };
+	struct weir_share_answer answer = { .number = 0 };
+
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	while (answer.number != ask.number) {
+		wait_readable(fd);
+		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	}
+}
+
+/* It asks no more, and its clerk ends what is its. Return: how much of that was answered before. */
+static unsigned int answers_at_the_end(int fd)
+{
+	struct weir_share_answer answer;
+	unsigned int count = 0;
+
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	wait_readable(fd);
+	while (!weir_share_recv(fd, &answer, sizeof(answer), NULL)) {
+		count++;
+		wait_readable(fd);
+	}
+	return count;
+}
+
+static unsigned int work_requests_of(struct weir_mux *mux)
+{
+	struct weir_mux_info info;
+
+	weir_mux_info(mux, &info);
+	return (unsigned int)info.work_requests;
+}
+
+/*
+ * Another of the user has all dialers. What this one has asked for behind him is not begun when it
+ * goes, and never is: nothing is answered, and the other host, which would say no each time, is not
+ * asked.
+ */
 static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 {
 	pid_t child = child_start(SERVICE, "echo");
-	struct weir_mux *mux = tenant_of(&near);
-	struct weir_conn *conn;
-	int i, fds[SOCKETS];
+	struct weir_mux *mux = tenant_of(&near), *asked = tenant_of(&far);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	static struct daemon mute;
+	unsigned int before;
+	int first, second;
 
 	(void)state;
-	sockets_open(fds);
-	ask_in_vain(fds, SOCKETS, SOCKETS * SHARE_CONNECTS_MAX, far.address);
-	for (i = 0; i < SOCKETS; i++)
-		close(fds[i]);
-	conn = connect_to(mux, &far, SERVICE);
+	round_trip(conn, 1000);
+	daemon_start(&mute, "mute");
+	assert_int_equal(kill(mute.pid, SIGSTOP), 0);
+	first = weir_share_dial(near.socket, NULL);
+	second = weir_share_dial(near.socket, NULL);
+	assert_int_equal(say_hello(first), 0);
+	assert_int_equal(say_hello(second), 0);
+	before = work_requests_of(asked);
+	ask_in_vain(&first, 1, SHARE_DIALERS_MAX, mute.address);
+	wait_asked(first);
+	ask_in_vain(&second, 1, SHARE_CONNECTS_MAX, far.address);
+	assert_int_equal(answers_at_the_end(second), 0);
+	/* What was sent before may be counted late. */
+	assert_in_range(work_requests_of(asked) - before, 0, SHARE_CONNECTS_MAX / 4);
+	close(first);
+	close(second);
+	assert_int_equal(kill(mute.pid, SIGCONT), 0);
+	daemon_stop(&mute);
 	round_trip(conn, 1000);
 	weir_conn_close(conn);
+	weir_mux_close(asked);
 	weir_mux_close(mux);
 	child_end(child, 0);
 }

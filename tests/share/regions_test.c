@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir share: what tenants read, write and send with their regions. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/mux/tenant.h"
 #include "tests/share/daemons.h"
 
 #define LENT MIB
+#define GRANTERS 8 /* connections; more grants of theirs than there is room for in the other end */
+#define QUIET_MS 200 /* who has done nothing for so long most likely waits */
+#define HEARD_NS (8 * WEIR_NS_PER_S) /* less than the timeout, which ends all waiting */
 
 /* Lends its memory, and waits to be killed, or for the other end to go. */
 static int lend(struct weir_listener *listener, struct weir_mux *mux)
@@ -205,6 +210,129 @@ static void who_sends_from_anothers_region_loses_that_connection_alone(void **st
 	child_end(second, SIGKILL);
 }
 
+/* The test goes on, and says when this may. */
+static int wait_told(int told, const sigset_t *go)
+{
+	int sig;
+
+	return write(told, "", 1) != 1 || sigwait(go, &sig);
+}
+
+static void wait_begin(sigset_t *go)
+{
+	sigemptyset(go);
+	sigaddset(go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, go, NULL);
+}
+
+/*
+ * Of @near: grants, and says so each time, until the other end takes in nothing any more: from then
+ * on there is no room in which a grant could be sent.
+ */
+static int grant(uint32_t service, int told)
+{
+	const struct weir_conn_options urgent = { .class_nr = WEIR_CLASS_URGENT };
+	struct weir_conn *conns[GRANTERS];
+	struct weir_mux_region *region;
+	struct weir_mux *mux;
+	uint32_t handle;
+	sigset_t go;
+	int i, rc;
+
+	wait_begin(&go);
+	mux = tenant_of(&near);
+	for (i = 0; i < GRANTERS; i++)
+		if (weir_mux_connect(mux, far.address, service, &urgent, &conns[i], NULL))
+			return 1;
+	if (weir_mux_region_open(mux, 4096, &region) || wait_told(told, &go))
+		return 1;
+	do {
+		rc = weir_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MAY_READ, &handle);
+	} while (!rc && write(told, "", 1) == 1);
+	return 1;
+}
+
+/* Of @near: closes a connection by which a region is granted, and that: it waits for the other end. */
+static int take_back(uint32_t service, int told)
+{
+	struct weir_mux_region *region;
+	struct weir_conn *conn;
+	struct weir_mux *mux;
+	uint32_t handle;
+	sigset_t go;
+
+	wait_begin(&go);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, service);
+	if (weir_mux_region_open(mux, 4096, &region) ||
+	    weir_conn_grant(conn, region, 0, 4096, WEIR_MAY_READ, &handle) || wait_told(told, &go))
+		return 1;
+	weir_conn_close(conn);
+	if (write(told, "", 1) != 1)
+		return 1;
+	weir_mux_region_close(region);
+	return 1;
+}
+
+static void wait_quiet(int told)
+{
+	struct pollfd in = { .fd = told, .events = POLLIN };
+	char bytes[64];
+
+	while (poll(&in, 1, QUIET_MS) == 1)
+		assert_true(read(told, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
+}
+
+/*
+ * His clerk waits for the other end, which does nothing: until the timeout, if nobody heard that he
+ * is gone. Once it does something again all goes on.
+ */
+static void is_heard_of(const char *role)
+{
+	pid_t steady = child_start(SERVICE, "echo"), other = child_start(SERVICE + 1, "hold");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	uint64_t killed_ns;
+	pid_t victim;
+	int told[2];
+	char byte;
+
+	assert_int_equal(pipe(told), 0);
+	victim = child_exec(role, SERVICE + 1, told[1]);
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	round_trip(conn, 1000);
+	daemon_halt(&far);
+	assert_int_equal(kill(victim, SIGUSR1), 0);
+	wait_readable(told[0]);
+	wait_quiet(told[0]);
+	close(told[0]);
+	assert_true(daemon_has(&near, victim));
+	killed_ns = weir_now_ns();
+	child_end(victim, SIGKILL);
+	while (daemon_has(&near, victim))
+		poll(NULL, 0, 1);
+	assert_in_range(weir_now_ns() - killed_ns, 0, HEARD_NS);
+	assert_int_equal(kill(far.pid, SIGCONT), 0);
+	round_trip(conn, 100000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+	child_end(other, SIGKILL);
+}
+
+static void who_is_killed_while_he_grants_is_gone_at_once(void **state)
+{
+	(void)state;
+	is_heard_of("grant");
+}
+
+static void who_is_killed_while_he_gives_a_region_back_is_gone_at_once(void **state)
+{
+	(void)state;
+	is_heard_of("take_back");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct role roles[] = {
@@ -212,6 +340,8 @@ int main(int argc, char **argv)
 		ROLE_HOLD,
 		{ "lend", lend, NULL },
 		{ "send_lent", send_lent, NULL },
+		{ "grant", NULL, grant },
+		{ "take_back", NULL, take_back },
 		{ 0 },
 	};
 	const struct CMUnitTest tests[] = {
@@ -220,6 +350,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_tenants_send_from_regions_arrives),
 		cmocka_unit_test(who_is_killed_while_he_sends_from_a_region_breaks_nothing),
 		cmocka_unit_test(who_sends_from_anothers_region_loses_that_connection_alone),
+		cmocka_unit_test(who_is_killed_while_he_grants_is_gone_at_once),
+		cmocka_unit_test(who_is_killed_while_he_gives_a_region_back_is_gone_at_once),
 	};
 
 	if (IS_CHILD(argc))
