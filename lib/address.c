@@ -70,12 +70,12 @@ static int parse(const char *name, const char *default_host, struct parts *parts
 	return 0;
 }
 
-int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
-			 struct weir_error *error)
+static int resolve(const char *name, const char *default_host, int flags, struct addrinfo **list,
+		   struct weir_error *error)
 {
 	const struct addrinfo hints = {
 		.ai_socktype = SOCK_STREAM,
-		.ai_flags = AI_NUMERICSERV,
+		.ai_flags = AI_NUMERICSERV | flags,
 	};
 	struct parts parts;
 	int rc;
@@ -86,10 +86,24 @@ int weir_address_resolve(const char *name, const char *default_host, struct addr
 	rc = getaddrinfo(parts.host, parts.port, &hints, list);
 	if (rc == EAI_MEMORY)
 		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory", parts.host);
+	if (rc && flags & AI_NUMERICHOST)
+		return weir_fail(error, -EINVAL, "'%s' is a name: an address in numbers is needed",
+				 parts.host);
 	if (rc)
 		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", parts.host,
 				 gai_strerror(rc));
 	return 0;
+}
+
+int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
+			 struct weir_error *error)
+{
+	return resolve(name, default_host, 0, list, error);
+}
+
+int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error)
+{
+	return resolve(name, NULL, AI_NUMERICHOST, list, error);
 }
 
 void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX])

@@ -24,6 +24,9 @@
 int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
 			 struct weir_error *error);
 
+/* The same of an address in numbers: nobody is asked, and it does not block. -EINVAL: it is a name. */
+int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error);
+
 /* Writes "address:port", or "[v6]:port". */
 void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX]);
 

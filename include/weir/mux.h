@@ -168,7 +168,8 @@ struct weir_conn_options {
  * @error: may be NULL
  *
  * The first to a mux, and the first of a class, make the queue pair and prove the key; the others
- * take one message there and back. Blocks up to the mux's timeout. Context: any thread.
+ * take one message there and back. Blocks up to the mux's timeout, and before that, if @peer is a
+ * name, for as long as the resolver takes. Context: any thread.
  * Return: 0; -EINVAL; -ENODEV; -EHOSTUNREACH; -ECONNREFUSED nobody offers the service, or listens
  * at all; -EAGAIN too many wait to be accepted; -EPERM the class is not for one of the two, as its
  * operator says; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT; -EDQUOT either end has as many

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A mux of weir share's: what its tenant does with it. */
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,25 @@ static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *
 	return 0;
 }
 
+/* The daemon looks up no names: whoever waits for a name server is the one who gave the name. */
+static int peer_fill(struct weir_share_ask *ask, const char *peer, struct weir_error *error)
+{
+	char host[WEIR_ADDRESS_MAX], port[8];
+	struct addrinfo *list;
+	int rc = weir_address_resolve(peer, NULL, &list, error);
+
+	if (rc)
+		return rc;
+	if (getnameinfo(list->ai_addr, list->ai_addrlen, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		rc = weir_fail(error, -EINVAL, "'%s' has no address in numbers", peer);
+	else
+		snprintf(ask->peer, sizeof(ask->peer), strchr(host, ':') ? "[%s]:%s" : "%s:%s",
+			 host, port);
+	freeaddrinfo(list);
+	return rc;
+}
+
 static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		       const struct weir_conn_options *options, struct weir_conn **conn,
 		       struct weir_error *error)
@@ -140,11 +160,10 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = service,
 				      .class_nr = WEIR_SHARE_CLASS_DEFAULT };
 	struct weir_share_answer answer;
-	int rc;
+	int rc = peer_fill(&ask, peer, error);
 
-	if (strlen(peer) >= sizeof(ask.peer))
-		return weir_fail(error, -EINVAL, "%s: too long for an address", peer);
-	strcpy(ask.peer, peer);
+	if (rc)
+		return rc;
 	if (options) {
 		ask.class_nr = options->class_nr;
 		ask.weight = options->weight;

@@ -51,6 +51,22 @@ static void names_mean_addresses(void **in)
 	}
 }
 
+static void addresses_in_numbers_are_read_without_asking(void **in)
+{
+	struct weir_error error = { "" };
+	char text[WEIR_ADDRESS_MAX];
+	struct addrinfo *list;
+
+	(void)in;
+	assert_int_equal(weir_address_read("[::1]:99", &list, NULL), 0);
+	weir_address_print(list->ai_addr, text);
+	assert_string_equal(text, "[::1]:99");
+	freeaddrinfo(list);
+	assert_int_equal(weir_address_read("localhost:99", &list, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "localhost"));
+	assert_int_equal(weir_address_read(":99", &list, NULL), -EINVAL);
+}
+
 static void who_has_no_default_names_a_host(void **in)
 {
 	struct weir_error error;
@@ -65,6 +81,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_mean_addresses),
+		cmocka_unit_test(addresses_in_numbers_are_read_without_asking),
 		cmocka_unit_test(who_has_no_default_names_a_host),
 	};
 

@@ -212,6 +212,31 @@ static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
 	child_end(child, 0);
 }
 
+/* A name server that does not answer would hold a dialer, whatever the timeout. */
+static void names_are_looked_up_by_who_gives_them(void **state)
+{
+	struct weir_share_answer answer;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = NULL;
+	struct weir_error error;
+	int fd, rc;
+
+	(void)state;
+	fd = weir_share_dial(near.socket, NULL);
+	assert_int_equal(say_hello(fd), 0);
+	ask_in_vain(&fd, 1, 1, "localhost:1");
+	wait_readable(fd);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(answer.status, -EINVAL);
+	assert_non_null(strstr(answer.text, "in numbers"));
+	close(fd);
+	/* Nobody listens there. */
+	rc = weir_mux_connect(mux, "localhost:1", NOBODYS, NULL, &conn, &error);
+	assert_true(rc && rc != -EINVAL);
+	assert_null(strstr(error.text, "localhost:1"));
+	weir_mux_close(mux);
+}
+
 /* Until the daemon has answered all of what was asked on @fd: in vain, and in time. */
 static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
 {
@@ -425,6 +450,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connects_in_vain_have_few_threads_and_break_nothing),
 		cmocka_unit_test(who_asks_in_vain_and_goes_leaves_nothing_to_be_done),
+		cmocka_unit_test(names_are_looked_up_by_who_gives_them),
 		cmocka_unit_test(who_waits_for_a_dialer_waits_no_longer_than_the_timeout),
 		cmocka_unit_test(connects_have_a_pace_and_what_is_not_used_is_kept),
 		cmocka_unit_test(a_user_has_so_many_places_and_root_has_his),
