@@ -226,6 +226,13 @@ static int withdraw_for(struct turn *turn)
 	return conn ? weir_circuit_withdraw(conn, turn->ask->value) : -EINVAL;
 }
 
+static int weigh_for(struct turn *turn)
+{
+	struct weir_circuit *conn = conn_of(turn);
+
+	return conn ? weir_circuit_weigh(conn, turn->ask->weight) : -EINVAL;
+}
+
 static bool makes_something(uint32_t what)
 {
 	return what == WEIR_SHARE_CONNECT || what == WEIR_SHARE_LISTEN ||
@@ -273,6 +280,8 @@ static int serve(struct turn *turn)
 		return grant_for(turn);
 	case WEIR_SHARE_WITHDRAW:
 		return withdraw_for(turn);
+	case WEIR_SHARE_WEIGH:
+		return weigh_for(turn);
 	case WEIR_SHARE_TENANT:
 		return show_tenant(turn->tenant, turn->ask, &turn->answer->tenant);
 	case WEIR_SHARE_FLOW:

@@ -89,7 +89,7 @@ static void flow_fill(const struct weir_circuit *conn, struct weir_share_flow *o
 	*out = (struct weir_share_flow){
 		.nr = conn->nr,
 		.class_nr = conn->class,
-		.weight = conn->flow.turn.weight,
+		.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED),
 		.bytes_sent = sent + lent,
 		.bytes_received = __atomic_load_n(&conn->received, __ATOMIC_RELAXED),
 		.queued_bytes = __atomic_load_n(&conn->door->out.tail, __ATOMIC_RELAXED) - sent,

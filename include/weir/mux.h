@@ -154,8 +154,8 @@ void weir_listener_close(struct weir_listener *listener);
 struct weir_conn_options {
 	unsigned int class_nr; /* its class: WEIR_CLASS_URGENT, or another number of the mux's */
 	/*
-	 * Among the connections of its class, 1 to 1024; default 1. Of what this end sends: who has
-	 * accepted sends with weight 1.
+	 * Among the connections of its class, 1 to 1024; default 1. Of what this end sends: who
+	 * accepts says his own, by weir_conn_weigh().
 	 */
 	unsigned int weight;
 };
@@ -178,6 +178,19 @@ struct weir_conn_options {
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		     const struct weir_conn_options *options, struct weir_conn **conn,
 		     struct weir_error *error);
+
+/**
+ * weir_conn_weigh() - another weight for a connection
+ * @weight: among the connections of its class, 1 to 1024: of what this end sends, from its next
+ *	round on. Who has accepted one begins with 1
+ *
+ * The rings are as long as the weight of who has connected made them: a larger one than that shows as
+ * far as there is room for it.
+ *
+ * Context: any thread, one at a time for a connection.
+ * Return: 0; -EINVAL; -ECONNRESET the daemon is gone.
+ */
+int weir_conn_weigh(struct weir_conn *conn, unsigned int weight);
 
 /* For @flags of sending and receiving. */
 #define WEIR_CONN_DONTWAIT 1

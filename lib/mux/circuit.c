@@ -111,10 +111,23 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 		weir_owner_give_conn(owner);
 		return rc;
 	}
+	conn->weight = weight;
 	weir_flow_init(&conn->flow, &conn->stake->bundle, weight);
 	weir_errands_open(conn);
 	conn_attach(conn);
 	*out = conn;
+	return 0;
+}
+
+int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight)
+{
+	if (!weight || weight > WEIR_SCHED_WEIGHT_MAX)
+		return -EINVAL;
+	pthread_mutex_lock(&conn->hub->lock);
+	__atomic_store_n(&conn->weight, (uint16_t)weight, __ATOMIC_RELAXED);
+	if (!conn->is_detached)
+		weir_circuit_news(conn);
+	pthread_mutex_unlock(&conn->hub->lock);
 	return 0;
 }
 

@@ -84,6 +84,7 @@ struct weir_landing {
  * @granted: the peer allows the stream up to here; written by the poller, read by the worker
  * @landing: never changes once it is open
  * @received: of the stream, so far; written by the poller, read by the worker
+ * @weight: that it is to have, and @flow has from its worker's next look on; any thread
  * @told: what the peer has been told that was read; written by the worker, read by all
  * @waiter: of the thread that waits for the answer; NULL: none does; hub->lock
  * @ask_link: in node->askers: its OPEN waits for others' to be answered; hub->lock
@@ -106,6 +107,7 @@ struct weir_circuit {
 	struct weir_list node_link, offer_link, ask_link;
 	pthread_cond_t *waiter;
 	uint8_t class;
+	uint16_t weight;
 	uint32_t id, remote_id, service;
 	bool is_open, is_closed, is_finished, is_detached; /* hub->lock; is_* also read without */
 	bool is_asking;
@@ -166,6 +168,8 @@ static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
  */
 int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
 		     uint16_t weight, uint32_t window, struct weir_circuit **conn);
+/* As weir_conn_weigh(); without lock. */
+int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight);
 /* Tells the opener no. -EPROTO: he has asked more at once than anybody may. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);

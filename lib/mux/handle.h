@@ -74,6 +74,7 @@ struct weir_mux_host {
 	int (*grant)(struct weir_conn *conn, const struct weir_mux_region *region, uint64_t at,
 		     uint64_t length, unsigned int rights, uint32_t *handle);
 	int (*withdraw)(struct weir_conn *conn, uint32_t handle);
+	int (*weigh)(struct weir_conn *conn, unsigned int weight);
 };
 
 struct weir_mux {

@@ -135,6 +135,11 @@ static int conn_withdraw(struct weir_conn *conn, uint32_t handle)
 	return weir_circuit_withdraw(circuit_of(conn), handle);
 }
 
+static int conn_weigh(struct weir_conn *conn, unsigned int weight)
+{
+	return weir_circuit_weigh(circuit_of(conn), weight);
+}
+
 const struct weir_mux_host weir_local_host = {
 	.close = mux_close,
 	.info = mux_info,
@@ -150,4 +155,5 @@ const struct weir_mux_host weir_local_host = {
 	.region_close = region_close,
 	.grant = conn_grant,
 	.withdraw = conn_withdraw,
+	.weigh = conn_weigh,
 };

@@ -47,6 +47,11 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	return mux->host->connect(mux, peer, service, options, conn, error);
 }
 
+int weir_conn_weigh(struct weir_conn *conn, unsigned int weight)
+{
+	return conn->host->weigh(conn, weight);
+}
+
 int weir_mux_listen(struct weir_mux *mux, uint32_t service, unsigned int backlog,
 		    struct weir_listener **listener)
 {

@@ -18,7 +18,7 @@
 #include <weir/mux.h>
 
 #define WEIR_SHARE_SOCKET "/run/weir/share.sock"
-#define WEIR_SHARE_VERSION 4
+#define WEIR_SHARE_VERSION 5
 #define WEIR_SHARE_CONNS_MAX 4096 /* of a tenant */
 #define WEIR_SHARE_OFFERS_MAX 64
 #define WEIR_SHARE_FDS_MAX 2 /* with an answer */
@@ -41,6 +41,7 @@ enum weir_share_what {
 	WEIR_SHARE_GRANT, /* on connection @nr, of region @value @length from @at, rights @weight */
 	WEIR_SHARE_WITHDRAW, /* on connection @nr, handle @value */
 	WEIR_SHARE_FLOW, /* of tenant @nr the first connection from @value on; -ENOENT */
+	WEIR_SHARE_WEIGH, /* connection @nr, @weight */
 };
 
 /* What may be asked without being a tenant, that is without HELLO: by who looks. */

@@ -390,6 +390,15 @@ static void mux_close(struct weir_mux *mux)
 	weir_tenant_free(tenant);
 }
 
+static int conn_weigh(struct weir_conn *app, unsigned int weight)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_WEIGH, .nr = conn_of(app)->nr,
+				      .weight = weight };
+	struct weir_share_answer answer;
+
+	return weir_tenant_ask(conn_of(app)->tenant, &ask, &answer, NULL);
+}
+
 const struct weir_mux_host weir_tenant_host = {
 	.close = mux_close,
 	.info = mux_info,
@@ -405,4 +414,5 @@ const struct weir_mux_host weir_tenant_host = {
 	.region_close = region_close,
 	.grant = conn_grant,
 	.withdraw = conn_withdraw,
+	.weigh = conn_weigh,
 };

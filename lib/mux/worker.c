@@ -204,6 +204,7 @@ static bool serve(struct weir_circuit *conn)
 	weir_errand_take(&conn->errand);
 	weir_errand_take(&conn->loan);
 	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
+	conn->flow.turn.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED);
 	if (!weir_post_is_wanted(conn, limit, tail))
 		return true;
 	if (!conn->flow.turn.is_ready)

@@ -41,6 +41,7 @@ void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned in
 	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
 	f->client = hub_open(NULL, classes, nr);
 	f->server = hub_open(listen, classes, nr);
+	f->receiver = f->server;
 	weir_hub_info(f->server, &info);
 	snprintf(f->address, sizeof(f->address), "%s", info.address);
 	assert_int_equal(weir_mux_listen(&f->server->mux, SERVICE, SENDERS_MAX, &f->listener), 0);
@@ -71,6 +72,21 @@ struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int w
 	return s;
 }
 
+void fair_turn_round(struct fair *f)
+{
+	unsigned int i;
+
+	f->receiver = f->client;
+	for (i = 0; i < f->count; i++) {
+		struct sender *s = &f->senders[i];
+		struct weir_conn *near = s->near;
+
+		s->near = s->far;
+		s->far = near;
+		s->arriving = s->far->in.ring;
+	}
+}
+
 void fair_close(struct fair *f)
 {
 	unsigned int i;
@@ -96,6 +112,10 @@ void fair_gate(struct fair *f, bool open)
 {
 	unsigned int i;
 
+	if (f->receiver == f->client) {
+		fair_limit(&f->server->self, 1, open ? f->ceiling : 1);
+		return;
+	}
 	for (i = 0; i < 3; i++)
 		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? f->ceiling : 1);
 }

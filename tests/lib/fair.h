@@ -26,15 +26,15 @@ struct sender {
 	struct weir_conn *near, *far;
 	const struct weir_ring *arriving; /* of the far end; stays when that goes */
 	uint64_t sent; /* bytes that have been put into its ring */
-	uint64_t received; /* and have come; server->lock */
-	uint64_t others; /* had come of all others when the first of these did; server->lock */
+	uint64_t received; /* and have come; receiver->lock */
+	uint64_t others; /* had come of all others when the first of these did; receiver->lock */
 	uint64_t before; /* of these, when the looking began */
 	char *buffer;
 };
 
 /**
  * struct watch - what was seen since all had begun, and while all had something left
- * @is_on: server->lock
+ * @is_on: receiver->lock
  * @rounds: of what is due in a round so much had come of each
  * @ahead_max: bytes that anybody was ahead of another, each by his weight
  * @off_max: part by which anybody had more or less than is due beside another, from ROUNDS on
@@ -50,6 +50,7 @@ struct watch {
 struct fair {
 	struct watch watch;
 	struct weir_hub *client, *server;
+	struct weir_hub *receiver; /* the server, until they turn round */
 	unsigned int class;
 	struct weir_listener *listener;
 	char address[64];
@@ -70,6 +71,8 @@ void fair_close(struct fair *f);
 /* They are connected one after another, so that each finds its own other end. */
 struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int weight,
 			size_t message);
+/* From now on those who have accepted send, all of one owner. */
+void fair_turn_round(struct fair *f);
 void fair_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s);
 /* Nobody may send, or everybody as much as he can. */
 void fair_gate(struct fair *f, bool open);
@@ -82,7 +85,7 @@ bool sender_drain(struct sender *s);
 /* A message goes, and comes. */
 void sender_pass(struct sender *s, size_t length);
 
-/* fair_watch.c: something has come; server->lock is held. */
+/* fair_watch.c: something has come; receiver->lock is held. */
 void watch_look(struct fair *f);
 
 #endif

@@ -5,6 +5,7 @@
  * in the poller's place (the linker wraps weir_ring_tell_at()), and until one of them has nothing left it
  * finds the bytes that have arrived shared as they should be. Nothing depends on who runs when.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static uint64_t received_of_all(const struct fair *f)
 	return bytes;
 }
 
-/* A piece is in a ring, and the poller holds the server's lock; or it is about something else. */
+/* A piece is in a ring, and the poller holds the receiver's lock; or it is about something else. */
 void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t position)
 {
 	struct fair *f = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
@@ -55,7 +56,7 @@ void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t po
 }
 
 /*
- * All that is in the rings goes. While the server's lock is held no more arrives than it has receives
+ * All that is in the rings goes. While the receiver's lock is held no more arrives than it has receives
  * for, so that nobody is far ahead before all may send.
  */
 static void watch(struct fair *f)
@@ -65,14 +66,14 @@ static void watch(struct fair *f)
 	fair_gate(f, false);
 	for (i = 0; i < f->count; i++)
 		sender_fill(&f->senders[i]);
-	pthread_mutex_lock(&f->server->lock);
+	pthread_mutex_lock(&f->receiver->lock);
 	f->watch = (struct watch){ .is_on = true, .jain_min = 1 };
 	fair_gate(f, true);
-	pthread_mutex_unlock(&f->server->lock);
+	pthread_mutex_unlock(&f->receiver->lock);
 	fair_drain(f);
-	pthread_mutex_lock(&f->server->lock);
+	pthread_mutex_lock(&f->receiver->lock);
 	f->watch.is_on = false;
-	pthread_mutex_unlock(&f->server->lock);
+	pthread_mutex_unlock(&f->receiver->lock);
 }
 
 static void shares_are_as_they_should(struct fair *f)
@@ -127,6 +128,25 @@ static void connections_share_by_their_weights(void **state)
 	fair_add(&f, &f.owners[0], 1, 1024);
 	fair_add(&f, &f.owners[0], 2, MESSAGE_MAX);
 	fair_add(&f, &f.owners[0], 4, 5000);
+	shares_are_as_they_should(&f);
+	fair_close(&f);
+}
+
+static void who_has_accepted_says_by_which_weights_he_sends(void **state)
+{
+	unsigned int i;
+	struct fair f;
+
+	(void)state;
+	fair_open(&f, one_class, 1);
+	fair_add(&f, &f.owners[0], 1, 1024);
+	fair_add(&f, &f.owners[0], 2, MESSAGE_MAX);
+	fair_add(&f, &f.owners[0], 4, 5000);
+	fair_turn_round(&f);
+	for (i = 0; i < f.count; i++)
+		assert_int_equal(weir_conn_weigh(f.senders[i].near, f.senders[i].weight), 0);
+	assert_int_equal(weir_conn_weigh(f.senders[0].near, 0), -EINVAL);
+	assert_int_equal(weir_conn_weigh(f.senders[0].near, WEIR_SCHED_WEIGHT_MAX + 1), -EINVAL);
 	shares_are_as_they_should(&f);
 	fair_close(&f);
 }
@@ -297,6 +317,7 @@ int main(void)
 		cmocka_unit_test(small_messages_get_as_much_as_large_ones),
 		cmocka_unit_test(few_messages_at_a_time_get_as_much_as_many),
 		cmocka_unit_test(connections_share_by_their_weights),
+		cmocka_unit_test(who_has_accepted_says_by_which_weights_he_sends),
 		cmocka_unit_test(connections_below_a_ceiling_share_by_their_weights),
 		cmocka_unit_test(owners_share_by_their_weights_however_many_connections_they_have),
 		cmocka_unit_test(another_weight_holds_for_the_connections_that_there_are),
