@@ -30,7 +30,8 @@ static const char help[] =
 	"  user postgres                    weight 4 class 0\n"
 	"  cgroup /system.slice/db.service  rate 100M memory 1G\n"
 	"  user nobody                      deny\n"
-	"  class 0                          tos 104\n";
+	"  class 0                          tos 104\n"
+	"  class 1                          segment 16K pass 4M\n";
 
 struct command {
 	const char *cmd, *socket, *listen, *key_path, *config, *wanted, *device;
@@ -110,18 +111,16 @@ static void reload(const struct command *c, struct share *share)
 
 static int open_all(const struct command *c, struct share *share)
 {
-	struct weir_mux_class classes[CONFIG_CLASSES_MAX];
-	const struct weir_mux_options options = {
-		.listen = c->listen, .device = c->device, .key = c->key, .classes = classes,
-		.nr_classes = weir_mux_classes(classes), .connections_max = UINT16_MAX,
+	struct weir_mux_options options = {
+		.listen = c->listen, .device = c->device, .key = c->key,
+		.connections_max = UINT16_MAX,
 	};
 	struct weir_error error;
-	unsigned int i;
 
 	if (config_load(c->config, &share->config, &error))
 		return failure(c->cmd, "%s", error.text);
-	for (i = 0; i < options.nr_classes; i++)
-		classes[i].tos = share->config.tos[i];
+	options.classes = share->config.classes;
+	options.nr_classes = share->config.nr_classes;
 	if (weir_hub_open(&options, &share->hub, &error)) {
 		config_fini(&share->config);
 		return failure(c->cmd, "%s", error.text);

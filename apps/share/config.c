@@ -3,6 +3,7 @@
 
 #include "apps/size.h"
 #include "lib/error.h"
+#include "lib/mux/classes.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,8 +17,12 @@
 #define CONNECTIONS_MAX 65535
 #define MEMORY_DEFAULT (1ull << 30)
 #define WEIGHT_MAX 1024
-#define CLASS_MAX (CONFIG_CLASSES_MAX - 1)
+#define CLASS_MAX (WEIR_MUX_CLASSES_MAX - 1)
 #define TOS_MAX 255
+#define LEVEL_MAX 255
+#define DEPTH_MAX 64
+#define SEGMENT_MIN 1024
+#define SEGMENT_MAX 65536
 
 /* Where the parser is: a line, cut into words as it goes. */
 struct parser {
@@ -164,21 +169,72 @@ static int parse_rule(struct config *config, struct parser *p, bool is_user)
 	return rc ? rc : parse_terms(p, &rule->terms);
 }
 
-/* class NUMBER tos NUMBER */
-static int parse_class(struct config *config, struct parser *p)
+static int parse_segment(const struct parser *p, const char *word, struct weir_mux_class *class)
 {
-	const char *name = next_word(p), *term = next_word(p), *word = next_word(p);
-	unsigned int nr, tos;
+	uint64_t bytes = 0;
+	int rc = parse_size(p, "segment", word, &bytes);
+
+	if (rc)
+		return rc;
+	if (bytes < SEGMENT_MIN || bytes > SEGMENT_MAX)
+		return weir_fail(p->error, -EINVAL, "line %u: segment %s: 1K to 64K are possible",
+				 p->line, word);
+	class->segment_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static int parse_class_term(struct parser *p, const char *term, struct weir_mux_class *class)
+{
+	const char *word = next_word(p);
+	unsigned int tos = 0;
 	int rc;
 
-	if (!word || strcmp(term, "tos") || next_word(p))
-		return weir_fail(p->error, -EINVAL, "line %u: class: give its number and its tos: "
+	if (!word)
+		return weir_fail(p->error, -EINVAL, "line %u: %s: of what value?", p->line, term);
+	if (!strcmp(term, "level"))
+		return parse_number(p, term, word, 0, LEVEL_MAX, &class->level);
+	if (!strcmp(term, "weight"))
+		return parse_number(p, term, word, 1, WEIGHT_MAX, &class->weight);
+	if (!strcmp(term, "depth"))
+		return parse_number(p, term, word, 1, DEPTH_MAX, &class->depth);
+	if (!strcmp(term, "segment"))
+		return parse_segment(p, word, class);
+	if (!strcmp(term, "pass") && !strcmp(word, "any")) {
+		class->pass_bytes_max = 0;
+		return 0;
+	}
+	if (!strcmp(term, "pass"))
+		return parse_size(p, term, word, &class->pass_bytes_max);
+	if (strcmp(term, "tos"))
+		return weir_fail(p->error, -EINVAL, "line %u: %s: a class has tos, level, weight, "
+				 "segment, depth and pass", p->line, term);
+	rc = parse_number(p, term, word, 0, TOS_MAX, &tos);
+	if (!rc)
+		class->tos = (uint8_t)tos;
+	return rc;
+}
+
+/* Those between the last one and this are as the last one is. */
+static void class_have(struct config *config, unsigned int nr)
+{
+	for (; config->nr_classes <= nr; config->nr_classes++)
+		config->classes[config->nr_classes] = config->classes[config->nr_classes - 1];
+}
+
+static int parse_class(struct config *config, struct parser *p)
+{
+	const char *name = next_word(p), *term = next_word(p);
+	unsigned int nr;
+	int rc;
+
+	if (!term)
+		return weir_fail(p->error, -EINVAL, "line %u: class: give its number and terms: "
 				 "class 0 tos 104", p->line);
 	rc = parse_number(p, "class", name, 0, CLASS_MAX, &nr);
 	if (!rc)
-		rc = parse_number(p, "tos", word, 0, TOS_MAX, &tos);
-	if (!rc)
-		config->tos[nr] = (uint8_t)tos;
+		class_have(config, nr);
+	for (; !rc && term; term = next_word(p))
+		rc = parse_class_term(p, term, &config->classes[nr]);
 	return rc;
 }
 
@@ -200,13 +256,20 @@ static int parse_line(struct config *config, struct parser *p)
 			 "or class", p->line, word);
 }
 
+static void config_init(struct config *config)
+{
+	*config = (struct config){ 0 };
+	memcpy(config->classes, weir_default_classes, sizeof(weir_default_classes));
+	config->nr_classes = WEIR_DEFAULT_CLASSES;
+}
+
 int config_parse(const char *text, size_t length, struct config *config, struct weir_error *error)
 {
 	struct parser p = { .error = error };
 	char *copy = strndup(text, length), *rest = copy, *line;
 	int rc = copy ? 0 : weir_fail(error, -ENOMEM, "out of memory");
 
-	*config = (struct config){ 0 };
+	config_init(config);
 	if (!rc && strlen(copy) != length)
 		rc = weir_fail(error, -EINVAL, "it is no text");
 	while (!rc && (line = strsep(&rest, "\n")) != NULL) {
@@ -247,7 +310,7 @@ int config_load(const char *path, struct config *config, struct weir_error *erro
 	FILE *file;
 	int rc;
 
-	*config = (struct config){ 0 };
+	config_init(config);
 	if (!path)
 		return 0;
 	file = fopen(path, "re");

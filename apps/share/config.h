@@ -6,6 +6,7 @@
  *	user postgres                    weight 4 class 0
  *	cgroup /system.slice/db.service  rate 100M memory 1G
  *	class 0                          tos 104
+ *	class 1                          segment 16K pass 4M
  *
  * Who is of several is treated by the first that fits of: the longest cgroup that holds him, his
  * user, default. What a line does not say the default line does, and what that does not, weir.
@@ -18,10 +19,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <weir/error.h>
+#include <weir/mux.h>
 
 #define CONFIG_RULES_MAX 1024
 #define CONFIG_NAME_MAX 256
-#define CONFIG_CLASSES_MAX 8
 
 /* Each is 0 where nothing is said; classes and permission are told apart from that by a bit. */
 struct terms {
@@ -44,9 +45,13 @@ struct rule {
 	struct terms terms;
 };
 
-/* @tos: of the packets of each class, as its line says; read when the daemon begins. */
+/*
+ * @classes: @nr_classes of them, those of a mux without options and as many as lines name; read when
+ *	the daemon begins
+ */
 struct config {
-	uint8_t tos[CONFIG_CLASSES_MAX];
+	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
+	unsigned int nr_classes;
 	struct terms terms; /* of all for whom there is no rule */
 	struct rule *rules;
 	size_t nr_rules;

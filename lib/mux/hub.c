@@ -9,19 +9,9 @@
 
 #include "lib/clock.h"
 #include "lib/error.h"
+#include "lib/mux/classes.h"
 #include "lib/mux/hub.h"
 #include "lib/thread.h"
-
-static const struct weir_mux_class default_classes[] = {
-	[WEIR_CLASS_URGENT] = { .level = 0 },
-	[WEIR_CLASS_NORMAL] = { .level = 1, .pass_bytes_max = 1 << 20 },
-};
-
-unsigned int weir_mux_classes(struct weir_mux_class *classes)
-{
-	memcpy(classes, default_classes, sizeof(default_classes));
-	return sizeof(default_classes) / sizeof(*default_classes);
-}
 
 void weir_fd_ring(int fd)
 {
@@ -52,8 +42,8 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 {
 	*o = given ? *given : (struct weir_mux_options){ 0 };
 	if (!o->classes) {
-		o->classes = default_classes;
-		o->nr_classes = sizeof(default_classes) / sizeof(*default_classes);
+		o->classes = weir_default_classes;
+		o->nr_classes = WEIR_DEFAULT_CLASSES;
 	}
 	if (!o->low_bytes_max)
 		o->low_bytes_max = 128 << 10;

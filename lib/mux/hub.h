@@ -94,8 +94,6 @@ static inline bool weir_hub_is_low(const struct weir_hub *hub, uint8_t class)
  * hub.c. @options: as for weir_mux_open().
  * weir_hub_close() as weir_mux_close(); owners but its own are gone.
  */
-/* Those of who names none. @classes: room for WEIR_MUX_CLASSES_MAX. Return: how many. */
-unsigned int weir_mux_classes(struct weir_mux_class *classes);
 int weir_hub_open(const struct weir_mux_options *options, struct weir_hub **hub,
 		  struct weir_error *error);
 void weir_hub_close(struct weir_hub *hub);

@@ -91,9 +91,36 @@ static void classes_have_types_of_service(void **state)
 
 	(void)state;
 	parse("class 1 tos 32\nclass 0 tos 104", &config);
-	assert_int_equal(config.tos[0], 104);
-	assert_int_equal(config.tos[1], 32);
-	assert_int_equal(config.tos[2], 0);
+	assert_int_equal(config.classes[0].tos, 104);
+	assert_int_equal(config.classes[1].tos, 32);
+	assert_int_equal(config.nr_classes, 2);
+	config_fini(&config);
+}
+
+static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("", &config);
+	assert_int_equal(config.nr_classes, 2);
+	assert_int_equal(config.classes[0].level, 0);
+	assert_int_equal(config.classes[1].level, 1);
+	assert_int_equal(config.classes[1].pass_bytes_max, 1 << 20);
+	config_fini(&config);
+	parse("class 1 segment 16K pass 4M depth 8\nclass 3 weight 5 pass any tos 8\n"
+	      "class 0 level 0 segment 1K", &config);
+	assert_int_equal(config.nr_classes, 4);
+	assert_int_equal(config.classes[0].segment_bytes, 1024);
+	assert_int_equal(config.classes[1].segment_bytes, 16384);
+	assert_int_equal(config.classes[1].depth, 8);
+	assert_int_equal(config.classes[1].pass_bytes_max, 4 << 20);
+	assert_int_equal(config.classes[2].segment_bytes, 16384);
+	assert_int_equal(config.classes[2].weight, 0);
+	assert_int_equal(config.classes[3].level, 1);
+	assert_int_equal(config.classes[3].weight, 5);
+	assert_int_equal(config.classes[3].tos, 8);
+	assert_int_equal(config.classes[3].pass_bytes_max, 0);
 	config_fini(&config);
 }
 
@@ -115,9 +142,17 @@ static void mistakes_are_told_with_their_line(void **state)
 		{ "everybody weight 1", "line 1: everybody" },
 		{ "class 8 tos 1", "line 1: class 8" },
 		{ "class 0 tos 256", "line 1: tos 256" },
-		{ "class 0 weight 1", "class 0 tos 104" },
-		{ "class 0 tos", "class 0 tos 104" },
-		{ "class 0 tos 1 2", "class 0 tos 104" },
+		{ "class 0", "class 0 tos 104" },
+		{ "class 0 tos", "tos: of what value?" },
+		{ "class 0 tos 1 2", "2: of what value?" },
+		{ "class 0 rate 1M", "rate: a class has tos, level" },
+		{ "class 0 weight 0", "weight 0: 1 to 1024" },
+		{ "class 0 level 256", "level 256: 0 to 255" },
+		{ "class 0 depth 65", "depth 65: 1 to 64" },
+		{ "class 0 segment 1", "segment 1: 1K to 64K" },
+		{ "class 0 segment 65K", "segment 65K: 1K to 64K" },
+		{ "class 0 segment long", "segment long: not a size" },
+		{ "class 0 pass 0", "pass 0: not a size" },
 		{ "default\nuser", "line 2: which user?" },
 		{ "cgroup", "line 1: which cgroup?" },
 		{ "cgroup a deny", "line 1: cgroup a" },
@@ -158,6 +193,8 @@ int main(void)
 		cmocka_unit_test(a_user_or_the_processes_of_a_cgroups_line_are_one_party),
 		cmocka_unit_test(the_longest_cgroup_that_holds_somebody_counts),
 		cmocka_unit_test(classes_have_types_of_service),
+		cmocka_unit_test(
+			classes_are_those_of_a_mux_without_options_until_lines_say_otherwise),
 		cmocka_unit_test(users_have_names_too),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
 	};

@@ -240,6 +240,52 @@ static void a_class_is_not_had_by_listening(void **state)
 	configure_at(&far, "default connections 65535\n", 0);
 }
 
+static void a_class_is_cut_into_segments_as_its_line_says(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo");
+	struct weir_mux_info before, after;
+	static struct daemon third;
+	struct weir_mux *mux;
+	struct weir_conn *conn;
+
+	(void)state;
+	daemon_start_with(&third, "third", "class 1 segment 4K\n");
+	mux = tenant_of(&third);
+	conn = connect_to(mux, &far, SERVICE);
+	weir_mux_info(mux, &before);
+	round_trip(conn, 100000);
+	weir_mux_info(mux, &after);
+	assert_true(after.work_requests - before.work_requests >= 100000 / 4096);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	daemon_stop(&third);
+	child_end(child, 0);
+}
+
+static void who_accepts_says_what_his_end_weighs(void **state)
+{
+	struct weir_mux *mux = tenant_of(&near), *server = tenant_of(&far);
+	const struct weir_conn_options options = { .class_nr = WEIR_CLASS_NORMAL, .weight = 2 };
+	struct weir_conn *conn, *accepted;
+	struct weir_listener *listener;
+
+	(void)state;
+	assert_int_equal(weir_mux_listen(server, SERVICE + 2, 1, &listener), 0);
+	assert_int_equal(weir_mux_connect(mux, far.address, SERVICE + 2, &options, &conn, NULL), 0);
+	accepted = accept_from(listener);
+	assert_int_equal(daemon_weighs(&near, getpid(), 0), 2);
+	assert_int_equal(daemon_weighs(&far, getpid(), 0), 1);
+	assert_int_equal(weir_conn_weigh(accepted, 3), 0);
+	assert_int_equal(weir_conn_weigh(accepted, 0), -EINVAL);
+	assert_int_equal(weir_conn_weigh(accepted, 1025), -EINVAL);
+	assert_int_equal(daemon_weighs(&far, getpid(), 0), 3);
+	weir_listener_close(listener);
+	weir_conn_close(accepted);
+	weir_conn_close(conn);
+	weir_mux_close(server);
+	weir_mux_close(mux);
+}
+
 /*
  * A tenant of @near that lends memory, of which a write by the other end is under way, and withdraws
  * it: that waits until the write is done.
@@ -339,6 +385,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_is_denied_by_a_new_configuration_makes_nothing_more),
 		cmocka_unit_test(a_higher_rate_holds_for_what_waits_already),
 		cmocka_unit_test(a_class_is_not_had_by_listening),
+		cmocka_unit_test(a_class_is_cut_into_segments_as_its_line_says),
+		cmocka_unit_test(who_accepts_says_what_his_end_weighs),
 		cmocka_unit_test(who_is_killed_while_he_withdraws_is_gone_at_once),
 	};
 

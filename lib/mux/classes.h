@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The classes of a mux that is told of none. */
+#ifndef WEIR_LIB_MUX_CLASSES_H
+#define WEIR_LIB_MUX_CLASSES_H
+
+#include <weir/mux.h>
+
+#define WEIR_DEFAULT_CLASSES 2
+
+extern const struct weir_mux_class weir_default_classes[WEIR_DEFAULT_CLASSES];
+
+#endif
