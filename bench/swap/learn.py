@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Programs whose memory is larger than what they get: each takes a random generator,
 and of how many parts of the data it is to do one, and returns what it found, in bytes, which are the same
-wherever its pages have been in the meantime."""
+wherever its pages have been in the meantime. Those that serve many requests say in @took_us what each took."""
 import glob
+import hashlib
 import sqlite3
+import time
 
+import bson
 import numpy
+from bsddb3 import db
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -14,6 +18,17 @@ from sklearn.linear_model import LogisticRegression
 SAMPLES, FEATURES = 40000, 64
 ACCOUNTS, TRANSFERS = 40000, 2000
 SENTENCES = 2000
+DOCUMENTS, FIELDS, QUERIES = 12000, 10, 12000
+CACHE_MIB = 64  # more than the documents take, so that nothing goes to a file
+
+took_us = []
+
+
+def timed(request, *args):
+    begin = time.perf_counter()
+    answer = request(*args)
+    took_us.append((time.perf_counter() - begin) * 1e6)
+    return answer
 
 
 def samples(random, parts):
@@ -63,15 +78,57 @@ def sqlite(random, parts):
     base.executemany("INSERT INTO account VALUES (?, 1000, ?)",
                      ((i, random.bytes(300)) for i in range(ACCOUNTS // parts)))
     base.commit()
-    for source, target, amount in random.integers(0, ACCOUNTS // parts, (TRANSFERS // parts, 3)):
+
+    def transfer(source, target, amount):
         with base:
-            base.execute("UPDATE account SET balance = balance - ? WHERE id = ?",
-                         (int(amount), int(source)))
-            base.execute("UPDATE account SET balance = balance + ? WHERE id = ?",
-                         (int(amount), int(target)))
+            base.execute("UPDATE account SET balance = balance - ? WHERE id = ?", (amount, source))
+            base.execute("UPDATE account SET balance = balance + ? WHERE id = ?", (amount, target))
+
+    for three in random.integers(0, ACCOUNTS // parts, (TRANSFERS // parts, 3)).tolist():
+        timed(transfer, *three)
     rows = base.execute("SELECT balance, note FROM account ORDER BY id")
     return b"".join(balance.to_bytes(8, "little", signed=True) + note for balance, note in rows)
 
 
+def documents(random, parts, reads):
+    """YCSB's documents, of ten fields, in BSON, in a B-tree in memory; a request reads one, or writes a field
+    of it anew. Which one: as in ycsb.c, Zipf's law with 0.99, scattered."""
+    count = DOCUMENTS // parts
+    environment = db.DBEnv()
+    environment.set_cachesize(0, CACHE_MIB << 20)
+    environment.open(None, db.DB_CREATE | db.DB_PRIVATE | db.DB_INIT_MPOOL)
+    base = db.DB(environment)
+    base.open(None, dbtype=db.DB_BTREE, flags=db.DB_CREATE)
+    keys = [b"user%09d" % number for number in random.permutation(count)]
+    for key in keys:
+        base.put(key, bson.encode({f"field{i}": random.bytes(100) for i in range(FIELDS)}))
+    weights = 1 / numpy.arange(1, count + 1) ** 0.99
+    wanted = random.choice(count, QUERIES // parts, p=weights / weights.sum())
+    found = hashlib.sha256()
+
+    def query(key, field, value):
+        document = bson.decode(base.get(key))
+        if value is None:
+            return found.update(document[field])
+        document[field] = value
+        return base.put(key, bson.encode(document))
+
+    for number in wanted.tolist():
+        value = random.bytes(100) if random.integers(100) >= reads else None
+        timed(query, keys[number], f"field{random.integers(FIELDS)}", value)
+    for key in keys:
+        found.update(base.get(key))
+    return found.digest()
+
+
+def documents_etc(random, parts):
+    return documents(random, parts, 95)
+
+
+def documents_sys(random, parts):
+    return documents(random, parts, 75)
+
+
 PROGRAMS = {"logistic regression": logistic, "k-means": kmeans, "gradient boosting": boosting,
-            "TextRank": textrank, "SQLite": sqlite}
+            "TextRank": textrank, "SQLite": sqlite, "Berkeley DB ETC": documents_etc,
+            "Berkeley DB SYS": documents_sys}
