@@ -2,7 +2,8 @@
 /*
  * The donor, from the inside: what its parts share.
  *
- *	donor.c   the thread: events, timers, the public functions
+ *	donor.c   the public functions
+ *	donor_thread.c  the thread: events, timers
  *	listen.c  opening: address, device, PDs
  *	admit.c   a REQ becomes a gate, or a REJ
  *	gate.c    one connection, to its end; unproven until it belongs to a peer
@@ -95,6 +96,10 @@ struct weir_donor {
 /* Address, device, PDs, listening: all that can fail for the world's reasons. */
 int weir_donor_listen(struct weir_donor *donor, struct weir_error *error);
 void weir_donor_unlisten(struct weir_donor *donor);
+
+/* The thread that does all else; it ends within weir_donor_stop(). */
+int weir_donor_start(struct weir_donor *donor, struct weir_error *error);
+void weir_donor_stop(struct weir_donor *donor);
 
 /* A client has come back: what it was asked for it may not have heard. The donor's thread. */
 void weir_recall_again(struct weir_peer *peer);
