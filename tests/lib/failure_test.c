@@ -14,6 +14,7 @@
 #include "lib/pump.h"
 #include "lib/request.h"
 #include "lib/session.h"
+#include "tests/stop.h"
 
 #define PATIENCE_MS 60000 /* what does not come in so long does not come */
 #define DEAD_NS (10 * SECOND_NS) /* nothing may take longer after a death */
@@ -352,7 +353,7 @@ static void a_stopped_donor_still_lends(void **in)
 	struct state *s = *in;
 	char byte = 42, got = 0;
 
-	kill(s->donor.pid, SIGSTOP);
+	stop_process(s->donor.pid);
 	assert_int_equal(weir_write(s->region, 5, &byte, 1), 0);
 	assert_int_equal(weir_read(s->region, 5, &got, 1), 0);
 	kill(s->donor.pid, SIGCONT);

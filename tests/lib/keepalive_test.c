@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 #include "lib/session.h"
+#include "tests/stop.h"
 
 #define CHANNELS 2u
 #define OFTEN_NS (SECOND_NS / 20)
@@ -123,7 +124,7 @@ static void a_stopped_donor_is_alive(void **in)
 	struct state *s = *in;
 	uint64_t until_ns = now_ns() + 60 * SECOND_NS, before = info_of(s).work_requests;
 
-	kill(s->donor.pid, SIGSTOP);
+	stop_process(s->donor.pid);
 	while (info_of(s).work_requests < before + 3 * CHANNELS && now_ns() < until_ns)
 		wait_a_little(s);
 	kill(s->donor.pid, SIGCONT);

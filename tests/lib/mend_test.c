@@ -11,6 +11,7 @@
 
 #include "fixture.h"
 #include "lib/session.h"
+#include "tests/stop.h"
 
 #define READS 12 /* at a time */
 #define BLOCK 4096u
@@ -274,12 +275,13 @@ static void *write_and_check(void *arg)
 	char out[BLOCK], in[BLOCK];
 
 	while (!w->status && !__atomic_load_n(&w->s->stop, __ATOMIC_RELAXED)) {
-		fill(out, ++w->rounds * 16 + w->number);
+		fill(out, (w->rounds + 1) * 16 + w->number);
 		w->status = weir_write(region, offset, out, BLOCK);
 		if (!w->status)
 			w->status = weir_read(region, offset, in, BLOCK);
 		if (!w->status && memcmp(in, out, BLOCK))
 			w->status = -EIO;
+		__atomic_store_n(&w->rounds, w->rounds + 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -288,12 +290,19 @@ static void exclusive_writers_do_not_notice(void **in)
 {
 	struct state *s = *in;
 	struct writer writers[4];
-	uint64_t random = 1;
+	uint64_t random = 1, until_ns;
 	unsigned int i;
 
 	for (i = 0; i < 4; i++) {
 		writers[i] = (struct writer){ .s = s, .number = i };
 		pthread_create(&writers[i].thread, NULL, write_and_check, &writers[i]);
+	}
+	for (i = 0; i < 4; i++) {
+		until_ns = patience_ns();
+		while (!__atomic_load_n(&writers[i].rounds, __ATOMIC_ACQUIRE)) {
+			must_not_hang(s, until_ns, "a writer's first round");
+			usleep(1000);
+		}
 	}
 	for (i = 0; i < 20; i++) {
 		while (!break_channel(s, random_next(&random) % CHANNELS))
@@ -304,7 +313,6 @@ static void exclusive_writers_do_not_notice(void **in)
 	for (i = 0; i < 4; i++) {
 		pthread_join(writers[i].thread, NULL);
 		assert_int_equal(writers[i].status, 0);
-		assert_true(writers[i].rounds > 0);
 	}
 	assert_int_equal(s->down.done, 0);
 	assert_true(info_of(s).reconnects > 0);
@@ -403,7 +411,7 @@ static void a_donor_that_is_stopped_ends_the_session(void **in)
 	uint64_t begin_ns = now_ns();
 	char byte;
 
-	kill(s->donor.pid, SIGSTOP);
+	stop_process(s->donor.pid);
 	fail_channel(s, 1);
 	while (!__atomic_load_n(&s->down.done, __ATOMIC_ACQUIRE) &&
 	       now_ns() - begin_ns < 60 * SECOND_NS)
@@ -419,7 +427,7 @@ static void a_session_that_is_being_mended_closes(void **in)
 	struct state *s = *in;
 	uint64_t begin_ns = now_ns();
 
-	kill(s->donor.pid, SIGSTOP);
+	stop_process(s->donor.pid);
 	fail_channel(s, 1);
 	while (info_of(s).channels == CHANNELS)
 		read_much(s);

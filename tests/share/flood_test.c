@@ -15,6 +15,7 @@
 #include "apps/share/share.h"
 #include "lib/clock.h"
 #include "tests/share/daemons.h"
+#include "tests/stop.h"
 
 #define NOBODYS 999
 #define SOCKETS 40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
@@ -259,7 +260,7 @@ static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state
 
 	(void)state;
 	daemon_start(&mute, "mute");
-	assert_int_equal(kill(mute.pid, SIGSTOP), 0);
+	stop_process(mute.pid);
 	fd = weir_share_dial(near.socket, NULL);
 	assert_true(fd >= 0);
 	assert_int_equal(say_hello(fd), 0);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "cm_harness.h"
+#include "tests/stop.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_ends, close_ends)
 
@@ -145,7 +146,7 @@ static void a_stopped_server_leaves_the_call_pending(void **state)
 	struct ends *e = *state;
 	struct other other = start("listener", 0);
 
-	kill(other.pid, SIGSTOP);
+	stop_process(other.pid);
 	call(e, &other);
 	expect_silence(e->a_channel);
 	rdma_destroy_qp(e->a);

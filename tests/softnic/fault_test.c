@@ -10,6 +10,7 @@
 
 #include "fault_harness.h"
 #include "softnic/nic.h"
+#include "tests/stop.h"
 
 static void start(struct pair *pair, const struct manners *m)
 {
@@ -177,13 +178,11 @@ static void test_registering_fails_at_its_limit(void **state)
 static void test_who_is_not_there_or_does_not_answer_is_told(void **state)
 {
 	struct pair pair;
-	int status;
 
 	(void)state;
 	start(&pair, &plain);
 	assert_int_equal(fault(1, "rnr=1"), -ESRCH);
-	kill(pair.p.pid, SIGSTOP);
-	assert_int_equal(waitpid(pair.p.pid, &status, WUNTRACED), pair.p.pid);
+	stop_process(pair.p.pid);
 	assert_int_equal(fault(pair.p.pid, "rnr=1"), -ETIMEDOUT);
 	kill(pair.p.pid, SIGCONT);
 	puppet_stop(&pair.p, &pair.e);

@@ -13,6 +13,7 @@
 
 #include "softnic/mapping.h"
 #include "softnic/qp.h"
+#include "tests/stop.h"
 #include "verbs_harness.h"
 
 static void start_with(struct pair *pair, const struct manners *m)
@@ -360,7 +361,6 @@ static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void 
 {
 	struct pair pair;
 	uint64_t begin;
-	int status;
 
 	(void)state;
 	start(&pair);
@@ -368,8 +368,7 @@ static void test_a_stopped_peer_does_not_hold_up_a_deregistration_for_long(void 
 	tell(&pair.p, ORDER_WRITE_FOR_EVER, 0, 0, 0);
 	while (!pair.e.buf[0])
 		usleep(100);
-	kill(pair.p.pid, SIGSTOP);
-	assert_int_equal(waitpid(pair.p.pid, &status, WUNTRACED), pair.p.pid);
+	stop_process(pair.p.pid);
 	begin = now_ms();
 	assert_int_equal(ibv_dereg_mr(pair.e.mr), 0);
 	print_message("# it took %u ms\n", (unsigned int)(now_ms() - begin));

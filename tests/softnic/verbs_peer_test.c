@@ -12,20 +12,13 @@
 
 #include "softnic/nic.h"
 #include "softnic/qp.h"
+#include "tests/stop.h"
 #include "verbs_harness.h"
 
 static void start(struct pair *pair)
 {
 	end_open(&pair->e, ALL_ACCESS);
 	puppet_start(&pair->p, &pair->e, ALL_ACCESS, &plain);
-}
-
-static void stop(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGSTOP);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 }
 
 static void to_reset(struct end *e)
@@ -135,7 +128,7 @@ static void test_a_stopped_peer_holds_up_nobody_who_leaves(void **state)
 	(void)state;
 	start(&pair);
 	do_wr(&pair.e, wr_make(&w, &pair.e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
-	stop(pair.p.pid);
+	stop_process(pair.p.pid);
 	end_open_sharing(&e, &pair.e);
 	for (i = 0; i < GOODBYES; i++) {
 		end_connect(&e, &pair.p.name, &plain);
@@ -204,7 +197,7 @@ static void test_an_answer_to_an_earlier_question_is_not_taken(void **state)
 	qp = to_qp(pair.e.qp);
 	late.addr = qp->links;
 	to_reset(&pair.e);
-	stop(pair.p.pid);
+	stop_process(pair.p.pid);
 	end_connect(&pair.e, &pair.p.name, &plain);
 	late.from = pair.e.qp->qp_num;
 	late.qpn = pair.p.name.qpn;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Processes that are stopped, and children of those that unload. */
+#include "tests/stop.h"
 #include "tests/unload/drive.h"
 
 #include <errno.h>
@@ -131,15 +132,6 @@ static void target_open(struct target *t)
 		assert_true(now_ns() < until);
 }
 
-static void target_stop(struct target *t)
-{
-	int status;
-
-	assert_int_equal(kill(t->pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(t->pid, &status, WUNTRACED), t->pid);
-	assert_true(WIFSTOPPED(status));
-}
-
 /* It goes on, and finds what was written before it was stopped. */
 static void target_close(struct target *t)
 {
@@ -166,7 +158,7 @@ static void what_a_stopped_process_has_not_copied_in_time_it_never_copies(void *
 
 	(void)state;
 	target_open(&t);
-	target_stop(&t);
+	stop_process(t.pid);
 	before = unloaded();
 	wr = target_write(&t, &sge);
 	memset(t.pair.bytes, 0x77, SMALL);
@@ -198,7 +190,7 @@ static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **s
 	(void)state;
 	skip_where_no_child_has_threads();
 	target_open(&t);
-	target_stop(&t);
+	stop_process(t.pid);
 	before = unloaded();
 	wr = target_write(&t, &sge);
 	wr.send_flags = 0;
