@@ -28,7 +28,7 @@ static void make_ready(struct weir_backlog *b, struct weir_req *req)
 	weir_list_add_tail(req->op == WEIR_OP_SEND ? &b->messages : &b->ready, &req->link);
 }
 
-static void admit(struct weir_backlog *b, struct weir_req *req)
+static inline void admit(struct weir_backlog *b, struct weir_req *req)
 {
 	b->live++;
 	if (req->op != WEIR_OP_SEND) {
@@ -222,15 +222,4 @@ bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready)
 		weir_backlog_end(b, req, sent ? -ECONNRESET : -ENOTCONN);
 	}
 	return any;
-}
-
-struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
-{
-	struct weir_req *req;
-
-	if (weir_list_is_empty(&b->done))
-		return NULL;
-	req = weir_backlog_first(&b->done);
-	weir_list_del(&req->link);
-	return req;
 }

@@ -136,24 +136,33 @@ void weir_backlog_pass_barriers(struct weir_backlog *b);
  */
 bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready);
 
+/* The first of a non-empty list of requests linked by @link. */
+static inline struct weir_req *weir_backlog_first(const struct weir_list *list)
+{
+	return weir_list_entry(list->next, struct weir_req, link);
+}
+
 /**
  * weir_backlog_pop_done() - hand a request back
  * @b: the backlog
  *
  * Return: the first that is done, the caller's again, or NULL.
  */
-struct weir_req *weir_backlog_pop_done(struct weir_backlog *b);
+static inline struct weir_req *weir_backlog_pop_done(struct weir_backlog *b)
+{
+	struct weir_req *req;
+
+	if (weir_list_is_empty(&b->done))
+		return NULL;
+	req = weir_backlog_first(&b->done);
+	weir_list_del(&req->link);
+	return req;
+}
 
 /* Whether it has no requests, but for those that are done. */
 static inline bool weir_backlog_is_empty(const struct weir_backlog *b)
 {
 	return !b->live && weir_list_is_empty(&b->behind);
-}
-
-/* The first of a non-empty list of requests linked by @link. */
-static inline struct weir_req *weir_backlog_first(const struct weir_list *list)
-{
-	return weir_list_entry(list->next, struct weir_req, link);
 }
 
 #endif

@@ -24,6 +24,7 @@
 struct batch {
 	struct weir_wr *first;
 	struct weir_wr **tail;
+	struct weir_merge_limits limits;
 	uint16_t channel;
 	uint16_t count;
 	uint32_t reqs;
@@ -39,18 +40,24 @@ static void batch_append(struct batch *b, struct weir_wr *wr)
 	b->bytes += wr->length;
 }
 
-/* What the next WR will carry: a part of @req, or all of it and what lies beside it. */
-static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req)
+static struct weir_merge_limits limits_of(const struct weir_engine *e)
 {
 	uint64_t share = e->window->bytes_max / WINDOW_SHARE;
-	const struct weir_merge_limits limits = {
+
+	return (struct weir_merge_limits){
 		.bytes_max = share < e->fragment_bytes ? (uint32_t)share : e->fragment_bytes,
 		.sge_max = e->sge_max,
 	};
+}
 
+/* What the next WR will carry: a part of @req, or all of it and what lies beside it. */
+static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
+		 const struct weir_merge_limits *limits)
+{
 	weir_merge_begin(m, req, weir_cut_length(req, e->fragment_bytes));
-	if (e->merge && !weir_list_has_one(&e->backlog.ready))
-		weir_merge_grow(m, &e->backlog.order, &limits);
+	if (e->merge && !weir_list_has_one(&e->backlog.ready) &&
+	    !weir_order_is_apart(&e->backlog.order, &req->order))
+		weir_merge_grow(m, &e->backlog.order, limits);
 }
 
 /* A small write was to be unloaded, and goes by @path. */
@@ -67,6 +74,30 @@ static bool gathers(const struct weir_engine *e, const struct weir_req *req)
 	       req->length < e->fragment_bytes && e->merge;
 }
 
+static void take_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+{
+	weir_cut_add(wr, req, length);
+	if (req->posted < req->length)
+		return;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+/* Most WRs are one request, of one piece of memory. */
+static bool is_whole(const struct weir_merge *m)
+{
+	return m->nr_reqs == 1 && m->first->nr_sge == 1 && m->bytes == m->first->length;
+}
+
+static void take_whole(struct weir_wr *wr, struct weir_req *req)
+{
+	weir_cut_whole(wr, req);
+	req->posted = req->length;
+	req->wrs++;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
 /* Carries out a plan: makes it a WR, which must be free, on @channel. */
 static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
 			       uint8_t path)
@@ -81,15 +112,14 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 	wr->streams = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.streams);
 	e->streaming += wr->streams;
 	e->channels.channel[channel].in_flight++;
-	weir_cut_begin(wr, m->first);
 	count_full(e, m->first, path);
-	for (req = m->first; req; req = req->beside) {
-		weir_cut_add(wr, req, weir_cut_length(req, e->fragment_bytes));
-		if (req->posted < req->length)
-			continue;
-		weir_list_del(&req->link);
-		req->state = WEIR_REQ_FLIGHT;
+	if (is_whole(m)) {
+		take_whole(wr, m->first);
+		return wr;
 	}
+	weir_cut_begin(wr, m->first);
+	for (req = m->first; req; req = req->beside)
+		take_part(wr, req, weir_cut_length(req, e->fragment_bytes));
 	return wr;
 }
 
@@ -138,8 +168,11 @@ static bool batch_takes(const struct weir_engine *e, const struct batch *b, uint
 
 static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
 {
-	int rc = weir_window_take(e->window, &e->waiter, m->bytes);
+	int rc;
 
+	if (weir_window_try(e->window, m->bytes))
+		return 0;
+	rc = weir_window_take(e->window, &e->waiter, m->bytes);
 	if (!rc)
 		return 0;
 	e->waits++;
@@ -165,12 +198,13 @@ static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *
 
 	if (weir_window_must_wait(e->window, &e->waiter))
 		return -EAGAIN;
+	b->limits = limits_of(e);
 	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
 	       b->bytes < e->fragment_bytes) {
 		req = weir_backlog_first(ready);
 		if (gathers(e, req))
 			break;
-		plan(e, &m, req);
+		plan(e, &m, req, &b->limits);
 		path = may_unload(e, &m) ? path_of_small(e, m.first) : WEIR_PATH_UNDECIDED;
 		if (!b->count && b->channel == WEIR_CHANNEL_NONE)
 			b->channel = channel_of(e, path);

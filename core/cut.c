@@ -6,13 +6,6 @@
  */
 #include "core/cut.h"
 
-uint32_t weir_cut_length(const struct weir_req *req, uint32_t fragment_bytes)
-{
-	uint64_t left = req->length - req->posted;
-
-	return left < fragment_bytes ? (uint32_t)left : fragment_bytes;
-}
-
 void weir_cut_begin(struct weir_wr *wr, struct weir_req *req)
 {
 	wr->next = NULL;
@@ -63,7 +56,10 @@ static void slice(struct weir_wr *wr, const struct weir_req *req, uint64_t offse
 
 void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length)
 {
-	slice(wr, req, req->posted, length);
+	if (req->nr_sge == 1 && req->length == length)
+		append(wr, &req->sge[0]);
+	else
+		slice(wr, req, req->posted, length);
 	wr->length += length;
 	wr->nr_reqs++;
 	req->posted += length;

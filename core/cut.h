@@ -13,7 +13,12 @@
  * Context: Any.
  * Return: bytes; 0 only for an empty message.
  */
-uint32_t weir_cut_length(const struct weir_req *req, uint32_t fragment_bytes);
+static inline uint32_t weir_cut_length(const struct weir_req *req, uint32_t fragment_bytes)
+{
+	uint64_t left = req->length - req->posted;
+
+	return left < fragment_bytes ? (uint32_t)left : fragment_bytes;
+}
 
 /**
  * weir_cut_begin() - begin a WR
@@ -36,6 +41,24 @@ void weir_cut_begin(struct weir_wr *wr, struct weir_req *req);
  * Context: Any. Externally serialised.
  */
 void weir_cut_add(struct weir_wr *wr, struct weir_req *req, uint32_t length);
+
+/**
+ * weir_cut_whole() - fill in a WR that is all of a request of one piece, and of no other
+ * @wr: to be filled in, all but its channel
+ * @req: nothing of it is posted; it is told nothing
+ *
+ * Context: Any.
+ */
+static inline void weir_cut_whole(struct weir_wr *wr, struct weir_req *req)
+{
+	wr->next = NULL;
+	wr->req = req;
+	wr->offset = 0;
+	wr->length = (uint32_t)req->length;
+	wr->nr_reqs = 1;
+	wr->nr_sge = 1;
+	wr->sge[0] = req->sge[0];
+}
 
 /**
  * weir_cut_joins() - whether two pieces of local memory can be one entry

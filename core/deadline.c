@@ -16,11 +16,6 @@ void weir_deadline_sort_in(struct weir_list *deadlines, struct weir_req *req)
 	weir_list_add(before, &req->deadline_link);
 }
 
-void weir_deadline_drop(struct weir_req *req)
-{
-	weir_list_del(&req->deadline_link);
-}
-
 uint64_t weir_deadline_next_ns(const struct weir_list *deadlines)
 {
 	if (weir_list_is_empty(deadlines))

@@ -23,8 +23,10 @@ static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_re
 	weir_list_init(&req->deadline_link);
 	if (req->deadline_ns == WEIR_NEVER)
 		return;
-	if (weir_list_is_empty(deadlines))
-		weir_list_add(deadlines, &req->deadline_link);
+	if (weir_list_is_empty(deadlines) ||
+	    weir_list_entry(deadlines->prev, struct weir_req, deadline_link)->deadline_ns <=
+		    req->deadline_ns)
+		weir_list_add_tail(deadlines, &req->deadline_link);
 	else
 		weir_deadline_sort_in(deadlines, req);
 }
@@ -33,7 +35,10 @@ static inline void weir_deadline_add(struct weir_list *deadlines, struct weir_re
  * weir_deadline_drop() - forget it, if it is remembered
  * @req: the request
  */
-void weir_deadline_drop(struct weir_req *req);
+static inline void weir_deadline_drop(struct weir_req *req)
+{
+	weir_list_del(&req->deadline_link);
+}
 
 /**
  * weir_deadline_next_ns() - when to look again

@@ -353,9 +353,19 @@ static bool next_wake(struct weir_engine *e, struct weir_action *out)
 	return true;
 }
 
+/* Mostly nothing waits for a barrier, and all channels are there. */
+static bool may_strand(const struct weir_engine *e)
+{
+	return !weir_list_is_empty(&e->backlog.behind) || !weir_channels_is_up(&e->channels, 0) ||
+	       !weir_channels_any_left(&e->channels);
+}
+
 bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
 {
-	strand(e);
+	if (weir_engine_is_quiet(e))
+		return false;
+	if (may_strand(e))
+		strand(e);
 	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
 	       next_wake(e, out);
 }

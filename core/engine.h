@@ -250,6 +250,33 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns);
  */
 bool weir_engine_next(struct weir_engine *e, struct weir_action *out);
 
+/**
+ * weir_engine_next_done() - one more that is done
+ * @e: the engine; weir_engine_next() has handed one back since it last had anything to post
+ *
+ * As another weir_engine_next(), which would look in vain for what goes before it. What an event in
+ * between lets be posted comes later.
+ *
+ * Return: the request, as of a WEIR_ACTION_DONE; NULL: there is none.
+ */
+static inline struct weir_req *weir_engine_next_done(struct weir_engine *e)
+{
+	return weir_backlog_pop_done(&e->backlog);
+}
+
+/*
+ * Whether it is known at a glance that there is nothing to do: nothing is ready or done, nothing
+ * waits for a barrier, no channel has failed, and nobody stands in the window's line.
+ */
+static inline bool weir_engine_is_quiet(const struct weir_engine *e)
+{
+	const struct weir_backlog *b = &e->backlog;
+
+	return weir_list_is_empty(&b->ready) && weir_list_is_empty(&b->done) &&
+	       weir_list_is_empty(&b->messages) && weir_list_is_empty(&b->behind) &&
+	       weir_list_is_empty(&e->window->line) && !weir_channels_any_failed(&e->channels);
+}
+
 /* Whether it has no requests, but for those that weir_engine_next() is about to hand back. */
 static inline bool weir_engine_is_idle(const struct weir_engine *e)
 {

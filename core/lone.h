@@ -10,6 +10,7 @@
 #ifndef WEIR_CORE_LONE_H
 #define WEIR_CORE_LONE_H
 
+#include "core/cut.h"
 #include "core/engine.h"
 
 /* Whether @req can go, but for the window. With no other request each channel has room. */
@@ -28,17 +29,11 @@ static inline struct weir_wr *weir_lone_wr(struct weir_engine *e, struct weir_re
 
 	e->free_wrs = wr->next;
 	e->channels.channel[channel].in_flight = 1;
-	wr->next = NULL;
-	wr->req = req;
-	wr->offset = 0;
+	weir_cut_whole(wr, req);
 	wr->posted_ns = e->window->now_ns;
-	wr->length = (uint32_t)req->length;
 	wr->channel = channel;
-	wr->nr_reqs = 1;
-	wr->nr_sge = 1;
 	wr->path = WEIR_PATH_UNDECIDED;
 	wr->streams = false;
-	wr->sge[0] = req->sge[0];
 	return wr;
 }
 

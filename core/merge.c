@@ -18,15 +18,6 @@ static bool may_merge(const struct weir_req *req)
 	       (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
 }
 
-void weir_merge_begin(struct weir_merge *m, struct weir_req *req, uint32_t bytes)
-{
-	req->beside = NULL;
-	m->first = m->last = req;
-	m->bytes = bytes;
-	m->nr_reqs = 1;
-	m->nr_sge = req->nr_sge;
-}
-
 static bool has_room(const struct weir_merge *m, const struct weir_req *req,
 		     const struct weir_merge_limits *limits, bool joins)
 {
@@ -64,9 +55,14 @@ static bool grow(struct weir_merge *m, const struct weir_order *order,
 		 const struct weir_merge_limits *limits, bool after)
 {
 	uint64_t byte = after ? m->last->order.last + 1 : m->first->order.first - 1;
-	struct weir_order_node *node = weir_order_at(order, byte, NULL);
+	struct weir_order_node *node;
 	int looks;
 
+	if (!order->nr_met) {
+		node = weir_order_beside(after ? &m->last->order : &m->first->order, after);
+		return node && take_in(m, req_of(node), after, limits);
+	}
+	node = weir_order_at(order, byte, NULL);
 	for (looks = 0; node && looks < WEIR_MERGE_LOOKS_MAX; looks++) {
 		if ((after ? node->first : node->last) == byte &&
 		    take_in(m, req_of(node), after, limits))

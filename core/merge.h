@@ -49,7 +49,14 @@ struct weir_merge {
  *
  * Context: Any; never sleeps. Externally serialised.
  */
-void weir_merge_begin(struct weir_merge *m, struct weir_req *req, uint32_t bytes);
+static inline void weir_merge_begin(struct weir_merge *m, struct weir_req *req, uint32_t bytes)
+{
+	req->beside = NULL;
+	m->first = m->last = req;
+	m->bytes = bytes;
+	m->nr_reqs = 1;
+	m->nr_sge = req->nr_sge;
+}
 
 /**
  * weir_merge_grow() - add what lies beside it, on both sides, as far as it goes

@@ -9,17 +9,17 @@
  * is given up in the middle (cancelled, timed out) no special case: those after it also
  * counted whatever it waited for, where they overlap that.
  *
- * Most requests overlap none. Among those that do not, the one before a new one and the one after
- * it are on its way down, and say all: it is searched further only while some in the tree overlap.
+ * Most requests meet none, and never see the tree. Among those in it that do not overlap, the one
+ * before a new one and the one after it are on its way down, and say all: it is searched further
+ * only while some in the tree overlap. One that begins behind all others, as in a walk from one end
+ * of the memory to the other, finds its place without a way down.
  */
 #include "core/order.h"
+#include "core/apart.h"
 
 void weir_order_init(struct weir_order *o, uint64_t seed)
 {
-	o->root = NULL;
-	o->turns = 0;
-	o->nr_met = 0;
-	o->sure = 0;
+	memset(o, 0, sizeof(*o));
 	o->seed = seed;
 }
 
@@ -70,11 +70,46 @@ static void rotate_up(struct weir_order *o, struct weir_order_node *n)
 	update_reach(n);
 }
 
+/* The neighbours by where they begin. */
+static struct weir_order_node *next_of(struct weir_order_node *n)
+{
+	struct weir_order_node *below;
+
+	if (n->right) {
+		for (n = n->right; n->left; n = n->left)
+			;
+		return n;
+	}
+	do {
+		below = n;
+		n = n->parent;
+	} while (n && n->right == below);
+	return n;
+}
+
+static struct weir_order_node *one_before(struct weir_order_node *n)
+{
+	struct weir_order_node *below;
+
+	if (n->left) {
+		for (n = n->left; n->right; n = n->right)
+			;
+		return n;
+	}
+	do {
+		below = n;
+		n = n->parent;
+	} while (n && n->left == below);
+	return n;
+}
+
 static void extract(struct weir_order *o, struct weir_order_node *n)
 {
 	struct weir_order_node *child, *above;
 	uint64_t reach;
 
+	if (o->greatest == n)
+		o->greatest = one_before(n);
 	while (n->left && n->right)
 		rotate_up(o, n->left->weight > n->right->weight ? n->left : n->right);
 	child = n->left ? n->left : n->right;
@@ -130,29 +165,37 @@ static struct weir_order_node *overlap_after(struct weir_order_node *n, uint64_t
 	}
 }
 
-static bool are_alike_and_beside(const struct weir_order_node *a, const struct weir_order_node *b)
+static void note_neighbour(struct weir_order_node *n, struct weir_order_node *other)
 {
-	return a->modifies == b->modifies && (a->last + 1 == b->first || b->last + 1 == a->first);
+	if (weir_apart_beside(n, other))
+		n->streams = n->touched = other->touched = true;
 }
 
-static bool overlap(const struct weir_order_node *a, const struct weir_order_node *b)
+/* Where @n belongs, below its parent now, in a tree that is not empty. Notes who lies beside it, and whether it meets one. */
+static struct weir_order_node **go_down(struct weir_order *o, struct weir_order_node *n)
 {
-	return a->first <= b->last && b->first <= a->last;
-}
+	struct weir_order_node *p = o->greatest, **place = &o->root;
 
-/* Where @n belongs, below its parent now. Notes who lies beside it, and whether it meets one. */
-static struct weir_order_node **descend(struct weir_order *o, struct weir_order_node *n)
-{
-	struct weir_order_node *p, **place = &o->root;
-
+	n->parent = p;
+	if (!o->nr_met && n->first > p->last) {
+		note_neighbour(n, p);
+		return &p->right;
+	}
 	while ((p = *place)) {
 		n->parent = p;
-		n->met |= overlap(p, n);
-		if (are_alike_and_beside(n, p))
-			n->streams = n->touched = p->touched = true;
+		n->met |= weir_apart_overlap(p, n);
+		note_neighbour(n, p);
 		place = n->first < p->first ? &p->left : &p->right;
 	}
 	return place;
+}
+
+static inline struct weir_order_node **descend(struct weir_order *o, struct weir_order_node *n)
+{
+	if (o->root)
+		return go_down(o, n);
+	n->parent = NULL;
+	return &o->root;
 }
 
 static void count_blockers(const struct weir_order *o, struct weir_order_node *n)
@@ -166,11 +209,14 @@ static void count_blockers(const struct weir_order *o, struct weir_order_node *n
 	}
 }
 
-/* Counts its blockers, and puts it among the others. */
-static void insert(struct weir_order *o, struct weir_order_node *n)
+/* Counts its blockers, and puts it among the others, at the place that descend() found. */
+static void insert(struct weir_order *o, struct weir_order_node *n, struct weir_order_node **place)
 {
-	struct weir_order_node *above, **place = descend(o, n);
+	struct weir_order_node *above;
 
+	n->left = n->right = NULL;
+	n->reach = n->last;
+	n->weight = next_weight(o);
 	if (n->met || o->nr_met) {
 		count_blockers(o, n);
 		o->sure = o->turns; /* those beside it may not have been on its way */
@@ -178,33 +224,74 @@ static void insert(struct weir_order *o, struct weir_order_node *n)
 	o->nr_met += n->met;
 	for (above = n->parent; above && above->reach < n->last; above = above->parent)
 		above->reach = n->last;
+	if (!n->parent || place == &o->greatest->right)
+		o->greatest = n;
 	*place = n;
 	while (n->parent && n->parent->weight < n->weight)
 		rotate_up(o, n);
 }
 
+/* Those that stood apart, and that @n meets, enter the tree. Returns how many it was compared with. */
+static uint32_t join(struct weir_order *o, const struct weir_order_node *n)
+{
+	struct weir_order_node *other, *next;
+	uint64_t place, last;
+	uint32_t looks = 0;
+
+	for (place = weir_apart_places(n, &last); place <= last; place++)
+		for (other = o->apart[weir_apart_index(place)]; other; other = next) {
+			next = other->left;
+			looks++;
+			if (!weir_apart_overlap(n, other) && !weir_apart_beside(n, other))
+				continue;
+			weir_apart_remove(o, other);
+			insert(o, other, descend(o, other));
+		}
+	return looks;
+}
+
+/* Whether one in the tree touches a byte of @n, or one right beside it. */
+static bool reaches_one(const struct weir_order *o, const struct weir_order_node *n)
+{
+	return overlap_within(o->root, n->first - (n->first > 0),
+			      n->last + (n->last < UINT64_MAX));
+}
+
+/* What descend() has found is all there is to find, unless some in the tree overlap. */
+static bool meets_one(const struct weir_order *o, const struct weir_order_node *n)
+{
+	return n->met || n->touched || (o->nr_met && reaches_one(o, n));
+}
+
 void weir_order_add(struct weir_order *o, struct weir_order_node *node, uint64_t first,
 		    uint64_t length, bool modifies)
 {
+	struct weir_order_node **place;
+	uint32_t looks = 0;
+
 	node->first = first;
 	node->last = first + length - 1;
 	node->turn = o->turns++;
-	node->weight = next_weight(o);
 	node->modifies = modifies;
 	node->blockers = 0;
-	node->streams = node->met = node->touched = false;
-	node->reach = node->last;
-	node->parent = node->left = node->right = NULL;
-	if (o->root)
-		insert(o, node);
+	node->streams = node->met = node->touched = node->apart = false;
+	if (o->nr_apart)
+		looks = join(o, node);
+	place = descend(o, node);
+	if (weir_apart_may_hold(node, looks) && !meets_one(o, node))
+		weir_apart_add(o, node);
 	else
-		o->root = node;
+		insert(o, node, place);
 }
 
 struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_order_node *node)
 {
 	struct weir_order_node *other, *freed = NULL, **tail = &freed;
 
+	if (node->apart) {
+		weir_apart_remove(o, node);
+		return NULL;
+	}
 	extract(o, node);
 	if (!o->nr_met)
 		return NULL;
@@ -220,6 +307,15 @@ struct weir_order_node *weir_order_remove(struct weir_order *o, struct weir_orde
 		other->freed = NULL;
 	}
 	return freed;
+}
+
+struct weir_order_node *weir_order_beside(struct weir_order_node *node, bool after)
+{
+	struct weir_order_node *other = after ? next_of(node) : one_before(node);
+
+	if (!other || (after ? node->last + 1 != other->first : other->last + 1 != node->first))
+		return NULL;
+	return other;
 }
 
 struct weir_order_node *weir_order_at(const struct weir_order *o, uint64_t byte,

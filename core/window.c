@@ -28,13 +28,11 @@ int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, 
 	return 0;
 }
 
-void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
 {
 	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
 	uint64_t limit;
 
-	if (!w->policy)
-		return;
 	limit = w->policy->completed(w->policy, w, &sample);
 	if (limit < w->bytes_min)
 		limit = w->bytes_min;
@@ -72,20 +70,6 @@ int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, u
 	if (weir_list_is_empty(&waiter->link))
 		weir_list_add_tail(&w->line, &waiter->link);
 	return -EAGAIN;
-}
-
-void weir_window_give(struct weir_window *w, uint32_t bytes)
-{
-	if (weir_bug(!w->wrs || bytes > w->bytes))
-		return;
-	w->bytes -= bytes;
-	w->wrs--;
-}
-
-void weir_window_leave(struct weir_window_waiter *waiter)
-{
-	weir_list_del(&waiter->link);
-	waiter->called = false;
 }
 
 bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter)

@@ -118,6 +118,9 @@ static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
 		w->now_ns = now_ns;
 }
 
+/* The same, where there is a policy. */
+void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
+
 /**
  * weir_window_completed() - one work request has succeeded
  * @w: the window; weir_window_give() is still owed
@@ -126,7 +129,11 @@ static inline void weir_window_tick(struct weir_window *w, uint64_t now_ns)
  *
  * Context: Any; never sleeps. Externally serialised.
  */
-void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns);
+static inline void weir_window_completed(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+{
+	if (w->policy)
+		weir_window_tell(w, bytes, posted_ns);
+}
 
 /**
  * weir_window_is_filled_by() - whether so much in flight says something about the limit
@@ -204,7 +211,13 @@ static inline bool weir_window_try(struct weir_window *w, uint32_t bytes)
  *
  * Context: Any; never sleeps. Externally serialised.
  */
-void weir_window_give(struct weir_window *w, uint32_t bytes);
+static inline void weir_window_give(struct weir_window *w, uint32_t bytes)
+{
+	if (weir_bug(!w->wrs || bytes > w->bytes))
+		return;
+	w->bytes -= bytes;
+	w->wrs--;
+}
 
 /**
  * weir_window_leave() - want nothing any more
@@ -214,7 +227,11 @@ void weir_window_give(struct weir_window *w, uint32_t bytes);
  *
  * Context: Any; never sleeps. Externally serialised.
  */
-void weir_window_leave(struct weir_window_waiter *waiter);
+static inline void weir_window_leave(struct weir_window_waiter *waiter)
+{
+	weir_list_del(&waiter->link);
+	waiter->called = false;
+}
 
 /**
  * weir_window_must_wait() - whether asking again is useless now

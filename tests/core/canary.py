@@ -40,6 +40,17 @@ BUGS = [
      "other->turn < node->turn || !", "!"),
     ("the tree forgets how far it reaches", "core/order.c",
      "n->reach = n->right->reach;", "(void)n;"),
+    ("who begins in the place before is not met", "core/apart.h", "first -= first > 0;", ";"),
+    ("who begins in the next place is not met", "core/apart.h",
+     "*last = (n->last + (n->last < UINT64_MAX)) >> WEIR_APART_SHIFT;", "*last = n->last >> WEIR_APART_SHIFT;"),
+    ("what is longer than a place stands apart", "core/apart.h",
+     "n->last - n->first < WEIR_APART_BYTES && ", ""),
+    ("a crowd stands apart", "core/apart.h", " && looks < WEIR_APART_LOOKS_MAX", ""),
+    ("who stands apart is never met", "core/order.c",
+     "weir_apart_remove(o, other);\n\t\t\tinsert(o, other, descend(o, other));", ";"),
+    ("who meets one stands apart while others overlap", "core/order.c",
+     " || (o->nr_met && reaches_one(o, n))", ""),
+    ("who was the last and has left still is", "core/order.c", "o->greatest = one_before(n);", ";"),
     ("a request is done after the first of its parts", "core/backlog.c",
      "if (req->wrs || req->astray ||", "if (req->astray ||"),
     ("what was lost holds nothing", "core/backlog.c",
@@ -387,7 +398,8 @@ BUGS = [
 
 # Files of which unit tests know more than the hunt and the property test; the quickest comes first.
 VOLUME = tuple(f"tests/core/volume{name}_test.c" for name in ("", "_local", "_memory", "_world"))
-UNITS = {"core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/core/route_test.c",),
+ORDER = ("tests/core/order_test.c",)
+UNITS = {"core/order.c": ORDER, "core/apart.h": ORDER, "core/lone.h": ("tests/core/lone_test.c",), "core/route.c": ("tests/core/route_test.c",),
          "core/pages.c": ("tests/core/route_test.c",), "core/store.h": ("tests/core/store_test.c",),
          "core/poll.c": ("tests/core/poll_test.c",), "core/gaps.c": ("tests/core/poll_test.c",),
          "core/ceiling.h": ("tests/core/umtt_test.c",), "core/copier.c": ("tests/core/copier_test.c",),

@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "core/apart.h"
 #include "core/order.h"
+
+#define LONG (2 * WEIR_APART_BYTES)
 
 struct range {
 	uint64_t first;
@@ -186,8 +189,8 @@ static int depth_of(const struct weir_order_node *n)
 	return depth;
 }
 
-/* Requests begin in @places, which says how many of them overlap. */
-static void agrees_within(uint64_t places)
+/* Requests begin in @places from @base on, which says how many of them overlap. */
+static void agrees_within(uint64_t base, uint64_t places)
 {
 	static struct weir_order_node node[NODES];
 	bool present[NODES] = { false };
@@ -202,8 +205,8 @@ static void agrees_within(uint64_t places)
 		if (present[i])
 			weir_order_remove(&o, &node[i]);
 		else
-			weir_order_add(&o, &node[i], dice(&seed, places), 1 + dice(&seed, 40),
-				       dice(&seed, 2));
+			weir_order_add(&o, &node[i], base + dice(&seed, places),
+				       1 + dice(&seed, 40), dice(&seed, 2));
 		present[i] = !present[i];
 		check_all(&o, node, present);
 	}
@@ -212,9 +215,12 @@ static void agrees_within(uint64_t places)
 static void agrees_with_counting_by_hand(void **state)
 {
 	(void)state;
-	agrees_within(200);
-	agrees_within(5000);
-	agrees_within(100000);
+	agrees_within(0, 200);
+	agrees_within(0, 5000);
+	agrees_within(0, 100000);
+	agrees_within(WEIR_APART_BYTES - 100, 200);
+	agrees_within(WEIR_APART_BYTES - 2500, 5000);
+	agrees_within(UINT64_MAX - 100040, 100000);
 }
 
 static void who_has_no_neighbour_is_known(void **state)
@@ -224,20 +230,117 @@ static void who_has_no_neighbour_is_known(void **state)
 
 	(void)state;
 	weir_order_init(&o, 1);
-	weir_order_add(&o, &a, 0, 8, W);
-	weir_order_add(&o, &b, 16, 8, W);
+	weir_order_add(&o, &a, 0, LONG, W); /* so it is in the tree, whoever comes */
+	weir_order_add(&o, &b, LONG + 16, 8, W);
 	assert_true(weir_order_is_apart(&o, &a));
 	assert_true(weir_order_is_apart(&o, &b));
-	weir_order_add(&o, &c, 24, 8, W);
+	weir_order_add(&o, &c, LONG + 24, 8, W);
 	assert_true(weir_order_is_apart(&o, &a));
 	assert_false(weir_order_is_apart(&o, &b));
 	assert_false(weir_order_is_apart(&o, &c));
-	weir_order_add(&o, &d, 28, 8, R); /* overlaps: who was there before may have been missed */
+	/* It overlaps: who was there before may have been missed. */
+	weir_order_add(&o, &d, LONG + 28, 8, R);
 	assert_false(weir_order_is_apart(&o, &a));
 	weir_order_remove(&o, &c);
 	weir_order_remove(&o, &d);
-	weir_order_add(&o, &d, 40, 8, R);
+	weir_order_add(&o, &d, LONG + 40, 8, R);
 	assert_true(weir_order_is_apart(&o, &d));
+}
+
+static void who_meets_none_is_in_no_tree(void **state)
+{
+	const uint64_t edge = 3 * WEIR_APART_BYTES;
+	struct weir_order_node a, b, c;
+	struct weir_order o;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	weir_order_add(&o, &a, edge - 8, 16, W);
+	weir_order_add(&o, &b, edge + 8, 8, R); /* beside it, but does something else */
+	assert_null(o.root);
+	weir_order_add(&o, &c, edge + 7, 1, R);
+	assert_non_null(o.root);
+	assert_int_equal(c.blockers, 1);
+	assert_false(a.apart);
+	assert_false(b.apart);
+	assert_ptr_equal(weir_order_remove(&o, &a), &c);
+	assert_null(weir_order_remove(&o, &c));
+	assert_null(weir_order_remove(&o, &b));
+	assert_null(o.root);
+	assert_int_equal(o.nr_apart, 0);
+}
+
+static void neighbours_meet_across_places(void **state)
+{
+	const uint64_t edge = 3 * WEIR_APART_BYTES;
+	struct weir_order_node behind, before;
+	struct weir_order o;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	weir_order_add(&o, &behind, edge, 8, W);
+	weir_order_add(&o, &before, edge - 8, 8, W);
+	assert_false(weir_order_is_apart(&o, &behind));
+	assert_false(weir_order_is_apart(&o, &before));
+	assert_ptr_equal(weir_order_beside(&before, true), &behind);
+	assert_ptr_equal(weir_order_beside(&behind, false), &before);
+}
+
+static void long_ones_meet_all_that_stood_apart(void **state)
+{
+	struct weir_order_node few[64], long_one;
+	struct weir_order o;
+	uint64_t i;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	for (i = 0; i < 64; i++)
+		weir_order_add(&o, &few[i], 7 * i * WEIR_APART_BYTES, 8, W);
+	assert_int_equal(o.nr_apart, 64);
+	weir_order_add(&o, &long_one, 0, 7 * 63 * WEIR_APART_BYTES - 8, W);
+	assert_int_equal(long_one.blockers, 63);
+	assert_int_equal(o.nr_apart, 1);
+}
+
+static void a_crowd_is_in_the_tree(void **state)
+{
+	static struct weir_order_node node[1024];
+	struct weir_order o;
+	uint64_t i;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	for (i = 0; i < 1024; i++)
+		weir_order_add(&o, &node[i], 16 * i, 8, W);
+	assert_in_range(o.nr_apart, 1, WEIR_APART_LOOKS_MAX);
+	for (i = 0; i < 1024; i++)
+		assert_null(weir_order_remove(&o, &node[i]));
+	assert_null(o.root);
+	assert_null(o.greatest);
+}
+
+/* A ring of neighbours, as who walks through memory has them under way. */
+static void who_walks_is_found_by_who_comes(void **state)
+{
+	static struct weir_order_node node[64];
+	struct weir_order_node read;
+	struct weir_order o;
+	uint64_t i;
+
+	(void)state;
+	weir_order_init(&o, 1);
+	for (i = 0; i < 20000; i++) {
+		if (i >= 64)
+			assert_null(weir_order_remove(&o, &node[i % 64]));
+		weir_order_add(&o, &node[i % 64], 4096 * (i % 5000), 4096, W);
+		assert_int_equal(node[i % 64].blockers, 0);
+		assert_true(!o.greatest || !o.greatest->right);
+		if (i < 64 || i % 5000 < 64)
+			continue;
+		weir_order_add(&o, &read, 4096 * (i % 5000 - 20), 8192, R);
+		assert_int_equal(read.blockers, 2);
+		weir_order_remove(&o, &read);
+	}
 }
 
 static void stays_flat(void **state)
@@ -256,25 +359,32 @@ static void stays_flat(void **state)
 }
 
 #define NR_PAIRS (sizeof(pairs) / sizeof(*pairs))
+#define NR_OTHERS 12
 
 int main(void)
 {
-	struct CMUnitTest tests[NR_PAIRS + 7] = {
+	struct CMUnitTest tests[NR_PAIRS + NR_OTHERS] = {
 		{ "only the last of its blockers frees it", frees_only_by_the_last },
 		{ "who comes right beside one that does the same streams, and who does not, not",
 		  who_comes_beside_its_like_streams },
 		{ "a write that is done frees all that read it", frees_all_readers },
 		{ "one given up in the middle frees what waits for it alone",
 		  giving_up_the_middle },
-		{ "sixty thousand random steps agree with counting by hand",
+		{ "a hundred and twenty thousand random steps agree with counting by hand",
 		  agrees_with_counting_by_hand },
 		{ "who has no neighbour is known, unless some overlap", who_has_no_neighbour_is_known },
 		{ "ascending addresses do not make the tree deep", stays_flat },
+		{ "who meets none is in no tree, until one comes that meets it",
+		  who_meets_none_is_in_no_tree },
+		{ "neighbours meet across the edge of a place", neighbours_meet_across_places },
+		{ "a long one meets all that stood apart", long_ones_meet_all_that_stood_apart },
+		{ "of a crowd most are in the tree", a_crowd_is_in_the_tree },
+		{ "who walks through memory is found by who comes", who_walks_is_found_by_who_comes },
 	};
 	size_t i;
 
 	for (i = 0; i < NR_PAIRS; i++)
-		tests[i + 7] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
+		tests[i + NR_OTHERS] = (struct CMUnitTest){ pairs[i].sentence, play, NULL, NULL,
 						    (void *)&pairs[i] };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
