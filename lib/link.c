@@ -124,16 +124,19 @@ static void show_window(struct weir_session *session)
 		weir_unload_show(session);
 }
 
-static void count_chain(struct weir_link *link, const struct weir_wr *wr)
+static inline void count_wr(struct weir_counters *counters, const struct weir_wr *wr)
 {
-	struct weir_counters *counters = link->session->counters;
+	if (wr->nr_reqs > 1)
+		counters->merged += wr->nr_reqs;
+	else if (wr->length < wr->req->length && !wr->offset)
+		counters->split++;
+}
 
-	counters->doorbells++;
-	counters->chains += wr->next != NULL;
-	for (; wr; wr = wr->next) {
-		counters->merged += wr->nr_reqs > 1 ? wr->nr_reqs : 0;
-		counters->split += wr->nr_reqs == 1 && !wr->offset && wr->length < wr->req->length;
-	}
+static struct weir_wr *nth(struct weir_wr *wr, uint32_t n)
+{
+	while (--n)
+		wr = wr->next;
+	return wr;
 }
 
 void weir_link_post(struct weir_link *link, struct weir_wr *first)
@@ -143,7 +146,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	bool unloads = weir_unload_is(link);
 	struct weir_session *session = link->session;
 	struct weir_wr *wr, *last = first;
-	uint32_t count = 0, posted, i;
+	uint32_t count = 0, posted;
 
 	for (wr = first; wr; wr = wr->next) {
 		fill(&chain[count], wr);
@@ -151,15 +154,18 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 			weir_unload_fill(link, &chain[count], wr, &pieces[count]);
 		else
 			flag(link, &chain[count], wr);
+		count_wr(session->counters, wr);
+		last = wr;
 		count++;
 	}
 	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
 		posted = count;
 	else
 		posted = (uint32_t)(bad - chain);
-	count_chain(link, first);
-	for (i = 1; i < posted; i++)
-		last = last->next;
+	session->counters->doorbells++;
+	session->counters->chains += count > 1;
+	if (posted && posted < count)
+		last = nth(first, posted);
 	wr = posted ? last->next : first;
 	if (posted)
 		remember(link, first, last, posted);

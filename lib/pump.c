@@ -16,6 +16,14 @@ static struct weir_session *session_of(struct weir_engine *engine)
 	return container_of(engine, struct weir_session, engine);
 }
 
+/* That of @req, and of all others that are done. */
+static void finish_all(struct weir_session *session, struct weir_req *req)
+{
+	do
+		weir_request_finish(container_of(req, struct weir_request, req));
+	while ((req = weir_engine_next_done(&session->engine)));
+}
+
 static void act(struct weir_session *session, const struct weir_action *action)
 {
 	switch (action->type) {
@@ -23,7 +31,7 @@ static void act(struct weir_session *session, const struct weir_action *action)
 		weir_link_post(&session->links[action->channel], action->wr);
 		break;
 	case WEIR_ACTION_DONE:
-		weir_request_finish(container_of(action->req, struct weir_request, req));
+		finish_all(session, action->req);
 		break;
 	case WEIR_ACTION_WAKE:
 		weir_pump_kick(session_of(action->engine));
@@ -108,7 +116,22 @@ static bool settle(struct weir_session *session)
 	return settled;
 }
 
-int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
+/* One that is not may have to break, or to go down. */
+static bool links_are_up(const struct weir_session *session)
+{
+	return count_links(session, WEIR_LINK_UP) == session->nr_links;
+}
+
+/* What came in before the end of a link is taken before the end is known. */
+static void see_to_links(struct weir_session *session)
+{
+	while (settle(session))
+		weir_pump_pull(session);
+	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
+		last_link_is_down(session);
+}
+
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
 {
 	unsigned int i;
 	int events = 0;
@@ -120,14 +143,26 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 		if (session->cqs[i]->in_flight)
 			events += weir_links_poll(session, session->cqs[i], now_ns);
 	}
-	events += weir_messages_poll(session);
+	if (for_messages)
+		events += weir_messages_poll(session);
 	events += expire(session, now_ns);
 	weir_pump_pull(session);
-	while (settle(session))
-		weir_pump_pull(session);
-	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
-		last_link_is_down(session);
+	if (links_are_up(session))
+		return events;
+	if (!for_messages)
+		events += weir_messages_poll(session);
+	see_to_links(session);
 	return events;
+}
+
+int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
+{
+	return poll_all(session, now_ns, true);
+}
+
+void weir_pump_look(struct weir_session *session, uint64_t now_ns)
+{
+	poll_all(session, now_ns, !session->recv_armed);
 }
 
 static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,

@@ -26,6 +26,11 @@ void weir_pump_pull(struct weir_session *session);
 /* Looks at all CQs and deadlines once, and pulls. Return: completions seen, and deadlines. */
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
+/*
+ * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will wake.
+ */
+void weir_pump_look(struct weir_session *session, uint64_t now_ns);
+
 /**
  * weir_pump_leave() - go away, with things in flight
  * @receive: arm channel 0's receives, too; the session's thread sees to them otherwise

@@ -88,7 +88,7 @@ static int grow(struct weir_queue *q)
 	return 0;
 }
 
-static int grow_to(struct weir_queue *q, unsigned int claimed)
+static int grow_to(struct weir_queue *q, unsigned int claimed, unsigned int count)
 {
 	int rc = 0;
 
@@ -97,17 +97,22 @@ static int grow_to(struct weir_queue *q, unsigned int claimed)
 		rc = grow(q);
 	weir_lock_give(&q->lock);
 	if (rc)
-		__atomic_fetch_sub(&q->claimed, 1, __ATOMIC_RELAXED);
+		weir_queue_release(q, count);
 	return rc;
 }
 
-int weir_queue_reserve(struct weir_queue *queue)
+int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
 {
-	unsigned int claimed = __atomic_add_fetch(&queue->claimed, 1, __ATOMIC_RELAXED);
+	unsigned int claimed = __atomic_add_fetch(&queue->claimed, count, __ATOMIC_RELAXED);
 
 	if (claimed <= __atomic_load_n(&queue->size, __ATOMIC_ACQUIRE))
 		return 0;
-	return grow_to(queue, claimed);
+	return grow_to(queue, claimed, count);
+}
+
+void weir_queue_release(struct weir_queue *queue, unsigned int count)
+{
+	__atomic_fetch_sub(&queue->claimed, count, __ATOMIC_RELAXED);
 }
 
 static void fd_raise(const struct weir_queue *q)

@@ -11,8 +11,11 @@
 struct weir_event;
 struct weir_queue;
 
-/* Makes sure that one more event will fit. Return: 0; -ENOMEM. Context: any thread. */
-int weir_queue_reserve(struct weir_queue *queue);
+/* Makes sure that @count more events will fit. Return: 0; -ENOMEM. Context: any thread. */
+int weir_queue_reserve(struct weir_queue *queue, unsigned int count);
+
+/* That many fewer than were reserved. */
+void weir_queue_release(struct weir_queue *queue, unsigned int count);
 
 /*
  * Puts in @count events that were reserved. Cannot fail. Return: the futex on which threads sleep that

@@ -66,8 +66,12 @@ static void tell_waiter(struct weir_request *request)
 /* Its queue is told with all others that are done now: weir_requests_tell(). */
 static void tell_queue(struct weir_request *request)
 {
+	struct weir_session *session = request->session;
+
 	weir_list_del(&request->link);
-	weir_list_add_tail(&request->session->told, &request->link);
+	request->node.next = NULL;
+	*session->told_tail = &request->node;
+	session->told_tail = &request->node.next;
 }
 
 static void finish(struct weir_request *request)
@@ -111,34 +115,41 @@ void weir_request_delivered(struct weir_request *request)
 		tell_waiter(request);
 }
 
-/* Those first in line that share a queue. */
-static void tell_some(struct weir_session *session)
+static struct weir_request *of_node(struct weir_inbox_node *node)
 {
-	struct weir_list *told = &session->told;
+	return container_of(node, struct weir_request, node);
+}
+
+/* Those first in line that share a queue, and makes them free to be used again. Returns the rest. */
+static struct weir_inbox_node *tell_some(struct weir_session *session, struct weir_inbox_node *first)
+{
+	struct weir_queue *queue = of_node(first)->completion.queue;
+	struct weir_inbox_node *last = NULL, *next = first;
 	struct weir_event events[TOLD_MAX];
-	struct weir_queue *queue = NULL;
 	unsigned int count = 0;
 	uint32_t *bell;
 
-	while (count < TOLD_MAX && !weir_list_is_empty(told)) {
-		struct weir_request *request = weir_list_entry(told->next, struct weir_request, link);
-
-		if (count && request->completion.queue != queue)
-			break;
-		queue = request->completion.queue;
-		events[count++] = (struct weir_event){ request->completion.arg,
-						       request->req.status };
-		request_recycle(request);
+	for (; next && count < TOLD_MAX && of_node(next)->completion.queue == queue;
+	     next = next->next) {
+		events[count++] = (struct weir_event){ of_node(next)->completion.arg,
+						       of_node(next)->req.status };
+		last = next;
 	}
+	weir_spare_put_some(&session->spares, first, last);
 	bell = weir_queue_put(queue, events, count);
 	if (bell)
 		weir_nic_wake(session->nic, bell);
+	return next;
 }
 
 void weir_requests_tell(struct weir_session *session)
 {
-	while (!weir_list_is_empty(&session->told))
-		tell_some(session);
+	struct weir_inbox_node *first = session->told;
+
+	session->told = NULL;
+	session->told_tail = &session->told;
+	while (first)
+		first = tell_some(session, first);
 }
 
 int weir_cancel(struct weir_request *request)

@@ -38,7 +38,7 @@ void weir_serve_take(struct weir_nic *nic)
 
 static void look_after(struct weir_session *session, uint64_t now_ns)
 {
-	weir_pump_poll(session, now_ns);
+	weir_pump_look(session, now_ns);
 	weir_pump_part(session);
 	weir_deliver_locked(session);
 }

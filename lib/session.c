@@ -58,7 +58,7 @@ static void init_lists(struct weir_session *session)
 	struct weir_messages *m = &session->messages;
 
 	weir_list_init(&session->done);
-	weir_list_init(&session->told);
+	session->told_tail = &session->told;
 	weir_list_init(&session->fed);
 	weir_list_init(&session->scq);
 	weir_list_init(&session->scq_due);

@@ -79,7 +79,8 @@
  *	were armed by one that will not
  * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
  * @delivering: threads that run callbacks; @idle: when there are none
- * @done: requests whose callbacks wait to be run; @told: those whose queues are about to be told
+ * @done: requests whose callbacks wait to be run; @told: those whose queues are about to be told,
+ *	chained; @told_tail: where the next goes
  * @fed: in the NIC's list, when it may have something to post
  * @spares, @live_requests: requests not in use, and those that went the long way
  * @messages: what travels on channel 0
@@ -143,7 +144,7 @@ struct weir_session {
 	unsigned int delivering;
 	struct weir_bell idle;
 	struct weir_list done;
-	struct weir_list told;
+	struct weir_inbox_node *told, **told_tail;
 	struct weir_list fed;
 	struct weir_spares spares;
 	struct weir_list live_requests;

@@ -22,26 +22,45 @@ struct weir_spares {
 	struct weir_inbox_node *ready;
 };
 
-/* Takes one. NULL: there is none, or another thread takes one just now. Context: any thread. */
-static inline struct weir_inbox_node *weir_spare_get(struct weir_spares *spares)
+/*
+ * Takes some, @count at most, chained. NULL: there is none, or another thread takes some just now.
+ * Context: any thread.
+ */
+static inline struct weir_inbox_node *weir_spare_get_some(struct weir_spares *spares,
+							  unsigned int count)
 {
-	struct weir_inbox_node *node;
+	struct weir_inbox_node *first, *last;
 
 	if (__atomic_exchange_n(&spares->busy, true, __ATOMIC_ACQUIRE))
 		return NULL;
-	node = spares->ready;
-	if (!node) /* in whatever order */
-		node = weir_atomic_swap(&spares->returned.newest, NULL);
-	if (node)
-		spares->ready = node->next;
+	first = spares->ready;
+	if (!first) /* in whatever order */
+		first = weir_atomic_swap(&spares->returned.newest, NULL);
+	if (first) {
+		for (last = first; --count && last->next; last = last->next)
+			;
+		spares->ready = last->next;
+		last->next = NULL;
+	}
 	__atomic_store_n(&spares->busy, false, __ATOMIC_RELEASE);
-	return node;
+	return first;
 }
 
-/* Gives one back. Context: any thread. */
+static inline struct weir_inbox_node *weir_spare_get(struct weir_spares *spares)
+{
+	return weir_spare_get_some(spares, 1);
+}
+
+/* Gives some back, which are chained from @first to @last. Context: any thread. */
+static inline void weir_spare_put_some(struct weir_spares *spares, struct weir_inbox_node *first,
+				       struct weir_inbox_node *last)
+{
+	weir_inbox_push_all(&spares->returned, first, last);
+}
+
 static inline void weir_spare_put(struct weir_spares *spares, struct weir_inbox_node *node)
 {
-	weir_inbox_push(&spares->returned, node);
+	weir_spare_put_some(spares, node, node);
 }
 
 #endif
