@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS - what each way does
+ * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS [MIB] - what each way does
  *
  * Prints requests a second, and the microseconds of CPU time that one took; with libweir-count.so
  * preloaded also its work requests and doorbells, receives' included. Sequential: thread t of n
- * has every n-th block, so that neighbours are in neighbouring threads. Without an RDMA device run it as `weir run -- rival ...`.
+ * has every n-th block, so that neighbours are in neighbouring threads. MIB are lent, and all are
+ * touched before the clock runs, which takes a slow device long. In place of SECONDS, 1000x has each
+ * thread make 1000 requests: for who counts instructions. Without an RDMA device run it as
+ * `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
 #include "verbs/count.h"
@@ -25,7 +28,8 @@
 #include <unistd.h>
 
 #pragma weak verbs_count_read
-#define LENT_BYTES (64u << 20)
+#define LENT_MIB 64
+#define LENT_MIB_MAX 256
 #define LOOK 16 /* requests between two looks at the clock */
 
 static const struct rival *const rivals[] = {
@@ -144,7 +148,7 @@ static void *lane_run(void *arg)
 	pthread_barrier_wait(&start);
 	begin = now();
 	end = begin + job.seconds;
-	while (step % LOOK || now() < end) {
+	while (job.ops ? step < job.ops : step % LOOK || now() < end) {
 		while (in_flight == job.depth)
 			in_flight -= rival->reap(lane->number);
 		rival->post(lane->number, mine + step % (uint64_t)job.depth * job.size,
@@ -241,19 +245,25 @@ static int number(const char *text, int max)
 
 static void parse(char **argv)
 {
+	size_t lent_bytes;
+	bool is_ops;
+
 	for (size_t i = 0; i < NR_RIVALS; i++) {
 		if (!strcmp(argv[1], rivals[i]->name))
 			rival = rivals[i];
 	}
 	must(rival, argv[1], "is not built in, or there is no such way");
+	is_ops = argv[7][strcspn(argv[7], "x")];
+	lent_bytes = (size_t)(argv[8] ? number(argv[8], LENT_MIB_MAX) : LENT_MIB) << 20;
 	job = (struct job){
 		.is_read = !strcmp(argv[2], "read"),
 		.is_random = !strcmp(argv[3], "random"),
 		.lanes = number(argv[4], LANES_MAX),
 		.depth = number(argv[5], DEPTH_MAX),
-		.size = (size_t)number(argv[6], LENT_BYTES / 16),
-		.lent_bytes = LENT_BYTES,
+		.size = (size_t)number(argv[6], (int)(lent_bytes / 4)),
+		.lent_bytes = lent_bytes,
 		.seconds = atof(argv[7]),
+		.ops = is_ops ? (uint64_t)atoll(argv[7]) : 0,
 	};
 }
 
@@ -262,9 +272,9 @@ int main(int argc, char **argv)
 	int sockets[2], status;
 	pid_t lender;
 
-	if (argc != 8) {
+	if (argc != 8 && argc != 9) {
 		fprintf(stderr, "Usage: rival hybrid|single|doorbell|verbs|ucx|libfabric read|write "
-				"sequential|random THREADS DEPTH BYTES SECONDS\n");
+				"sequential|random THREADS DEPTH BYTES SECONDS [MIB]\n");
 		return 2;
 	}
 	parse(argv);
@@ -273,7 +283,7 @@ int main(int argc, char **argv)
 	if (!lender) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(sockets[0]);
-		rival->lend(sockets[1], map_lent(LENT_BYTES), &job);
+		rival->lend(sockets[1], map_lent(job.lent_bytes), &job);
 		_exit(0);
 	}
 	close(sockets[1]);

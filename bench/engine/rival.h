@@ -24,6 +24,7 @@ struct job {
 	size_t size; /* of a request */
 	size_t lent_bytes;
 	double seconds;
+	uint64_t ops; /* of each lane, if not 0, however long they take */
 };
 
 /**
