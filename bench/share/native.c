@@ -20,10 +20,11 @@
 #define WCS_MAX 16
 #define EMPTY_MAX 100 /* polls, before it yields */
 #define SENDS_MAX 256 /* of a queue pair */
+#define PLACES_MAX 64 /* of a pipe: nobody looks at what is received, so many share one */
 
 /**
  * struct pipe - a queue pair
- * @memory: what is sent, and after it what is received, @slot bytes each
+ * @memory: what is sent, and after it @places for what is received, @slot bytes each
  * @room: in its send queue
  * @lock: of all, where there are several connections
  */
@@ -31,7 +32,7 @@ struct pipe {
 	struct rdma_cm_id *id;
 	pthread_mutex_t lock;
 	char *memory;
-	size_t slot;
+	size_t slot, places;
 	struct ibv_mr *mr;
 	int room;
 };
@@ -50,8 +51,10 @@ static struct pipe *pipe_of(int conn)
 
 static void receive_post(struct pipe *p, uint64_t number)
 {
-	must(!rdma_post_recv(p->id, (void *)(uintptr_t)number, p->memory + (number + 1) * p->slot,
-			     p->slot, p->mr), "receive", "refused");
+	char *place = p->memory + (number % p->places + 1) * p->slot;
+
+	must(!rdma_post_recv(p->id, (void *)(uintptr_t)number, place, p->slot, p->mr), "receive",
+	     "refused");
 }
 
 /* Memory, and receives for all that can be under way. Before it is connected. */
@@ -61,13 +64,16 @@ static void pipe_open(struct pipe *p, const struct job *job, int first, int last
 	int conn;
 
 	pthread_mutex_init(&p->lock, NULL);
-	for (conn = first; conn < last; conn++)
-		receives += conn == job->urgent ? 1 : (uint64_t)job->depth;
 	/* One size for all: whose message comes to which receive is not known. */
-	p->slot = first == job->urgent ? URGENT_BYTES : job->size;
+	for (conn = first; conn < last; conn++) {
+		receives += (uint64_t)job->depths[conn];
+		if (p->slot < job->sizes[conn])
+			p->slot = job->sizes[conn];
+	}
+	p->places = receives < PLACES_MAX ? receives : PLACES_MAX;
 	p->room = SENDS_MAX;
-	p->memory = calloc(receives + 1, p->slot);
-	p->mr = p->memory ? rdma_reg_msgs(p->id, p->memory, (receives + 1) * p->slot) : NULL;
+	p->memory = calloc(p->places + 1, p->slot);
+	p->mr = p->memory ? rdma_reg_msgs(p->id, p->memory, (p->places + 1) * p->slot) : NULL;
 	must(p->mr, "memory", strerror(errno));
 	for (i = 0; i < receives; i++)
 		receive_post(p, i);
@@ -75,9 +81,17 @@ static void pipe_open(struct pipe *p, const struct job *job, int first, int last
 
 static struct ibv_qp_init_attr queues(const struct job *job)
 {
+	uint32_t most = 0, all = 0;
+	int i;
+
+	for (i = 0; i < job->conns; i++) {
+		all += (uint32_t)job->depths[i];
+		if (most < (uint32_t)job->depths[i])
+			most = (uint32_t)job->depths[i];
+	}
 	return (struct ibv_qp_init_attr){
 		.cap = { .max_send_wr = SENDS_MAX, .max_send_sge = 1, .max_recv_sge = 1,
-			 .max_recv_wr = (uint32_t)((nr_pipes == 1 ? job->conns : 1) * job->depth) + 1 },
+			 .max_recv_wr = (nr_pipes == 1 ? all : most) + 1 },
 		.qp_type = IBV_QPT_RC,
 	};
 }
@@ -265,9 +279,8 @@ static void native_send(int conn, size_t size)
 	};
 
 	pthread_mutex_lock(&p->lock);
-	do
-		take_sent(p);
-	while (!p->room);
+	while (take_sent(p), !p->room)
+		sched_yield();
 	p->room--;
 	bulk_bytes += wr.wr_id;
 	if (conn == urgent)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * sharers WAY BULK BYTES DEPTH URGENT SECONDS HOST [NEAR FAR PID...] - many connections, one NIC
+ * sharers WAY BULK BYTES DEPTH WEIGHT URGENT SECONDS HOST [NEAR FAR PID...]
  *
- * BULK connections that send messages of BYTES with DEPTH under way; URGENT 1: another that sends
+ * Many connections, one NIC. BULK connections that send messages of BYTES with DEPTH under way and of WEIGHT, each a list like
+ * 1024,65536 of which the connections take one after another; URGENT 1: another that sends
  * URGENT_BYTES one at a time. The server listens at HOST. NEAR, FAR: the sockets of two weir share,
  * whose processes are the PIDs. Prints a line of JSON. Without an RDMA device run it as
  * `weir run -- sharers ...`.
@@ -10,12 +11,14 @@
 #include "bench/share/meter.h"
 #include "bench/share/way.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -23,6 +26,8 @@
 
 #define WARM_UP 0.2 /* of the time, before it is measured */
 #define SAMPLES_MAX (1 << 16) /* of a connection: the last ones */
+#define LOOK_S 0.1 /* at what the server has received */
+#define LOOKS_MAX 1024
 
 static const struct way *const ways[] = { &way_busy, &way_event, &way_locked, &way_weir,
 					 &way_lent, &way_taken, &way_put };
@@ -42,22 +47,19 @@ struct conn {
 
 static struct conn *conns;
 
+/* Bytes that the server has received of each connection, which the caller reads; and when it did. */
+static _Atomic uint64_t *received;
+static struct look {
+	uint64_t at_ns, bytes[CONNS_MAX];
+} looks[LOOKS_MAX];
+static int nr_looks;
+
 void must(bool good, const char *what, const char *why)
 {
 	if (good)
 		return;
 	fprintf(stderr, "sharers: %s: %s: %s\n", way ? way->name : "", what, why);
 	_exit(1);
-}
-
-static size_t message_of(int conn)
-{
-	return conn == job.urgent ? URGENT_BYTES : job.size;
-}
-
-size_t bytes_of(const struct job *of, int conn)
-{
-	return conn == of->urgent && of->size < URGENT_BYTES ? URGENT_BYTES : of->size;
 }
 
 static uint64_t now_ns(void)
@@ -81,6 +83,7 @@ static void *answer(void *arg)
 
 	for (;;) {
 		way->receive(c->number);
+		received[c->number] += job.sizes[c->number];
 		way->send(c->number, ANSWER_BYTES);
 	}
 	return NULL;
@@ -89,14 +92,14 @@ static void *answer(void *arg)
 static void *ask(void *arg)
 {
 	struct conn *c = arg;
-	const int depth = c->number == job.urgent ? 1 : job.depth;
+	const int depth = job.depths[c->number];
 	uint64_t began[DEPTH_MAX], sent = 0, answered = 0;
 
 	pthread_barrier_wait(&start);
 	while (!is_over) {
 		for (; sent < answered + (uint64_t)depth; sent++) {
 			began[sent % DEPTH_MAX] = now_ns();
-			way->send(c->number, message_of(c->number));
+			way->send(c->number, job.sizes[c->number]);
 		}
 		way->receive(c->number);
 		if (is_measured) {
@@ -127,6 +130,8 @@ static void serve(int socket)
 	char address[ADDRESS_MAX] = "";
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The caller's device alone is slowed: each answer and credit would take what a segment does. */
+	unsetenv("WEIR_SOFTNIC");
 	way->serve(&job, address);
 	must(write(socket, address, sizeof(address)) == sizeof(address), "caller", "it has gone");
 	way->accept(&job);
@@ -163,6 +168,47 @@ static void say(const char *name, int first, int last)
 	free(all);
 }
 
+static void look(void)
+{
+	struct look *at = &looks[nr_looks++];
+	int i;
+
+	at->at_ns = now_ns();
+	for (i = 0; i < job.conns; i++)
+		at->bytes[i] = received[i];
+}
+
+/* Until the time is over. */
+static void watch(void)
+{
+	const uint64_t end_ns = now_ns() + (uint64_t)(job.seconds * 1e9);
+	uint64_t at_ns;
+
+	look();
+	while ((at_ns = now_ns()) < end_ns) {
+		const double left = (double)(end_ns - at_ns) / 1e9;
+
+		pause_for(left < LOOK_S ? left : LOOK_S);
+		if (nr_looks < LOOKS_MAX)
+			look();
+	}
+}
+
+/* Each look: seconds since the first, and then bytes of each connection. */
+static void say_received(void)
+{
+	int i, k;
+
+	printf(", \"received\": [");
+	for (i = 0; i < nr_looks; i++) {
+		printf("%s[%.4f", i ? ", " : "", (double)(looks[i].at_ns - looks[0].at_ns) / 1e9);
+		for (k = 0; k < job.conns; k++)
+			printf(", %" PRIu64, looks[i].bytes[k] - looks[0].bytes[k]);
+		printf("]");
+	}
+	printf("]");
+}
+
 static void measure(struct meter *m)
 {
 	struct tally before, after;
@@ -176,7 +222,7 @@ static void measure(struct meter *m)
 	way->count(&before);
 	began_ns = now_ns();
 	is_measured = true;
-	pause_for(job.seconds);
+	watch();
 	is_measured = false;
 	took_ns = now_ns() - began_ns;
 	way->count(&after);
@@ -196,32 +242,65 @@ static void measure(struct meter *m)
 	say("bulk", 0, job.urgent < 0 ? job.conns : job.urgent);
 	if (job.urgent >= 0)
 		say("urgent", job.urgent, job.conns);
+	say_received();
 	printf("}\n");
+}
+
+/* A number of a list: the @nth, and after the last one the first again. */
+static unsigned long nth_of(const char *list, int nth)
+{
+	int count = 1;
+	const char *at;
+
+	for (at = list; *at; at++)
+		count += *at == ',';
+	for (at = list, nth %= count; nth; nth--)
+		at = strchr(at, ',') + 1;
+	return strtoul(at, NULL, 10);
+}
+
+static void job_fill(char **argv)
+{
+	const int bulk = atoi(argv[2]);
+	bool good = true;
+	int i;
+
+	job = (struct job){ .conns = bulk + atoi(argv[6]), .urgent = -1, .seconds = atof(argv[7]),
+			    .host = argv[8] };
+	must(job.conns >= 1 && job.conns <= CONNS_MAX && job.seconds > 0, "arguments",
+	     "1 to 256 connections");
+	for (i = 0; i < bulk; i++) {
+		job.sizes[i] = nth_of(argv[3], i);
+		job.depths[i] = (int)nth_of(argv[4], i);
+		job.weights[i] = (unsigned int)nth_of(argv[5], i);
+		good &= job.sizes[i] >= ANSWER_BYTES && job.depths[i] >= 1 &&
+			job.depths[i] <= DEPTH_MAX;
+	}
+	must(good, "arguments", "messages from 8 bytes on, a depth to 1024");
+	if (bulk == job.conns)
+		return;
+	job.urgent = bulk;
+	job.sizes[bulk] = URGENT_BYTES;
+	job.depths[bulk] = 1;
+	job.weights[bulk] = 1;
 }
 
 static void parse(int argc, char **argv, struct meter *m)
 {
 	size_t i;
 
-	must(argc >= 8, "arguments", "WAY BULK BYTES DEPTH URGENT SECONDS HOST [NEAR FAR PID...]");
+	must(argc >= 9, "arguments",
+	     "WAY BULK BYTES DEPTH WEIGHT URGENT SECONDS HOST [NEAR FAR PID...]");
 	for (i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (!strcmp(ways[i]->name, argv[1]))
 			way = ways[i];
 	must(way, argv[1], "there are busy, event, locked, weir, lent, taken and put");
-	job = (struct job){ .conns = atoi(argv[2]) + atoi(argv[5]), .urgent = -1,
-			    .size = (size_t)atol(argv[3]), .depth = atoi(argv[4]),
-			    .seconds = atof(argv[6]) };
-	if (atoi(argv[5]))
-		job.urgent = job.conns - 1;
-	must(job.conns >= 1 && job.conns <= CONNS_MAX && job.size >= ANSWER_BYTES &&
-	     job.depth >= 1 && job.depth <= DEPTH_MAX && job.seconds > 0, "arguments",
-	     "1 to 256 connections, a depth to 64, messages from 8 bytes on");
-	job.host = argv[7];
-	if (argc >= 10) {
-		job.near = argv[8];
-		job.far = argv[9];
+	job_fill(argv);
+	if (argc >= 11) {
+		job.near = argv[9];
+		job.far = argv[10];
 	}
-	for (i = 10; i < (size_t)argc && m->nr_pids < METER_PIDS_MAX - 2; i++)
+	for (i = 11; i < (size_t)argc && m->nr_pids < METER_PIDS_MAX - 2; i++)
 		m->pids[m->nr_pids++] = atoi(argv[i]);
 }
 
@@ -233,6 +312,9 @@ int main(int argc, char **argv)
 	pid_t server;
 
 	parse(argc, argv, &meter);
+	received = mmap(NULL, CONNS_MAX * sizeof(*received), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(received != MAP_FAILED, "memory", "none is left");
 	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), "socket", "none");
 	server = fork();
 	if (!server)

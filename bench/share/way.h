@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define CONNS_MAX 256
-#define DEPTH_MAX 64
+#define DEPTH_MAX 1024
 #define ANSWER_BYTES 8
 #define URGENT_BYTES 1024
 #define ADDRESS_MAX 64
@@ -22,13 +22,16 @@
 /**
  * struct job - what is asked for
  * @conns: all of them; @urgent: the number of the urgent one, or -1
- * @size, @depth: of a bulk connection's messages: bytes, and how many wait for their answers
+ * @sizes, @depths, @weights: of each connection: bytes of a message, how many wait for their answers,
+ *	and its weight, for those who know such
  * @host: where the server listens
  * @near, @far: sockets of the daemons of caller and server, or NULL
  */
 struct job {
-	int conns, urgent, depth;
-	size_t size;
+	int conns, urgent;
+	size_t sizes[CONNS_MAX];
+	int depths[CONNS_MAX];
+	unsigned int weights[CONNS_MAX];
 	double seconds;
 	const char *host, *near, *far;
 };
@@ -62,8 +65,5 @@ extern const struct way way_busy, way_event, way_locked, way_weir, way_lent, way
 
 /* Ends the process with @what and why unless @good. */
 void must(bool good, const char *what, const char *why);
-
-/* Bytes of the messages that the other end sends on @conn. */
-size_t bytes_of(const struct job *job, int conn);
 
 #endif

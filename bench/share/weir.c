@@ -21,7 +21,7 @@ static size_t sizes[CONNS_MAX];
 static struct weir_mux_region *regions[CONNS_MAX];
 static uint32_t handles[CONNS_MAX];
 static uint64_t rounds[CONNS_MAX];
-static int depth;
+static size_t places[CONNS_MAX];
 static bool is_put, is_lent, is_taken;
 
 static void check(int status, const char *what)
@@ -39,7 +39,7 @@ static void mux_open(const char *listen, const char *share)
 
 static void buffer_open(const struct job *job, int conn)
 {
-	sizes[conn] = bytes_of(job, conn);
+	sizes[conn] = job->sizes[conn];
 	buffers[conn] = calloc(1, sizes[conn]);
 	must(buffers[conn], "memory", "none is left");
 }
@@ -58,14 +58,14 @@ static void mux_serve(const struct job *job, char *address)
 /* A place for each message that may be under way. */
 static void region_open(const struct job *job, int conn)
 {
-	depth = job->depth;
-	check(weir_mux_region_open(mux, sizes[conn] * (size_t)depth, &regions[conn]), "region");
+	places[conn] = (size_t)job->depths[conn];
+	check(weir_mux_region_open(mux, sizes[conn] * places[conn], &regions[conn]), "region");
 }
 
 static void grant(const struct job *job, int conn)
 {
 	region_open(job, conn);
-	check(weir_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * (size_t)depth,
+	check(weir_conn_grant(conns[conn], regions[conn], 0, sizes[conn] * places[conn],
 			      WEIR_MAY_WRITE, &handles[conn]), "grant");
 	check(weir_conn_send(conns[conn], &handles[conn], sizeof(*handles), 0), "send");
 }
@@ -87,14 +87,17 @@ static void mux_accept(const struct job *job)
 
 static void mux_call(const struct job *job, const char *address)
 {
-	struct weir_conn_options options = { .weight = 1 };
+	struct weir_conn_options options;
 	struct weir_error error = { "" };
 	size_t length;
 	int i;
 
 	mux_open(NULL, job->near);
 	for (i = 0; i < job->conns; i++) {
-		options.class_nr = i == job->urgent ? WEIR_CLASS_URGENT : WEIR_CLASS_NORMAL;
+		options = (struct weir_conn_options){
+			.class_nr = i == job->urgent ? WEIR_CLASS_URGENT : WEIR_CLASS_NORMAL,
+			.weight = job->weights[i],
+		};
 		must(!weir_mux_connect(mux, address, SERVICE, &options, &conns[i], &error),
 		     "connect", error.text);
 		buffer_open(job, i);
@@ -146,7 +149,7 @@ static void put_call(const struct job *job, const char *address)
 /* The caller's; answers are messages. */
 static void put_send(int conn, size_t size)
 {
-	const uint64_t at = rounds[conn]++ % (uint64_t)depth * sizes[conn];
+	const uint64_t at = rounds[conn]++ % places[conn] * sizes[conn];
 
 	if (size > ANSWER_BYTES)
 		check(weir_conn_write(conns[conn], handles[conn], at, regions[conn], at, size),
