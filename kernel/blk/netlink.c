@@ -111,14 +111,17 @@ static int read_setup(const struct genl_info *info, struct weir_volume_setup *se
 	return read_key(info, &setup->key, error);
 }
 
-static int answer(struct genl_info *info, int status, u32 number, const struct weir_error *error)
+/* There is one before anything is done, so that nothing is done that nobody is told of. */
+static struct sk_buff *new_answer(void)
 {
-	struct sk_buff *message = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	void *head;
+	return genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+}
 
-	if (!message)
-		return -ENOMEM;
-	head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
+static int answer(struct sk_buff *message, struct genl_info *info, int status, u32 number,
+		  const struct weir_error *error)
+{
+	void *head = genlmsg_put_reply(message, info, &family, 0, info->genlhdr->cmd);
+
 	if (head && !nla_put_s32(message, WEIR_BLK_STATUS, status) &&
 	    !nla_put_u32(message, WEIR_BLK_NUMBER, number) &&
 	    !nla_put_string(message, WEIR_BLK_TEXT, error->text)) {
@@ -131,34 +134,44 @@ static int answer(struct genl_info *info, int status, u32 number, const struct w
 
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
+	struct sk_buff *message = new_answer();
 	struct weir_volume_setup setup = { };
 	struct weir_error error = { };
 	u32 number = 0;
 	int rc;
 
+	if (!message)
+		return -ENOMEM;
 	rc = read_setup(info, &setup, &error);
 	if (!rc) {
 		rc = weir_blk_attach(&setup, &number, &error);
 		key_put(setup.key);
 	}
-	return answer(info, rc, number, &error);
+	return answer(message, info, rc, number, &error);
 }
 
 static int do_detach(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct sk_buff *message = new_answer();
 	struct weir_error error = { };
 
-	return answer(info, weir_blk_detach(number, &error), number, &error);
+	if (!message)
+		return -ENOMEM;
+	return answer(message, info, weir_blk_detach(number, &error), number, &error);
 }
 
 static int do_resize(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
+	struct sk_buff *message = new_answer();
 	struct weir_error error = { };
-	int rc = weir_blk_resize(number, u64_of(info, WEIR_BLK_BYTES), &error);
+	int rc;
 
-	return answer(info, rc, number, &error);
+	if (!message)
+		return -ENOMEM;
+	rc = weir_blk_resize(number, u64_of(info, WEIR_BLK_BYTES), &error);
+	return answer(message, info, rc, number, &error);
 }
 
 /* As wire/blk.h has it, which knows nothing of weir.h's. */

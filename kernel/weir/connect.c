@@ -152,7 +152,8 @@ static int resolve(struct attempt *a)
 	int rc;
 
 	if (IS_ERR(id))
-		return weir_fail(a->error, PTR_ERR(id), "the connection manager gives no id");
+		return weir_fail(a->error, PTR_ERR(id), "the connection manager gives no id (%ld)",
+				 PTR_ERR(id));
 	conn->id = id;
 	conn->heard = NOTHING_NEW;
 	rc = rdma_resolve_addr(id, NULL, (struct sockaddr *)&a->session->donor, left_ms(a));

@@ -54,11 +54,14 @@ static int set_key_id(struct weir_secret *secret, const u8 *bytes, unsigned int 
 	return rc;
 }
 
-static int set_key(struct weir_secret *secret, const u8 *bytes, unsigned int length)
+static int set_key(struct weir_secret *secret, const u8 *bytes, unsigned int length,
+		   struct weir_error *error)
 {
 	int rc = crypto_shash_setkey(secret->hmac, bytes, length);
 
-	return rc ? rc : set_key_id(secret, bytes, length);
+	if (!rc)
+		rc = set_key_id(secret, bytes, length);
+	return rc ? weir_fail(error, rc, "the kernel cannot use the key (%d)", rc) : 0;
 }
 
 /* As 'weir key' writes them, and lib/key.c reads them: without the newline. */
@@ -75,7 +78,7 @@ static int set_key_of(struct weir_secret *secret, struct key *key, struct weir_e
 		rc = weir_fail(error, -EINVAL, "the key has %u bytes: %d to %d make one",
 			       payload->datalen, KEY_MIN, KEY_MAX);
 	else
-		rc = set_key(secret, payload->data, payload->datalen);
+		rc = set_key(secret, payload->data, payload->datalen, error);
 	up_read(&key->sem);
 	return rc;
 }
@@ -86,8 +89,9 @@ int weir_secret_init(struct weir_secret *secret, struct key *key, struct weir_er
 
 	secret->hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
 	if (IS_ERR(secret->hmac))
-		return weir_fail(error, PTR_ERR(secret->hmac), "this kernel has no hmac(sha256)");
-	rc = key ? set_key_of(secret, key, error) : set_key(secret, "", 0);
+		return weir_fail(error, PTR_ERR(secret->hmac), "this kernel has no hmac(sha256) (%ld)",
+				 PTR_ERR(secret->hmac));
+	rc = key ? set_key_of(secret, key, error) : set_key(secret, "", 0, error);
 	if (rc)
 		crypto_free_shash(secret->hmac);
 	return rc;

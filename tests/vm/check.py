@@ -27,7 +27,11 @@ LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
 LOCKS = "block device, for lockdep"
-LOCAL = "block device with a local disk"
+# What wants the kernel modules, and two guests do not share.
+STARVED = "block device without memory"
+OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py", STARVED: "starve.py"}
+# Who wants these names them: they take long, or are new, and whatever runs by itself is to be relied upon.
+BY_NAME = (STARVED,)
 OWN_LIMIT_SECONDS = 1800
 
 
@@ -197,15 +201,14 @@ def check(build, names, of):
     """Runs the tests @names of @build on kernel @of; all where there are none. Returns the exit
     status."""
     def is_wanted(name):
-        return not names or name in names
+        return name in names or (not names and name not in BY_NAME)
 
     report = Report(build)
     wanted = [test for test in tests.of_suite(build) if is_wanted(test.name)]
-    modules = modules_of(build, report, of) if any(map(is_wanted, (BLOCK, LOCAL, PAIR))) else None
-    if modules and is_wanted(BLOCK):
-        wanted.append(own(build, of, BLOCK, "block.py", modules))
-    if modules and is_wanted(LOCAL):
-        wanted.append(own(build, of, LOCAL, "local.py", modules))
+    of_modules = {name: program for name, program in OF_MODULES.items() if is_wanted(name)}
+    modules = modules_of(build, report, of) if of_modules or is_wanted(PAIR) else None
+    if modules:
+        wanted += [own(build, of, name, program, modules) for name, program in of_modules.items()]
     pair = []
     if is_wanted(PAIR):
         pair.append(own(build, of, PAIR, "two-hosts", *([modules] if modules else [])))
