@@ -57,6 +57,7 @@ struct tenant {
  * @config: how tenants are treated; replaced as a whole, with the lock held
  * @changed: a clerk or a dialer has ended
  * @desks: of all parties that ever connected
+ * @has_more: to do of what the boards said; the usher's
  * @nr_tenants, @nr_refused: who have a place, and who have none; @nr_dialers: at work
  */
 struct share {
@@ -67,7 +68,7 @@ struct share {
 	struct weir_list tenants, desks;
 	unsigned int nr_tenants, nr_refused, nr_dialers;
 	uint32_t last_nr;
-	bool is_stopping;
+	bool is_stopping, has_more;
 	int socket, epoll, wake;
 	const char *path;
 	pthread_t doorman, usher;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The usher: looks at the boards, and tells the hub's workers of whose connections there is news.
- * It sleeps when there has been none for a while. Tenants put news on the board first and then look
- * whether it sleeps; it says that it sleeps, and then looks at the boards once more.
+ * The usher: looks at the boards, and does what there is to do for connections of which there is news,
+ * if no worker is at it. It sleeps when there has been none for a while. Tenants put news on the board
+ * first and then look whether it sleeps; it says that it sleeps, and then looks at the boards once more.
  *
  * What stands on a board may be nonsense. It is bits, and a bit means: look at that
  * connection, if there is one.
@@ -26,7 +26,7 @@ static bool look_at_group(struct tenant *tenant, unsigned int group)
 		unsigned int nr = group * 64 + (unsigned int)__builtin_ctzll(news);
 
 		if (tenant->conns[nr])
-			weir_circuit_news(tenant->conns[nr]);
+			weir_circuit_leave(tenant->conns[nr]);
 	}
 	return any;
 }
@@ -53,7 +53,9 @@ static bool look_at_all(struct share *share)
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
 		any |= look_at(weir_list_entry(at, struct tenant, link));
 	pthread_mutex_unlock(&share->lock);
-	return any;
+	if (any || share->has_more)
+		share->has_more = weir_hub_serve(share->hub);
+	return any || share->has_more;
 }
 
 static void say_asleep(struct share *share, uint32_t asleep)

@@ -194,8 +194,12 @@ void weir_circuit_shut(struct weir_circuit *conn);
 /* The same, and what has not been sent is not sent any more. */
 void weir_circuit_abort(struct weir_circuit *conn);
 
-/* worker.c: there is something to be looked at. Context: any thread. */
+/*
+ * serve.c: there is something to be looked at, by who serves its node. Context: any thread.
+ * weir_circuit_leave(): the caller sees to it that somebody does: see weir_hub_serve().
+ */
 void weir_circuit_news(struct weir_circuit *conn);
+void weir_circuit_leave(struct weir_circuit *conn);
 
 /*
  * grant.c. weir_circuit_grant() and weir_circuit_withdraw() as weir_conn_grant() and

@@ -122,9 +122,11 @@ int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 	rc = said(conn, &m);
 	if (rc)
 		return rc;
-	if (!conn->is_detached)
-		weir_circuit_news(conn);
-	else
+	if (conn->is_detached) {
 		weir_circuit_release(conn);
+		return 0;
+	}
+	weir_circuit_leave(conn);
+	conn->hub->has_left = true;
 	return 0;
 }

@@ -12,8 +12,9 @@
  * owner	whose circuits and offers they are: this program, or a tenant of weir share
  *
  * Threads. The poller takes in all that arrives, drives handshakes, and ends nodes. A node's
- * worker alone posts on its lanes and knows its scheduler. Applications' threads touch a
- * connection's rings, and leave it in the worker's inbox when there is news.
+ * worker posts on its lanes and knows its scheduler. Applications' threads touch a connection's
+ * rings, and leave it in the worker's inbox when there is news; they and the poller do its work
+ * themselves if nobody is at it (serve.c): what is said to be the worker's is his who serves.
  *
  * hub->lock guards the tables, the lists, and the life of everything; what is touched without it
  * says so. The poller holds it while it deals with a batch of what has arrived, a worker only
@@ -81,6 +82,7 @@ struct weir_hub {
 	int epoll, bell;
 	pthread_t poller;
 	bool has_poller;
+	bool has_left; /* news, or more to do, and has not served since; the poller's */
 	struct weir_mux_counts counts;
 };
 
@@ -114,6 +116,12 @@ void weir_hub_device_close(struct weir_hub *hub);
 
 /* poller.c: the thread. */
 void *weir_hub_poller(void *hub);
+
+/*
+ * serve.c: does some of the work of all nodes of which there is news. Without locks.
+ * Return: whether there may be more; the caller comes again before he sleeps.
+ */
+bool weir_hub_serve(struct weir_hub *hub);
 
 /* admit.c: the connection manager has something to say. The poller's, with hub->lock held. */
 void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm);

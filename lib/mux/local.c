@@ -80,7 +80,8 @@ static void listener_close(struct weir_listener *listener)
 
 static void conn_news(struct weir_conn *conn)
 {
-	weir_circuit_news(circuit_of(conn));
+	weir_circuit_leave(circuit_of(conn));
+	weir_node_serve(circuit_of(conn)->node);
 }
 
 /* Readable at first: whoever waits on it looks once, and so arms. */

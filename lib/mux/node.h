@@ -92,6 +92,10 @@ struct weir_lane {
  * @dialing: an application's thread connects
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
+ * @serving: somebody does the worker's work. What is said to be the worker's is his who does
+ * @is_ended: nobody does any more; @rises_ns: the worker sleeps no longer than until then; the worker's
+ * @has_more: who has served was not done, and comes again; hub->lock
+ * @is_armed: the CQ, and its event has not been taken; set by who serves
  * @control_waits: connections with something to say, for which there was no room; @paced:
  *	stakes whose connections may not send yet, since their party has sent so much; the worker's
  */
@@ -111,14 +115,15 @@ struct weir_node {
 	struct ibv_cq *cq;
 	pthread_t worker;
 	struct weir_inbox inbox;
-	uint32_t asleep;
+	uint32_t asleep, serving;
 	int bell;
 
 	struct weir_sched sched;
 	struct weir_list control_waits, paced;
 	uint32_t posted; /* WRs whose completion has not been seen, over all lanes */
 	unsigned int cq_events;
-	bool is_armed; /* the CQ, and its event has not been taken */
+	bool is_armed, is_ended, has_more;
+	uint64_t rises_ns;
 };
 
 /*
@@ -145,8 +150,21 @@ void weir_lane_fail(struct weir_lane *lane, int status);
 /* A message of the handshake came, from whoever it is. */
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
 
-/* worker.c: the thread of a node, and how it is woken. */
+/*
+ * worker.c: the thread of a node, and its work, once: @next_ns receives when somebody may send again
+ * who may not yet. Return: whether there was anything to do. Context: who serves.
+ */
 void *weir_node_worker(void *node);
+bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns);
+
+/*
+ * serve.c. weir_node_begin(): the work is the caller's until weir_node_stop(), or false: somebody is at
+ * it; afterwards he looks at the inbox. weir_node_serve(): does what there is to do, unless somebody
+ * does; the caller has no lock, and a reference. weir_node_wake() wakes the worker.
+ */
+bool weir_node_begin(struct weir_node *node);
+void weir_node_stop(struct weir_node *node);
+void weir_node_serve(struct weir_node *node);
 void weir_node_wake(struct weir_node *node);
 
 /* stake.c: with hub->lock held. */

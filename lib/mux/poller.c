@@ -59,8 +59,10 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	weir_ring_tell_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	weir_count(&hub->counts.bytes_received, wc->byte_len);
 	weir_count(&conn->owner->counts.bytes_received, wc->byte_len);
-	if (conn->is_closed && !conn->is_detached)
-		weir_circuit_news(conn); /* it counts as read */
+	if (conn->is_closed && !conn->is_detached) {
+		weir_circuit_leave(conn); /* it counts as read */
+		hub->has_left = true;
+	}
 	return 0;
 }
 
@@ -124,6 +126,15 @@ static void deal_low(struct weir_hub *hub, const struct ibv_wc *wcs, int n)
 	}
 }
 
+/* Return: whether there was anything to do for who has heard something. */
+static bool serve(struct weir_hub *hub)
+{
+	if (!hub->has_left)
+		return false;
+	hub->has_left = weir_hub_serve(hub);
+	return true;
+}
+
 static bool take_arrivals(struct weir_hub *hub)
 {
 	struct ibv_wc first[WEIR_INTAKE_BATCH], low[WEIR_INTAKE_BATCH];
@@ -131,13 +142,14 @@ static bool take_arrivals(struct weir_hub *hub)
 	int nr_low = weir_intake_poll(&hub->intakes[1], low);
 
 	if (!nr_first && !nr_low)
-		return false;
+		return serve(hub);
 	pthread_mutex_lock(&hub->lock);
 	deal(hub, &hub->intakes[0], first, nr_first);
 	weir_intake_post(&hub->intakes[0]);
 	deal_low(hub, low, nr_low);
 	pthread_mutex_unlock(&hub->lock);
 	weir_intake_post(&hub->intakes[1]);
+	serve(hub);
 	return true;
 }
 

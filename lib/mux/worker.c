@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The worker of a node: it alone posts, so that its scheduler, its queues and what is in flight
- * need no lock. Applications leave a connection in its inbox; it looks at the rings, and sends
- * whatever the scheduler says. What gathers in a ring while others have their turn goes in
- * one work request: small messages are merged up to a segment, large ones cut at it.
+ * The worker of a node, and its work, which at times others do (serve.c): one at a time posts, so that
+ * the scheduler, the queues and what is in flight need no lock. Applications leave a connection in the
+ * inbox; whoever serves looks at the rings, and sends whatever the scheduler says. What gathers in a ring
+ * while others have their turn goes in one work request: small messages are merged up to a segment,
+ * large ones cut at it.
  *
- * It sleeps when there has been nothing to do for a while. Who leaves news then wakes it: news
- * first, then a look at asleep; here asleep first, then a look at the inbox.
+ * It sleeps when there has been nothing to do for a while. While nothing is in flight it waits for no
+ * completion: who posts then takes that himself, or wakes it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,22 +19,6 @@
 #include "lib/yield.h"
 
 #define WCS_MAX 32
-
-void weir_node_wake(struct weir_node *node)
-{
-	if (__atomic_exchange_n(&node->asleep, 0, __ATOMIC_SEQ_CST))
-		weir_fd_ring(node->bell);
-}
-
-void weir_circuit_news(struct weir_circuit *conn)
-{
-	struct weir_node *node = conn->node;
-
-	if (__atomic_exchange_n(&conn->has_news, 1, __ATOMIC_SEQ_CST))
-		return;
-	weir_inbox_push(&node->inbox, &conn->news);
-	weir_node_wake(node);
-}
 
 static int status_of(const struct weir_node *node)
 {
@@ -299,6 +284,16 @@ static uint64_t pace(struct weir_node *node, uint64_t now_ns)
 	return next_ns;
 }
 
+bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns)
+{
+	bool any = take_completions(node);
+
+	any |= take_news(node);
+	*next_ns = pace(node, now_ns);
+	any |= weir_post_turns(node, now_ns);
+	return any;
+}
+
 /* There is one for each time that the CQ was armed: no need to ask for another. */
 static void take_event(struct weir_node *node)
 {
@@ -307,24 +302,41 @@ static void take_event(struct weir_node *node)
 
 	if (ibv_get_cq_event(node->completions, &cq, &context))
 		return;
+	__atomic_store_n(&node->is_armed, false, __ATOMIC_RELAXED);
 	node->cq_events++;
-	node->is_armed = false;
 }
 
-/* Arms, and sleeps unless something has come meanwhile, or until somebody may send again. */
-static void nap(struct weir_node *node, uint64_t until_ns)
+/*
+ * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did not
+ * know of: @node->rises_ns is when the first may go on who has to wait.
+ * Return: whether it may sleep: there was nothing to do.
+ */
+static bool lie_down(struct weir_node *node)
+{
+	bool may_sleep;
+
+	if (!weir_node_begin(node))
+		return false;
+	if (node->posted && !is_set(&node->is_armed)) {
+		ibv_req_notify_cq(node->cq, 0);
+		__atomic_store_n(&node->is_armed, true, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
+	may_sleep = !weir_node_work(node, weir_now_ns(), &node->rises_ns) &&
+		    (!status_of(node) || node->posted);
+	weir_node_stop(node);
+	return may_sleep && weir_inbox_is_empty(&node->inbox);
+}
+
+/* Sleeps until something comes, or until somebody may send again. */
+static void nap(struct weir_node *node)
 {
 	struct pollfd fds[] = { { .fd = node->bell, .events = POLLIN },
 				{ .fd = node->completions->fd, .events = POLLIN } };
 
-	if (!node->is_armed)
-		ibv_req_notify_cq(node->cq, 0);
-	node->is_armed = true;
-	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
-	if (weir_inbox_is_empty(&node->inbox) && !take_completions(node) &&
-	    (!status_of(node) || node->posted)) {
+	if (lie_down(node)) {
 		weir_count(&node->hub->counts.sleeps, 1);
-		poll(fds, 2, weir_poll_ms(until_ns));
+		poll(fds, 2, weir_poll_ms(node->rises_ns));
 	}
 	__atomic_store_n(&node->asleep, 0, __ATOMIC_SEQ_CST);
 	if (fds[0].revents)
@@ -369,20 +381,25 @@ static void end(struct weir_node *node)
 void *weir_node_worker(void *arg)
 {
 	struct weir_node *node = arg;
-	uint64_t worked_ns = weir_now_ns(), now_ns = worked_ns, next_ns;
+	uint64_t worked_ns = weir_now_ns(), now_ns = worked_ns;
 
-	while (!status_of(node) || node->posted) {
-		bool any = take_completions(node);
+	for (;;) {
+		bool any = false;
 
-		any |= take_news(node);
-		next_ns = pace(node, now_ns);
-		any |= weir_post_turns(node, now_ns);
+		if (weir_node_begin(node)) {
+			node->is_ended = status_of(node) && !node->posted;
+			if (node->is_ended)
+				break;
+			any = weir_node_work(node, now_ns, &node->rises_ns);
+			weir_node_stop(node);
+		}
 		weir_yield(&now_ns);
 		if (any)
 			worked_ns = now_ns;
 		else if (now_ns - worked_ns > node->hub->options.quiet_ns)
-			nap(node, next_ns);
+			nap(node);
 	}
+	weir_node_stop(node);
 	end(node);
 	return NULL;
 }
