@@ -60,7 +60,7 @@ static int options_fill(struct tenant *tenant, const struct weir_share_ask *ask,
 	pthread_mutex_lock(&tenant->share->lock);
 	first = tenant_class(tenant);
 	pthread_mutex_unlock(&tenant->share->lock);
-	*options = (struct weir_conn_options){ ask->class_nr, ask->weight };
+	*options = (struct weir_conn_options){ ask->class_nr, ask->weight, (uint32_t)ask->length };
 	if (ask->class_nr == WEIR_SHARE_CLASS_DEFAULT)
 		options->class_nr = last;
 	if (options->class_nr < first)

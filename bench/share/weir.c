@@ -12,6 +12,7 @@
 #include <weir/weir.h>
 
 #define SERVICE 1
+#define LARGE 65536 /* bytes: messages above that have rings that hold one */
 
 static struct weir_mux *mux;
 static struct weir_listener *listener;
@@ -97,6 +98,8 @@ static void mux_call(const struct job *job, const char *address)
 		options = (struct weir_conn_options){
 			.class_nr = i == job->urgent ? WEIR_CLASS_URGENT : WEIR_CLASS_NORMAL,
 			.weight = job->weights[i],
+			/* Those of a mux without options take 256 KiB. */
+			.ring_bytes = job->sizes[i] > LARGE ? (uint32_t)job->sizes[i] : 0,
 		};
 		must(!weir_mux_connect(mux, address, SERVICE, &options, &conns[i], &error),
 		     "connect", error.text);

@@ -158,6 +158,12 @@ struct weir_conn_options {
 	 * accepts says his own, by weir_conn_weigh().
 	 */
 	unsigned int weight;
+	/*
+	 * Of its rings, at both ends, for who sends large messages: who waits for one that fits is woken
+	 * once or twice for it, and else for each half of a ring. Rounded up to what the mux can give:
+	 * its own ring_bytes times 1, 2, 4, 8 or 16; default: as its weight wants.
+	 */
+	uint32_t ring_bytes;
 };
 
 /**

@@ -49,11 +49,12 @@ struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id)
  */
 static unsigned int slots_of(const struct weir_owner *owner, uint16_t weight, uint32_t window)
 {
+	const uint32_t ring_bytes = owner->hub->options.ring_bytes;
 	uint64_t wanted = (uint64_t)weight * weir_owner_weight(owner) / 2;
 	unsigned int slots = 1;
 
 	if (window)
-		wanted = window / owner->hub->options.ring_bytes;
+		wanted = ((uint64_t)window + ring_bytes - 1) / ring_bytes;
 	while (slots < WEIR_CHUNK_CONNS && slots < wanted)
 		slots *= 2;
 	return slots;

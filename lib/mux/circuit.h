@@ -164,7 +164,8 @@ static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
 /*
  * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. weir_circuit_new(): -EPERM
  * where @class is not for @owner; -EDQUOT; -ENOMEM.
- * @window: what the peer offers, whose rings are as long as ours then; 0: we are the first to say.
+ * @window: what the peer offers, whose rings are as long as ours then, or who opens it asks for; 0:
+ * neither does.
  */
 int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t class,
 		     uint16_t weight, uint32_t window, struct weir_circuit **conn);

@@ -188,7 +188,7 @@ int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t se
 	rc = __atomic_load_n(&node->status, __ATOMIC_ACQUIRE);
 	if (!rc)
 		rc = weir_circuit_new(owner, node, (uint8_t)options.class_nr,
-				      (uint16_t)options.weight, 0, &conn);
+				      (uint16_t)options.weight, options.ring_bytes, &conn);
 	if (rc)
 		weir_fail(error, rc, "no connection to %s: %s", peer, weir_strerror(rc));
 	weir_node_put(node);

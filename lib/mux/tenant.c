@@ -167,6 +167,7 @@ static int mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 	if (options) {
 		ask.class_nr = options->class_nr;
 		ask.weight = options->weight;
+		ask.length = options->ring_bytes;
 	}
 	answer.text[0] = '\0';
 	rc = weir_tenant_ask(tenant_of(mux), &ask, &answer, NULL);

@@ -515,6 +515,49 @@ static void classes_have_queue_pairs_of_their_own(void **state)
 	pair_close(&p);
 }
 
+/* Nobody reads until both rings on the way are full, to the byte. */
+static void fill_rings(struct weir_conn *from, struct weir_conn *to, size_t ring_bytes)
+{
+	const size_t length = 2 * ring_bytes - sizeof(struct wire_record);
+	unsigned char *data = malloc(length), *got = calloc(1, length);
+	size_t received = 0;
+
+	assert_true(data && got);
+	fill(data, length, length);
+	assert_int_equal(weir_conn_send(from, data, length, 0), 0);
+	assert_int_equal(weir_conn_send(from, data, 0, WEIR_CONN_DONTWAIT), -EAGAIN);
+	assert_int_equal(weir_conn_recv(to, got, length, &received, 0), 0);
+	assert_int_equal(received, length);
+	assert_memory_equal(got, data, length);
+	free(data);
+	free(got);
+}
+
+static void rings_are_as_long_as_who_connects_asks(void **state)
+{
+	static const struct { uint32_t asked; size_t given; } cases[] = {
+		{ 0, 4096 }, { 1, 4096 }, { 4097, 8192 }, { 16384, 16384 }, { UINT32_MAX, 65536 },
+	};
+	struct weir_mux_options options = { .ring_bytes = 4096 };
+	struct weir_conn *near, *far;
+	struct pair p;
+	size_t i;
+
+	(void)state;
+	pair_open(&p, &options);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct weir_conn_options conn = { .class_nr = WEIR_CLASS_NORMAL,
+							.ring_bytes = cases[i].asked };
+
+		pair_connect(&p, &conn, &near, &far);
+		fill_rings(near, far, cases[i].given);
+		fill_rings(far, near, cases[i].given);
+		weir_conn_close(near);
+		weir_conn_close(far);
+	}
+	pair_close(&p);
+}
+
 static void what_the_ring_has_taken_in_part_is_owed(void **state)
 {
 	struct weir_mux_options options = { .ring_bytes = 4096 };
@@ -764,6 +807,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_arrive_whole),
 		cmocka_unit_test(messages_arrive_in_order),
+		cmocka_unit_test(rings_are_as_long_as_who_connects_asks),
 		cmocka_unit_test(what_the_ring_has_taken_in_part_is_owed),
 		cmocka_unit_test(a_message_that_is_too_long_says_how_long_and_stays),
 		cmocka_unit_test(many_connections_share_one_queue_pair),

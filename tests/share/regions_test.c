@@ -10,6 +10,7 @@
 #include "lib/clock.h"
 #include "lib/mux/tenant.h"
 #include "tests/share/daemons.h"
+#include "wire/mux.h"
 
 #define LENT MIB
 #define GRANTERS 8 /* connections; more grants of theirs than there is room for in the other end */
@@ -76,6 +77,30 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 	weir_mux_close(hostile);
 	child_end(child, 0);
 	child_end(second, 0);
+}
+
+/* Nobody reads: what goes is what both rings on the way take. */
+static void tenants_have_rings_as_long_as_they_ask(void **state)
+{
+	const struct weir_conn_options options = { .class_nr = WEIR_CLASS_NORMAL,
+						   .ring_bytes = MIB };
+	const size_t length = 2 * MIB - sizeof(struct wire_record);
+	pid_t child = child_start(SERVICE, "hold");
+	struct weir_mux *mux = tenant_of(&near);
+	char *data = calloc(1, length);
+	struct weir_error error = { "" };
+	struct weir_conn *conn;
+
+	(void)state;
+	assert_non_null(data);
+	if (weir_mux_connect(mux, far.address, SERVICE, &options, &conn, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_conn_send(conn, data, 0, WEIR_CONN_DONTWAIT), -EAGAIN);
+	child_end(child, SIGKILL);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	free(data);
 }
 
 /* Its memory goes when nothing is posted to it any more: the queue pair of all is whole. */
@@ -338,6 +363,7 @@ int main(int argc, char **argv)
 	static const struct role roles[] = {
 		ROLE_ECHO,
 		ROLE_HOLD,
+		ROLE_HOLD,
 		{ "lend", lend, NULL },
 		{ "send_lent", send_lent, NULL },
 		{ "grant", NULL, grant },
@@ -346,6 +372,7 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
+		cmocka_unit_test(tenants_have_rings_as_long_as_they_ask),
 		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
 		cmocka_unit_test(what_tenants_send_from_regions_arrives),
 		cmocka_unit_test(who_is_killed_while_he_sends_from_a_region_breaks_nothing),
