@@ -12,6 +12,7 @@
 
 #define PASSES_MAX 8 /* of who stands in for the worker, before he leaves the rest to it */
 #define PASSES_SOME 2 /* of who looks for something else first, and then comes again */
+#define BULK_BYTES WIRE_PIECE_MAX /* in flight of lower levels: he does so after one */
 #define NODES_MAX 16 /* served one after the other; further ones by their workers */
 
 void weir_node_wake(struct weir_node *node)
@@ -52,10 +53,11 @@ void weir_circuit_news(struct weir_circuit *conn)
  */
 static bool stand_in(struct weir_node *node, unsigned int *passes, bool *waits)
 {
+	const bool is_short = *passes <= PASSES_SOME;
 	uint64_t next_ns = UINT64_MAX;
 
 	while (*passes && weir_node_work(node, weir_now_ns(), &next_ns))
-		--*passes;
+		*passes = is_short && node->sched.low_bytes >= BULK_BYTES ? 0 : *passes - 1;
 	*waits = next_ns < node->rises_ns ||
 		 (node->posted && !__atomic_load_n(&node->is_armed, __ATOMIC_RELAXED));
 	return !*passes;
