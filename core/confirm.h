@@ -31,10 +31,11 @@
  * after a look that came later. A peer whose bits change out of turn breaks the rules, and is
  * found out.
  *
- * A slot may be told of instead: its message has an immediate with its number. The immediate is heard
- * after the data is there, so no look has to follow; and no bit may tell of the slot, for that would be
- * seen before, or be taken for news once more. So what is told changes no bit that the peer reads:
- * each end keeps the difference, in words of its own. The receiver gives such a slot back as any other.
+ * Slots may be told of instead: by an immediate, with the number of the last one. It is heard after the
+ * data of all writes before it on the connection is there, so no look has to follow; and no bit may tell
+ * of those slots, for that would be seen before, or be taken for news once more. So what is told changes
+ * no bit that the peer reads: each end keeps the difference, in words of its own. The receiver gives such
+ * a slot back as any other.
  *
  * Bits are changed by one aligned store a word, however many slots it tells of: wait-free. The host owns
  * the memory, the reads, and the time.
@@ -114,6 +115,12 @@ void weir_confirm_out_abandon(struct weir_confirm_out *o, uint32_t slot);
 /* Its write is posted, before any look that follows. It is the @o->committed'th, counted from 0. */
 void weir_confirm_out_commit(struct weir_confirm_out *o, uint32_t slot);
 
+/* The slot that was committed last; there is one. */
+static inline uint32_t weir_confirm_out_last(const struct weir_confirm_out *o)
+{
+	return o->sent[(o->committed - 1) % o->slots];
+}
+
 /* A look is posted. */
 void weir_confirm_out_look(struct weir_confirm_out *o);
 
@@ -129,7 +136,8 @@ int weir_confirm_out_looked(struct weir_confirm_out *o, const uint64_t *fresh);
 /**
  * weir_confirm_out_sent() - all that is committed and not flipped yet is told of
  *
- * Each one's write has an immediate. It counts as full, and as arrived, at once.
+ * An immediate comes behind the last one's write, or with it. All count as full, and as arrived, at
+ * once; a look under way that follows some of them flips nothing for those.
  */
 void weir_confirm_out_sent(struct weir_confirm_out *o);
 

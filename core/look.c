@@ -5,10 +5,10 @@
 #define CONFIRM_MANY 32u /* slots that are not left unconfirmed, whatever the peer is at */
 #define CACHED_BYTES (4u << 20) /* slots in use, and as much of mirrors, that caches may have */
 #define BUSY_GAPS 4u /* as long is put off what is less than the peer had at the last look */
-#define COMPANY_SLOTS 4u /* put at once: more are cheaper shown together than told of one by one */
-#define COMPANY_RING 4u /* between rings: of so many each costs less than a receive by looks */
-#define COMPANY_RING_MAX 32u /* more say no more */
-#define TELLS_MIN 8u /* before it is tried whether looks would show them together */
+#define COMPANY_MIN 2u /* slots to be told of together, or to wait for more is not worth it */
+#define COMPANY_MAX 32u /* more say no more */
+#define TOLD_BYTES (256u << 10) /* who waits has them at once: to tell costs little beside them */
+#define LONE_MIN 8u /* slots before it is tried whether they could be told of together */
 #define TRIALS 3u /* in vain, each of which puts the next off for twice as long */
 #define ROOM_LOOKS 4u /* who has no slot left waits no longer than so many take for the next */
 #define LOOKS_WORTH 16u /* what was put may wait as long as so many looks take */
@@ -47,6 +47,11 @@ void weir_look_polled(struct weir_look *l, uint64_t now_ns)
 	l->polled_ns = now_ns;
 }
 
+uint64_t weir_look_patience_ns(const struct weir_look *l)
+{
+	return bounded(l->took_ns * LOOKS_WORTH, WEIR_LOOK_CONFIRM_NS, WEIR_LOOK_CONFIRM_NS_MAX);
+}
+
 /* One that nobody waited for says how long nobody asked for it, unless it was there as good as at once. */
 static void took(struct weir_look *l, uint64_t now_ns)
 {
@@ -55,8 +60,7 @@ static void took(struct weir_look *l, uint64_t now_ns)
 	if (now_ns - l->polled_ns > took_ns / 2 && took_ns > AT_ONCE_NS)
 		return;
 	l->took_ns = l->took_ns ? (7 * l->took_ns + took_ns) / 8 : took_ns;
-	l->confirm.gap_ns_max = bounded(l->took_ns * LOOKS_WORTH, WEIR_LOOK_CONFIRM_NS,
-					WEIR_LOOK_CONFIRM_NS_MAX);
+	l->confirm.gap_ns_max = weir_look_patience_ns(l);
 }
 
 void weir_look_back(struct weir_look *l, const struct weir_confirm_out *o, uint32_t found,
@@ -117,59 +121,68 @@ bool weir_look_is_due(const struct weir_look *l, const struct weir_confirm_out *
 	       (is_to_confirm(l, o, ring, now_ns) || is_to_make_room(l, o, ring, now_ns));
 }
 
-/* Looks would hardly find two of them together, or take more of the device than receives do. */
-static bool are_alone(const struct weir_look *l, uint64_t slots, uint64_t now_ns)
+/* While as many came as are to be told of together they might have been. */
+static bool have_company(const struct weir_look *l, uint64_t slots, uint64_t now_ns)
 {
-	return weir_look_is_slow(l) || now_ns - l->last.heard_ns >= slots * l->confirm.gap_ns_max;
+	uint64_t gaps_ns = slots * l->confirm.gap_ns_max;
+
+	return (now_ns - l->company.since_ns) * COMPANY_MIN <= gaps_ns;
+}
+
+static void watch(struct weir_look_company *c, const struct weir_confirm_out *o, uint64_t now_ns)
+{
+	c->since = o->committed;
+	c->since_ns = now_ns;
 }
 
 /*
- * A new ring: what was put since the one before says what this one is worth. Who was told of each
- * sees only how fast they came: if not slowly, it is tried how many a look would show. The more
- * often those were few, the longer it is until the next trial.
+ * Where each is told of at once it is seen only how fast they come. If not slowly, it is tried how many
+ * there are when they wait for company. The more often that was in vain, the longer it is until the
+ * next trial.
  */
-static void judge(struct weir_look *l, const struct weir_confirm_out *o, uint64_t number,
-		  uint64_t now_ns)
-{
-	struct weir_look_judged *last = &l->last;
-	uint64_t slots = o->committed - last->committed;
-
-	if (last->is_told) {
-		last->is_told = are_alone(l, slots, now_ns);
-	} else {
-		slots = slots < COMPANY_RING_MAX ? slots : COMPANY_RING_MAX;
-		last->expected = (last->expected + (uint32_t)slots) / 2;
-		last->is_told = last->expected < COMPANY_RING || weir_look_is_slow(l);
-		last->trials = last->is_told ? last->trials + (last->trials < TRIALS) : 0;
-	}
-	last->number = number;
-	last->committed = o->committed;
-	last->heard_ns = now_ns;
-}
-
-/* Many are told of to a ring that is good for few: those behind are to be shown together. */
 static void doubt(struct weir_look *l, const struct weir_confirm_out *o, uint64_t now_ns)
 {
-	struct weir_look_judged *last = &l->last;
-	uint64_t slots = o->committed - last->committed;
+	struct weir_look_company *c = &l->company;
+	uint64_t slots = o->committed - c->since;
 
-	if (!last->is_told || slots < TELLS_MIN << last->trials || are_alone(l, slots, now_ns))
+	if (!c->is_lone || slots < LONE_MIN << c->trials)
 		return;
-	last->is_told = false;
-	last->committed = o->committed;
+	if (have_company(l, slots, now_ns)) {
+		c->is_lone = false;
+		c->expected = COMPANY_MIN;
+	}
+	watch(c, o, now_ns);
 }
 
-/* What is not shown yet comes first: a look shows that and this together. */
-unsigned int weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o,
-			     struct weir_look_ring ring, unsigned int count, uint64_t now_ns)
+/* Who only tells does not look: the peer knows how long that takes. */
+bool weir_look_is_to_tell(struct weir_look *l, const struct weir_confirm_out *o,
+			  struct weir_look_ring ring, uint64_t now_ns)
 {
-	if (ring.number && ring.number != l->last.number)
-		judge(l, o, ring.number, now_ns);
-	else
-		doubt(l, o, now_ns);
-	if (!l->last.is_told || weir_look_unshown(o) || count > COMPANY_SLOTS)
-		return 0;
-	return ring.number ? ring.tells : 0;
+	if (!weir_look_can_tell(o, ring))
+		return false;
+	l->confirm.gap_ns_max = bounded(ring.patience_ns, weir_look_patience_ns(l),
+					WEIR_LOOK_CONFIRM_NS_MAX);
+	doubt(l, o, now_ns);
+	return l->company.is_lone || weir_look_unshown(o) * l->slot_bytes >= TOLD_BYTES ||
+	       is_to_confirm(l, o, ring, now_ns) || weir_look_is_due(l, o, ring, now_ns);
+}
+
+void weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o, uint64_t together,
+		     uint64_t now_ns)
+{
+	struct weir_look_company *c = &l->company;
+
+	weir_pace_looked(&l->confirm, (uint32_t)together, now_ns);
+	if (c->is_lone)
+		return;
+	c->expected = (c->expected + (uint32_t)bounded(together, 0, COMPANY_MAX)) / 2;
+	c->is_lone = c->expected < COMPANY_MIN;
+	if (!c->is_lone) {
+		c->trials = 0;
+		return;
+	}
+	c->trials += c->trials < TRIALS;
+	watch(c, o, now_ns);
 }
 
 /* Patience is for who has slots left: without one nothing is put meanwhile, and the link idles. */

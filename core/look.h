@@ -4,9 +4,10 @@
  *
  * Nothing comes by itself where bits confirm. So who has looked in vain, or whose looks take long,
  * rings at the peer, and looks once more. The peer flips bits first and hears the ring then: either
- * that last look sees the flip, or the peer hears of the ring and gives one sign. Or it tells of
- * what it puts next, slot by slot, with an immediate each, as many as a ring is good for, if that
- * comes alone: to who waits it costs one request then.
+ * that last look sees the flip, or the peer hears of the ring and gives one sign. Or it tells of what
+ * it puts next by an immediate, up to so many for a ring: one tells of all slots that were put
+ * before it and not shown yet, so who waits needs no look, nor does who tells. What comes alone is told
+ * of at once; of many, together as many as a look would show.
  *
  * The host owns the reads, the rings and the signs, and the time. An end sends and receives; one
  * that does only one of both leaves the rest alone.
@@ -23,37 +24,37 @@
 #define WEIR_LOOK_NEWS 1u
 #define WEIR_LOOK_ROOM 2u
 
-#define WEIR_LOOK_TELLS_MAX 64u /* slots that a ring allows to be told of */
+#define WEIR_LOOK_TELLS_MAX 64u /* immediates that a ring allows */
+#define WEIR_LOOK_TOGETHER_MAX 32768u /* slots that one tells of */
 #define WEIR_LOOK_CONFIRM_NS 512000u /* while more is put, what was put is unconfirmed no longer */
 #define WEIR_LOOK_CONFIRM_NS_MAX 8000000u /* the same, where a look itself takes long */
-#define WEIR_LOOK_SLOW_NS 32000u /* who looks for as long is cheaper told of each message */
+#define WEIR_LOOK_SLOW_NS 32000u /* who looks for as long had better be told */
 
 /**
  * struct weir_look_ring - for news, of the peer, as it stands now
  * @number: other than that of the one before; 0: none, or it has been answered
- * @tells: slots that the peer may be told of now
+ * @tells: how often the peer may be told now
+ * @patience_ns: it may wait so long for what comes to be told of together
  */
 struct weir_look_ring {
 	uint64_t number;
 	uint32_t tells;
+	uint64_t patience_ns;
 };
 
 /**
- * struct weir_look_judged - the last ring that was heard
- * @number: its
- * @committed: slots, until then
- * @heard_ns: when
- * @expected: slots between it and the next, as it was lately when none was told of
- * @is_told: what comes is told of, for few are expected
+ * struct weir_look_company - whether slots come alone, to a peer that has rung
+ * @expected: slots that are told of together, lately
+ * @is_lone: few are expected: each is told of at once
  * @trials: one after the other, that have shown that
+ * @since, @since_ns: slots committed, and when, as it began to be watched how fast they come
  */
-struct weir_look_judged {
-	uint64_t number;
-	uint64_t committed;
-	uint64_t heard_ns;
+struct weir_look_company {
 	uint32_t expected;
 	uint32_t trials;
-	bool is_told;
+	uint64_t since;
+	uint64_t since_ns;
+	bool is_lone;
 };
 
 /**
@@ -66,8 +67,8 @@ struct weir_look_judged {
  * @took_ns: that they take, lately; 0: not known
  * @free_seen: slots free when the last one found no more; of one that did, more than there are
  * @rung: what the peer was asked to give a sign of, and has not
- * @heard: slots that the peer has told of, so far; @heard_before: of them, before the last ring
- * @last: what the peer has rung
+ * @heard: immediates by which the peer has told, so far; @heard_before: of them, before the last ring
+ * @company: of what is sent
  */
 struct weir_look {
 	struct weir_pace confirm, news, room;
@@ -78,7 +79,7 @@ struct weir_look {
 	uint32_t free_seen;
 	unsigned int rung;
 	uint32_t heard, heard_before;
-	struct weir_look_judged last;
+	struct weir_look_company company;
 };
 
 /**
@@ -102,7 +103,10 @@ void weir_look_polled(struct weir_look *l, uint64_t now_ns);
 void weir_look_back(struct weir_look *l, const struct weir_confirm_out *o, uint32_t found,
 		    uint32_t freed, uint32_t shown, uint64_t now_ns);
 
-/* They take so long that to be told of each message is cheaper. */
+/* What it finds out of how long looks take, says how long what comes may wait for company. */
+uint64_t weir_look_patience_ns(const struct weir_look *l);
+
+/* They take so long that to be told is better. */
 static inline bool weir_look_is_slow(const struct weir_look *l)
 {
 	return l->took_ns >= WEIR_LOOK_SLOW_NS;
@@ -114,13 +118,24 @@ static inline uint64_t weir_look_unshown(const struct weir_confirm_out *o)
 	return o->committed - o->arrived;
 }
 
-/* Who sends: whether slots that are being sent are to be followed by one. */
+/*
+ * Who sends: whether the last of the slots that are being sent, which are committed, tells of all that
+ * are not shown; and it does, of @together.
+ */
+bool weir_look_is_to_tell(struct weir_look *l, const struct weir_confirm_out *o,
+			  struct weir_look_ring ring, uint64_t now_ns);
+void weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o, uint64_t together,
+		     uint64_t now_ns);
+
+/* After that: whether they are to be followed by a look. */
 bool weir_look_is_due(const struct weir_look *l, const struct weir_confirm_out *o,
 		      struct weir_look_ring ring, uint64_t now_ns);
 
-/* Of @count slots that are about to be sent, the first so many are to be told of. */
-unsigned int weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o,
-			     struct weir_look_ring ring, unsigned int count, uint64_t now_ns);
+/* Who waits, of the peer that does so, too: whether it can be told of what is not shown. */
+static inline bool weir_look_can_tell(const struct weir_confirm_out *o, struct weir_look_ring ring)
+{
+	return ring.tells && weir_look_unshown(o) && weir_look_unshown(o) <= WEIR_LOOK_TOGETHER_MAX;
+}
 
 /**
  * weir_look_is_wanted() - by who waits
@@ -141,10 +156,10 @@ static inline bool weir_look_is_better_told(const struct weir_look *l)
 	return weir_look_is_slow(l) && l->news.found_ns != l->news.looked_ns && !l->is_woken;
 }
 
-/* The peer is asked for a sign of @want, and may tell of WEIR_LOOK_TELLS_MAX slots from now on. */
+/* The peer is asked for a sign of @want, and may tell WEIR_LOOK_TELLS_MAX times from now on. */
 void weir_look_rung(struct weir_look *l, unsigned int want);
 
-/* It has given the sign; it has told of a slot. */
+/* It has given the sign; it has told. */
 void weir_look_woken(struct weir_look *l);
 void weir_look_told(struct weir_look *l);
 

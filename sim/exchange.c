@@ -30,7 +30,7 @@ static struct sim_wr look_of(struct sim_exchange *x, struct sim_exchange_end *en
 				.bytes = weir_confirm_words(x->out.slots) * 8, .rkey = SIM_EXCHANGE_BITS };
 }
 
-static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t bytes, bool is_told)
+static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t bytes)
 {
 	struct sim_exchange_end *end = &x->sender;
 	struct sim_wr wr = { .op = SIM_OP_WRITE, .nr_sge = 1, .sge = &end->sge,
@@ -38,18 +38,25 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 			     .remote = slot * x->settings->slot_bytes };
 
 	wr.is_inline = bytes <= end->node->host.profile->inline_max;
+	x->before[slot] = x->out.committed ? weir_confirm_out_last(&x->out) : 0;
 	weir_confirm_out_commit(&x->out, slot);
 	wr.id = SIM_EXCHANGE_WRITE | x->out.committed << 8;
 	x->bytes[slot] = bytes;
 	x->has_landed[slot] = false;
-	if (!is_told)
-		return wr;
-	wr.op = SIM_OP_WRITE_IMM;
-	weir_confirm_out_sent(&x->out);
-	wr.is_silent = ++end->unsignalled < SIGNAL_EVERY;
-	if (!wr.is_silent)
-		end->unsignalled = 0;
 	return wr;
+}
+
+/* The write of the last slot tells of all that are not shown. */
+static void tell_by(struct sim_exchange *x, struct sim_wr *wr)
+{
+	struct sim_exchange_end *end = &x->sender;
+
+	wr->op = SIM_OP_WRITE_IMM;
+	x->others[weir_confirm_out_last(&x->out)] = (uint32_t)weir_look_unshown(&x->out) - 1;
+	weir_confirm_out_sent(&x->out);
+	wr->is_silent = ++end->unsignalled < SIGNAL_EVERY;
+	if (!wr->is_silent)
+		end->unsignalled = 0;
 }
 
 /* What the receiver asks for now. */
@@ -59,18 +66,19 @@ static struct weir_look_ring ring_of(const struct sim_exchange *x)
 
 	if (x->bell == x->answered)
 		return (struct weir_look_ring){ 0 };
-	return (struct weir_look_ring){ x->bell, tells <= WEIR_LOOK_TELLS_MAX ? tells : 0 };
+	return (struct weir_look_ring){ x->bell, tells <= WEIR_LOOK_TELLS_MAX ? tells : 0,
+					weir_look_patience_ns(&x->receiver.look) };
 }
 
-static uint32_t tells(struct sim_exchange *x, uint32_t count)
+static bool is_to_tell(struct sim_exchange *x)
 {
-	if (x->is_imm)
-		return count;
-	return weir_look_tells(&x->sender.look, &x->out, ring_of(x), count, now_ns(x));
+	return !x->is_imm && weir_look_is_to_tell(&x->sender.look, &x->out, ring_of(x), now_ns(x));
 }
 
-static void has_told(struct sim_exchange *x)
+static void tell(struct sim_exchange *x, struct sim_wr *wr)
 {
+	weir_look_tells(&x->sender.look, &x->out, weir_look_unshown(&x->out), now_ns(x));
+	tell_by(x, wr);
 	if (++x->told == x->limit)
 		x->answered = x->bell;
 }
@@ -119,20 +127,21 @@ uint32_t sim_exchange_put(struct sim_thread *self, struct sim_exchange *x, const
 {
 	struct sim_wr wrs[SIM_EXCHANGE_CHAIN + 1];
 	uint64_t begin_ps = x->sender.node->host.clock->now_ps;
-	uint32_t n, most, posted;
+	uint32_t n, posted;
 
 	if (count > x->out.free)
 		count = x->out.free;
-	most = tells(x, count);
 	for (n = 0; n < count; n++) {
 		uint32_t slot = (uint32_t)weir_confirm_out_acquire(&x->out);
 
 		x->begin_ps[slot] = begin_ps;
 		sim_thread_run(self, x->settings->core_ps);
-		wrs[n] = write_of(x, slot, bytes[n], n < most);
-		if (!x->is_imm && n < most)
-			has_told(x);
+		wrs[n] = write_of(x, slot, bytes[n]);
+		if (x->is_imm)
+			tell_by(x, &wrs[n]);
 	}
+	if (n && is_to_tell(x))
+		tell(x, &wrs[n - 1]);
 	posted = n;
 	if (n && look_is_due(x))
 		wrs[posted++] = look_of(x, &x->sender);
@@ -218,17 +227,23 @@ static void receiver_looked(struct sim_exchange *x)
 	weir_look_back(&x->receiver.look, &x->out, (uint32_t)found, 0, 0, now_ns(x));
 }
 
-/* Of a slot, or of nothing. */
+/* Of a slot and those before it, or of nothing. */
 static void told(struct sim_exchange *x, uint32_t slot)
 {
+	uint32_t others;
+
 	if (slot == SIM_EXCHANGE_NO_SLOT) {
 		weir_look_woken(&x->receiver.look);
 		return;
 	}
 	weir_look_told(&x->receiver.look);
-	if (weir_confirm_in_told(&x->in, slot))
-		abort();
-	x->taken[x->nr_taken++] = slot;
+	for (others = x->others[slot];; slot = x->before[slot]) {
+		if (weir_confirm_in_told(&x->in, slot))
+			abort();
+		x->taken[x->nr_taken++] = slot;
+		if (!others--)
+			return;
+	}
 }
 
 /* As many as receives were taken, in the order landed. Where bitmaps confirm they are few. */

@@ -69,7 +69,7 @@ struct sim_exchange_end {
  * @is_imm: an immediate for each
  * @sender, @receiver: its ends
  * @out, @in: core's
- * @bell, @limit: what the receiver has rung, and of how many slots in all it may be told;
+ * @bell, @limit: what the receiver has rung, and how often in all it may be told;
  *	@answered: the last that was; @rings, @told: so far
  * @look_end, @acked: slots committed before the sender's look under way; those whose writes are
  *	known to be done
@@ -78,6 +78,7 @@ struct sim_exchange_end {
  * @taken, @nr_taken: slots found, and not asked for yet
  * @landed, @first_landed, @nr_landed, @landed_max: slots whose immediates wait, and signs, in the
  *	order landed, a ring; @nr_spare: receives that are to be posted again
+ * @before, @others: of each slot: which was sent before it; how many of those its immediate tells of, too
  * @given, @first_given, @nr_given: slots given back, in the order sent, a ring; the last @nr_back
  *	are not sent yet
  * @looks: of both ends, so far
@@ -95,6 +96,7 @@ struct sim_exchange {
 	uint32_t *bytes;
 	uint32_t *taken, nr_taken;
 	uint32_t *landed, first_landed, nr_landed, landed_max, nr_spare;
+	uint32_t *before, *others;
 	uint32_t *given, first_given, nr_given, nr_back;
 	uint64_t looks;
 };

@@ -92,9 +92,12 @@ int sim_exchange_init(struct sim_exchange *x, struct sim_world *world, struct si
 	x->bytes = calloc(slots, sizeof(*x->bytes));
 	x->landed_max = slots + WEIR_LOOK_TELLS_MAX;
 	x->landed = calloc(x->landed_max, sizeof(*x->landed));
+	x->before = calloc(slots, sizeof(*x->before));
+	x->others = calloc(slots, sizeof(*x->others));
 	x->given = calloc(slots, sizeof(*x->given));
 	x->taken = calloc(slots, sizeof(*x->taken));
-	if (!x->has_landed || !x->begin_ps || !x->bytes || !x->landed || !x->given || !x->taken)
+	if (!x->has_landed || !x->begin_ps || !x->bytes || !x->landed || !x->before || !x->others ||
+	    !x->given || !x->taken)
 		return -ENOMEM;
 	rc = end_init(&x->sender, x, from, weir_confirm_out_bytes(slots));
 	if (!rc)
@@ -124,6 +127,8 @@ void sim_exchange_fini(struct sim_exchange *x)
 	free(x->begin_ps);
 	free(x->bytes);
 	free(x->landed);
+	free(x->before);
+	free(x->others);
 	free(x->given);
 	free(x->taken);
 }

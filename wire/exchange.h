@@ -20,7 +20,7 @@
 #include "wire/handshake.h"
 
 #define WIRE_EXCHANGE_MAGIC 0x78696577u /* "weix" */
-#define WIRE_EXCHANGE_VERSION 3 /* of the request and the offers; the proof between has its own */
+#define WIRE_EXCHANGE_VERSION 4 /* of the request and the offers; the proof between has its own */
 #define WIRE_OFFER 16 /* type of a wire_offer, beyond those of the proof */
 #define WIRE_SLOTS_MAX 65536
 #define WIRE_SLOT_BYTES_MAX (1u << 30)
@@ -66,7 +66,8 @@ static_assert(sizeof(struct wire_offer) == 88, "wire_offer");
 struct wire_slot {
 	uint64_t sequence; /* of all slots sent, from 0 */
 	uint32_t length; /* bytes of data */
-	uint32_t flags;
+	uint16_t flags;
+	uint16_t before; /* the slot that was sent before this one: its number; of the first slot 0 */
 };
 static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
 
@@ -76,22 +77,47 @@ static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
 /*
  * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so may
  * those to who waits for news, until there have been as many in all as its ring says, which then has
- * been answered; and a WRITE of nothing has one of these:
+ * been answered. It tells of so many slots before that one, too, as their headers lead from one to the
+ * other; and may come with a WRITE of nothing behind that slot's. A WRITE of nothing has one of these, too:
  */
+static inline uint32_t wire_tell(uint32_t slot, uint32_t others)
+{
+	return others << 16 | slot;
+}
+
+static inline uint32_t wire_tell_slot(uint32_t imm)
+{
+	return imm & 0xffff;
+}
+
+static inline uint32_t wire_tell_others(uint32_t imm)
+{
+	return imm >> 16;
+}
+
+#define WIRE_OTHERS_MAX 0x7fffu
 #define WIRE_WAKE 0x80000000u /* what you have rung for has come: look; ends the ring */
 #define WIRE_HEARD 0x80000001u /* all was taken, also the slot with WIRE_SLOT_END */
 
 /*
- * What is written to the bell: who rings waits for that. From the lowest bit: what for, to how many
- * slots it may be told of in all, which ring it is.
+ * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often it may
+ * be told in all, how long it may wait for what comes to be told of together, which ring it is.
  */
 #define WIRE_NEWS 1u
 #define WIRE_ROOM 2u
 #define WIRE_TELLS_MAX 64u /* more than have been heard */
+#define WIRE_PATIENCE_NS 32000u /* up to 255 of them */
 
-static inline uint64_t wire_ring(uint64_t number, uint32_t tells, unsigned int want)
+static inline uint64_t wire_ring(uint64_t number, uint64_t patience_ns, uint32_t tells, unsigned int want)
 {
-	return number << 34 | (uint64_t)tells << 2 | want;
+	uint64_t patience = patience_ns / WIRE_PATIENCE_NS;
+
+	return number << 42 | (patience < 255 ? patience : 255) << 34 | (uint64_t)tells << 2 | want;
+}
+
+static inline uint64_t wire_ring_patience_ns(uint64_t ring)
+{
+	return (ring >> 34 & 255) * WIRE_PATIENCE_NS;
 }
 
 /* How many may be told of now, if @told were so far. A ring that allows more than is right allows none. */

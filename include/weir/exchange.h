@@ -277,8 +277,9 @@ struct weir_exchange_info {
 	uint64_t bytes_put, bytes_taken;
 	uint64_t writes; /* work requests that carried slots */
 	uint64_t looks; /* reads of the peer's bitmaps */
-	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits */
-	uint64_t wakes; /* immediates of nothing that woke the peer, and requests for them */
+	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits: it tells
+			 * of all slots that the peer did not know of */
+	uint64_t wakes; /* writes of nothing with an immediate, and requests for those */
 	uint64_t gives; /* immediate mode: messages that gave slots back */
 	uint64_t recvs; /* receive work requests posted */
 	uint64_t doorbells, completions, events, sleeps;

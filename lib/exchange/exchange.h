@@ -5,7 +5,7 @@
  *	meet, connect, listen, greet
  *				until both ends have proven the key and told where their memory is
  *	memory			what is registered, in the host and in a GPU
- *	queue			work requests and completions, and what they mean
+ *	queue, complete		work requests; completions, and what they mean
  *	look			when to look at the peer's bitmaps, to ask it for a sign, and to give one
  *	wait			when to sleep, and for what
  *	put, take		what the user calls
@@ -40,7 +40,8 @@
 /* A slot of the mirror that is full: what its header said when it came, read once. */
 struct weir_exchange_arrival {
 	uint32_t length;
-	uint32_t flags;
+	uint16_t flags;
+	uint16_t before;
 	bool is_taken; /* the user has it */
 };
 
@@ -85,14 +86,14 @@ struct weir_exchange_pool {
  *
  * @look: bitmap mode: when to look, to ring and to tell
  * @is_armed: the completion queue will raise an event
- * @rings: so far; @told: bitmap mode: slots that the peer was told of so far
+ * @rings: so far; @told: bitmap mode: how often the peer was told so far
  * @put_ns: when the last slots were put
  * @look_end: slots committed before the look under way
  * @is_to_ring: the next look is to ring, for all
  * @is_probing: immediate mode: a write of nothing is under way, to see whether the peer is there
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
  * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last that
- *	will say so; @marked: immediate mode: those before the last mark
+ *	will say so; @marked: those before the last write of nothing that will
  * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
  *	that it is to be tried again; @progress when the first one did
  * @nr_spare: receives that are to be posted again: their buffers are in @spare
@@ -321,6 +322,22 @@ int weir_exchange_unstage(struct weir_exchange *x, const struct weir_exchange_sl
 
 /* queue.c: all return 0 or @x->status. */
 
+/* What a completion is of: the high byte of its wr_id; below it what the tag needs. */
+enum weir_exchange_tag {
+	WEIR_EXCHANGE_OF_WRITE, /* of slots: how many had been committed then */
+	WEIR_EXCHANGE_OF_LOOK,
+	WEIR_EXCHANGE_OF_WAKE,
+	WEIR_EXCHANGE_OF_PROBE,
+	WEIR_EXCHANGE_OF_HEARD,
+	WEIR_EXCHANGE_OF_GIVES, /* its buffer */
+	WEIR_EXCHANGE_OF_RECV, /* its buffer */
+};
+
+static inline uint64_t weir_exchange_id(enum weir_exchange_tag tag, uint64_t value)
+{
+	return (uint64_t)tag << 56 | value;
+}
+
 /* Posts the receives that are to be posted again. */
 int weir_exchange_queue_recvs(struct weir_exchange *x);
 
@@ -330,6 +347,9 @@ int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchang
 
 /* Reads the peer's bitmaps; before that, rings its bell if @ring is not 0. */
 int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring);
+
+/* Tells of all slots that are not shown, by a write of nothing. */
+int weir_exchange_queue_tell(struct weir_exchange *x, uint64_t now_ns);
 
 /* Wakes the peer. */
 int weir_exchange_queue_wake(struct weir_exchange *x);
@@ -347,7 +367,7 @@ int weir_exchange_queue_probe(struct weir_exchange *x);
 int weir_exchange_queue_gives(struct weir_exchange *x);
 int weir_exchange_queue_mark(struct weir_exchange *x);
 
-/* Takes completions, and does what they say. */
+/* complete.c: takes completions, and does what they say. */
 int weir_exchange_queue_poll(struct weir_exchange *x);
 
 /* It has ended, because of @status. Return: the status that counts. */
@@ -374,11 +394,14 @@ void weir_exchange_attend(struct weir_exchange *x);
 
 /* look.c */
 
-/* Of @count slots that are being sent, the first so many are to be told of, if the peer waits. */
-unsigned int weir_exchange_tells(struct weir_exchange *x, unsigned int count, uint64_t now_ns);
+/* Whether the last slot that is being sent is to tell of all that are not shown: the peer waits. */
+bool weir_exchange_is_to_tell(struct weir_exchange *x, uint64_t now_ns);
 
-/* One was. */
-void weir_exchange_told(struct weir_exchange *x);
+/* It does. */
+void weir_exchange_tells(struct weir_exchange *x, uint64_t now_ns);
+
+/* Tells of all that was put and is not shown, if the peer waits. Return: whether it did. */
+bool weir_exchange_tell(struct weir_exchange *x, uint64_t now_ns);
 
 /* Whether slots that are being sent are to be followed by a look. */
 bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);

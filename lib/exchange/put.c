@@ -4,7 +4,7 @@
 
 #include "lib/exchange/exchange.h"
 
-#define SEEN UINT32_MAX /* no flags: of a slot that was met already among those that are to be sent */
+#define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be sent */
 
 /* Slots that can be acquired and posted now. */
 static uint32_t room(const struct weir_exchange *x)
@@ -101,7 +101,7 @@ static int check_all(const struct weir_exchange *x, const struct weir_exchange_s
 
 /* Completions are taken when there is something to be learnt from them. */
 static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots, unsigned int count,
-		uint32_t flags)
+		unsigned int flags)
 {
 	int rc = weir_exchange_stage(x, slots, count);
 	unsigned int i;
@@ -110,7 +110,7 @@ static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *
 		return rc;
 	for (i = 0; i < count; i++)
 		weir_exchange_head(&x->pool, slots[i].number)->flags =
-			flags | (slots[i].last ? WIRE_SLOT_LAST : 0);
+			(uint16_t)(flags | (slots[i].last ? WIRE_SLOT_LAST : 0));
 	x->is_open_message = !slots[count - 1].last;
 	x->look.news.gap_ns = 0; /* what comes now may be the answer */
 	rc = weir_exchange_queue_slots(x, slots, count);

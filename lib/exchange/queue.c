@@ -7,19 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/error.h"
 #include "lib/exchange/exchange.h"
 
-#define POLLED 32
 #define SIGNAL_EVERY 32u /* writes that tell, with one completion */
-
-/* What a completion is of: the high byte of its wr_id. */
-enum tag { TAG_WRITE, TAG_LOOK, TAG_WAKE, TAG_PROBE, TAG_HEARD, TAG_GIVES, TAG_RECV };
-
-static uint64_t id_of(enum tag tag, uint64_t value)
-{
-	return (uint64_t)tag << 56 | value;
-}
 
 int weir_exchange_fail(struct weir_exchange *x, int status)
 {
@@ -38,13 +28,22 @@ static int post(struct weir_exchange *x, struct ibv_send_wr *first)
 	return ibv_post_send(x->id->qp, first, &bad) ? weir_exchange_fail(x, -ECONNRESET) : 0;
 }
 
+/* With a look in it. A device that works while it is posted to has been waited for so far. */
+static int post_look(struct weir_exchange *x, struct ibv_send_wr *first)
+{
+	int rc = post(x, first);
+
+	weir_look_polled(&x->look, weir_now_ns());
+	return rc;
+}
+
 static void look_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
 	uint32_t words = weir_confirm_words(x->out.slots) + weir_confirm_words(x->in.slots);
 
 	*sge = (struct ibv_sge){ (uintptr_t)x->fresh, words * 8, x->pool_mr->lkey };
 	*wr = (struct ibv_send_wr){
-		.wr_id = id_of(TAG_LOOK, 0),
+		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_LOOK, 0),
 		.sg_list = sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_READ,
@@ -64,6 +63,7 @@ static struct wire_slot *head_fill(struct weir_exchange *x, const struct weir_ex
 
 	head->sequence = x->out.committed;
 	head->length = (uint32_t)slot->length;
+	head->before = x->out.committed ? (uint16_t)weir_confirm_out_last(&x->out) : 0;
 	weir_confirm_out_commit(&x->out, slot->number);
 	x->info.bytes_put += slot->length;
 	return head;
@@ -74,7 +74,7 @@ static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct i
 		       uint64_t at, uint32_t rkey)
 {
 	*wr = (struct ibv_send_wr){
-		.wr_id = id_of(TAG_WRITE, x->out.committed),
+		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed),
 		.sg_list = sges,
 		.num_sge = count,
 		.opcode = IBV_WR_RDMA_WRITE,
@@ -115,15 +115,24 @@ static unsigned int slot_fill(struct weir_exchange *x, const struct weir_exchang
 	return 1;
 }
 
-/* The peer learns of the slot by the write itself; who wrote it, now and then. */
-static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_send_wr *wr)
+/* Told of are all slots that are not shown. */
+static uint32_t tell_fill(struct weir_exchange *x, uint64_t now_ns)
+{
+	uint32_t others = (uint32_t)weir_look_unshown(&x->out) - 1;
+
+	if (!weir_exchange_is_imm(x))
+		weir_exchange_tells(x, now_ns);
+	weir_confirm_out_sent(&x->out);
+	return wire_tell(weir_confirm_out_last(&x->out), others);
+}
+
+/* The peer learns of the last slot by the write itself; who wrote it, now and then. */
+static void slot_announce(struct weir_exchange *x, struct ibv_send_wr *wr)
 {
 	uint32_t every = x->send_max / 2 < SIGNAL_EVERY ? x->send_max / 2 : SIGNAL_EVERY;
 
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htobe32(number);
-	weir_confirm_out_sent(&x->out);
-	weir_exchange_told(x);
+	wr->imm_data = htobe32(tell_fill(x, x->put_ns));
 	if (x->out.committed - x->signalled < every)
 		return;
 	wr->send_flags |= IBV_SEND_SIGNALED;
@@ -131,37 +140,40 @@ static void slot_announce(struct weir_exchange *x, uint32_t number, struct ibv_s
 }
 
 static int queue_chain(struct weir_exchange *x, const struct weir_exchange_slot *slots,
-		       unsigned int count, unsigned int tells, bool is_last)
+		       unsigned int count, bool is_last)
 {
 	struct ibv_send_wr wrs[2 * WEIR_EXCHANGE_CHAIN + 1];
 	struct ibv_sge sges[2 * WEIR_EXCHANGE_CHAIN + 1];
 	unsigned int i, n = 0;
+	bool looks;
 
 	for (i = 0; i < count; i++) {
 		n += slot_fill(x, &slots[i], &wrs[n], &sges[2 * i]);
-		if (i < tells)
-			slot_announce(x, slots[i].number, &wrs[n - 1]);
+		if (weir_exchange_is_imm(x))
+			slot_announce(x, &wrs[n - 1]);
 	}
-	if (is_last && weir_exchange_look_is_due(x, x->put_ns)) {
-		look_fill(x, &wrs[n], &sges[2 * count]);
-		n++;
+	if (!weir_exchange_is_imm(x) && is_last && weir_exchange_is_to_tell(x, x->put_ns)) {
+		slot_announce(x, &wrs[n - 1]);
+		x->info.tells++;
 	}
+	looks = is_last && weir_exchange_look_is_due(x, x->put_ns);
+	if (looks)
+		look_fill(x, &wrs[n++], &sges[2 * count]);
 	for (i = 0; i + 1 < n; i++)
 		wrs[i].next = &wrs[i + 1];
-	return post(x, wrs);
+	return looks ? post_look(x, wrs) : post(x, wrs);
 }
 
 int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			      unsigned int count)
 {
-	uint64_t now_ns = weir_now_ns();
-	unsigned int part, tells = weir_exchange_tells(x, count, now_ns);
+	unsigned int part;
 	int rc = 0;
 
-	x->put_ns = now_ns;
+	x->put_ns = weir_now_ns();
 	for (; !rc && count; slots += part, count -= part) {
 		part = count < WEIR_EXCHANGE_CHAIN ? count : WEIR_EXCHANGE_CHAIN;
-		rc = queue_chain(x, slots, part, tells, part == count);
+		rc = queue_chain(x, slots, part, part == count);
 	}
 	return rc;
 }
@@ -173,19 +185,19 @@ int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring)
 
 	look_fill(x, &wrs[1], &sges[1]);
 	if (!ring)
-		return post(x, &wrs[1]);
+		return post_look(x, &wrs[1]);
 	*x->ring = ring;
 	sges[0] = (struct ibv_sge){ (uintptr_t)x->ring, sizeof(*x->ring), x->pool_mr->lkey };
 	wrs[0] = (struct ibv_send_wr){
 		.next = &wrs[1],
-		.wr_id = id_of(TAG_WAKE, 0),
+		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_WAKE, 0),
 		.sg_list = sges,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.wr.rdma = { x->peer.bell.address, x->peer.bell.rkey },
 	};
 	x->info.wakes++;
-	return post(x, wrs);
+	return post_look(x, wrs);
 }
 
 /* A write of nothing: what is there to be found is found by looking. */
@@ -206,13 +218,23 @@ static int queue_nothing(struct weir_exchange *x, enum ibv_wr_opcode opcode, uin
 int weir_exchange_queue_wake(struct weir_exchange *x)
 {
 	x->info.wakes++;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_WAKE, id_of(TAG_WAKE, 0));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_WAKE,
+			     weir_exchange_id(WEIR_EXCHANGE_OF_WAKE, 0));
+}
+
+int weir_exchange_queue_tell(struct weir_exchange *x, uint64_t now_ns)
+{
+	x->info.wakes++;
+	x->signalled = x->marked = x->out.committed;
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, tell_fill(x, now_ns),
+			     weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed));
 }
 
 int weir_exchange_queue_heard(struct weir_exchange *x)
 {
 	x->is_telling = true;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_HEARD, id_of(TAG_HEARD, 0));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_HEARD,
+			     weir_exchange_id(WEIR_EXCHANGE_OF_HEARD, 0));
 }
 
 /* One is under way at a time, or many short waits on a slow wire would fill the queue with them. */
@@ -221,7 +243,7 @@ int weir_exchange_queue_probe(struct weir_exchange *x)
 	if (x->is_probing)
 		return x->status;
 	x->is_probing = true;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_PROBE, 0));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, weir_exchange_id(WEIR_EXCHANGE_OF_PROBE, 0));
 }
 
 /* One is under way at a time, or whoever asks after every slot would fill the queue with them. */
@@ -230,7 +252,8 @@ int weir_exchange_queue_mark(struct weir_exchange *x)
 	if (x->signalled == x->out.committed || x->acked < x->marked)
 		return x->status;
 	x->signalled = x->marked = x->out.committed;
-	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0, id_of(TAG_WRITE, x->out.committed));
+	return queue_nothing(x, IBV_WR_RDMA_WRITE, 0,
+			     weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed));
 }
 
 int weir_exchange_queue_gives(struct weir_exchange *x)
@@ -255,7 +278,7 @@ int weir_exchange_queue_gives(struct weir_exchange *x)
 						   count * sizeof(gives->slots[0])),
 					x->pool_mr->lkey };
 		wr = (struct ibv_send_wr){
-			.wr_id = id_of(TAG_GIVES, buffer),
+			.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_GIVES, buffer),
 			.sg_list = &sge,
 			.num_sge = 1,
 			.opcode = IBV_WR_SEND,
@@ -285,7 +308,7 @@ int weir_exchange_queue_recvs(struct weir_exchange *x)
 						    x->pool_mr->lkey };
 			wrs[i] = (struct ibv_recv_wr){
 				.next = i + 1 < n ? &wrs[i + 1] : NULL,
-				.wr_id = id_of(TAG_RECV, buffer),
+				.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_RECV, buffer),
 				.sg_list = &sges[i],
 				.num_sge = 1,
 			};
@@ -295,122 +318,5 @@ int weir_exchange_queue_recvs(struct weir_exchange *x)
 		if (ibv_post_recv(x->id->qp, wrs, &bad))
 			return weir_exchange_fail(x, -ECONNRESET);
 	}
-	return x->status;
-}
-
-static void acknowledge(struct weir_exchange *x, uint64_t slots)
-{
-	if (slots > x->acked)
-		x->acked = slots;
-}
-
-static int looked(struct weir_exchange *x)
-{
-	uint64_t now_ns = weir_now_ns(), arrived = x->out.arrived;
-	int found, freed, slot, rc = 0;
-
-	acknowledge(x, x->look_end);
-	found = weir_confirm_in_looked(&x->in, x->fresh);
-	freed = weir_confirm_out_looked(&x->out, x->fresh + weir_confirm_words(x->in.slots));
-	if (found < 0 || freed < 0)
-		return -EPROTO;
-	weir_look_back(&x->look, &x->out, (uint32_t)found, (uint32_t)freed,
-		       (uint32_t)(x->out.arrived - arrived), now_ns);
-	while (!rc && (slot = weir_confirm_in_find(&x->in)) >= 0)
-		rc = weir_exchange_arrive(x, (uint32_t)slot);
-	if (!rc && x->out.arrived != arrived)
-		rc = weir_exchange_answer(x, WEIR_EXCHANGE_NEWS);
-	return rc;
-}
-
-static int gives_received(struct weir_exchange *x, uint32_t buffer, size_t length)
-{
-	struct wire_gives gives;
-	uint32_t i;
-	int rc = wire_gives_decode(x->recvs + buffer * WEIR_EXCHANGE_RECV_BYTES, length, &gives);
-
-	for (i = 0; !rc && i < gives.count; i++)
-		rc = weir_confirm_out_told(&x->out, gives.slots[i]);
-	if (!rc && x->is_ending && !weir_confirm_out_is_full(&x->out, x->end_slot))
-		x->is_heard = true;
-	return rc;
-}
-
-static int told(struct weir_exchange *x, uint32_t slot)
-{
-	int rc = weir_confirm_in_told(&x->in, slot);
-
-	return rc ? rc : weir_exchange_arrive(x, slot);
-}
-
-/* Bitmap mode. */
-static int hinted(struct weir_exchange *x, uint32_t hint)
-{
-	if (hint == WIRE_HEARD) {
-		x->is_heard = x->is_ending;
-		return x->is_ending ? 0 : -EPROTO;
-	}
-	if (hint == WIRE_WAKE) {
-		weir_look_woken(&x->look);
-		return 0;
-	}
-	weir_look_told(&x->look);
-	return told(x, hint);
-}
-
-static int received(struct weir_exchange *x, const struct ibv_wc *wc)
-{
-	uint32_t buffer = (uint32_t)wc->wr_id;
-
-	x->spare[x->nr_spare++] = buffer;
-	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-		return weir_exchange_is_imm(x) ? told(x, be32toh(wc->imm_data)) :
-						 hinted(x, be32toh(wc->imm_data));
-	return weir_exchange_is_imm(x) ? gives_received(x, buffer, wc->byte_len) : -EPROTO;
-}
-
-static int completed(struct weir_exchange *x, const struct ibv_wc *wc)
-{
-	x->info.completions++;
-	if (wc->status != IBV_WC_SUCCESS)
-		return -ECONNRESET;
-	switch ((enum tag)(wc->wr_id >> 56)) {
-	case TAG_WRITE:
-		acknowledge(x, wc->wr_id & ~(0xffull << 56));
-		return 0;
-	case TAG_LOOK:
-		return looked(x);
-	case TAG_PROBE:
-		x->is_probing = false;
-		return 0;
-	case TAG_HEARD:
-		x->is_telling = false;
-		return 0;
-	case TAG_GIVES:
-		x->gives_free |= 1u << (wc->wr_id & 0xff);
-		return 0;
-	case TAG_RECV:
-		return received(x, wc);
-	default:
-		return 0;
-	}
-}
-
-int weir_exchange_queue_poll(struct weir_exchange *x)
-{
-	struct ibv_wc wcs[POLLED];
-	int i, n, rc = 0;
-
-	do {
-		n = x->status ? 0 : ibv_poll_cq(x->cq, POLLED, wcs);
-		for (i = 0; !rc && i < n; i++)
-			rc = completed(x, &wcs[i]);
-		if (n < 0 || rc)
-			return weir_exchange_fail(x, rc ? rc : -ECONNRESET);
-		if (x->look.is_looking)
-			weir_look_polled(&x->look, weir_now_ns());
-		if (x->nr_spare >= WEIR_EXCHANGE_CHAIN)
-			rc = weir_exchange_queue_recvs(x);
-	} while (n == POLLED && !rc);
 	return x->status;
 }

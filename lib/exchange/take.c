@@ -44,7 +44,7 @@ int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
 
 	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
 		return -EPROTO;
-	x->arrivals[slot] = (struct weir_exchange_arrival){ head.length, head.flags, false };
+	x->arrivals[slot] = (struct weir_exchange_arrival){ head.length, head.flags, head.before, false };
 	return x->options.unordered ? arrive_as_found(x, slot, &head) :
 				      arrive_in_order(x, slot, &head);
 }

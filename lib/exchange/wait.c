@@ -170,10 +170,13 @@ static void obey(struct attempt *a, enum weir_poll_verdict verdict)
 		arm(a->x);
 }
 
+/* Whoever else had the processor meanwhile: a look that is under way was waited for. */
 static uint64_t breathe(struct weir_exchange *x, struct weir_poll *poll)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
+	if (x->look.is_looking)
+		weir_look_polled(&x->look, now_ns);
 	if (stall_ns)
 		weir_gaps_stalled(poll->gaps, stall_ns, now_ns);
 	if (now_ns - x->checked_ns < CHECK_NS)
@@ -229,7 +232,7 @@ static int wait_for(struct weir_exchange *x, weir_exchange_ready_fn *is_ready, u
 	uint64_t now_ns = weir_now_ns();
 	struct attempt a = {
 		.x = x, .want = want, .deadline_ns = weir_after_ns(now_ns, timeout_ns),
-		.looks = want == WEIR_EXCHANGE_NEWS && weir_look_is_slow(&x->look) ? 0 : x->looks,
+		.looks = weir_look_is_slow(&x->look) ? 0 : x->looks,
 		.looked = x->look.is_looking,
 	};
 
@@ -291,13 +294,14 @@ static void process_round(struct weir_exchange *x)
 static void ask(struct weir_exchange *x)
 {
 	weir_exchange_concede(x);
+	weir_exchange_tell(x, weir_now_ns());
 	x->is_to_ring = x->look.rung != WEIR_EXCHANGE_ALL && !x->look.is_woken;
 	if (x->look.is_looking)
 		return;
 	if (x->look.is_woken)
 		weir_exchange_queue_look(x, 0);
 	else if (x->is_to_ring || weir_look_unshown(&x->out) ||
-		 (x->was_refused && weir_exchange_unconfirmed(x)))
+		 (x->was_refused && weir_exchange_owes_look(x, WEIR_EXCHANGE_ROOM)))
 		weir_exchange_ring(x, WEIR_EXCHANGE_ALL);
 }
 

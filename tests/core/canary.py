@@ -285,11 +285,15 @@ BUGS = [
      "(!ring.number || ring.tells < WEIR_LOOK_TELLS_MAX)", "true"),
     ("a look in vain is repeated at once", "core/look.c", "freed ? 2 * o->slots : o->free;", "2 * o->slots;"),
     ("a busy peer is shown the few at once", "core/look.c", "if (unshown < had)", "if (false)"),
-    ("whoever rings is told", "core/look.c",
-     "last->is_told = last->expected < COMPANY_RING || weir_look_is_slow(l);", "last->is_told = true;"),
-    ("a ring is never doubted", "core/look.c", "last->is_told = false;", ";"),
-    ("what waits to be shown is overtaken", "core/look.c", "!l->last.is_told || weir_look_unshown(o) ||",
-     "!l->last.is_told ||"),
+    ("whoever rings is told of each", "core/look.c",
+     "c->is_lone = c->expected < COMPANY_MIN;", "c->is_lone = true;"),
+    ("who is told of each is told of each for ever", "core/look.c", "c->is_lone = false;", ";"),
+    ("company is looked for as often as ever", "core/look.c", "c->trials += c->trials < TRIALS;", ";"),
+    ("large ones wait for company", "core/look.c", " weir_look_unshown(o) * l->slot_bytes >= TOLD_BYTES ||", ""),
+    ("who does not wait is told", "core/look.h", "return ring.tells && weir_look_unshown(o) &&",
+     "return weir_look_unshown(o) &&"),
+    ("what is told of waits to be shown yet", "core/confirm.c", "o->covered = o->committed;\n\tarrive(o, o->told);",
+     "arrive(o, o->told);"),
     ("a look that nobody waited for is timed", "core/look.c",
      "if (now_ns - l->polled_ns > took_ns / 2 && took_ns > AT_ONCE_NS)", "if (false)"),
     ("a look that is done at once is not timed", "core/look.c", " && took_ns > AT_ONCE_NS)", ")"),
@@ -405,11 +409,11 @@ UNITS = {"core/order.c": ORDER, "core/apart.h": ORDER, "core/lone.h": ("tests/co
          "core/ceiling.h": ("tests/core/umtt_test.c",), "core/copier.c": ("tests/core/copier_test.c",),
          "core/sched.c": ("tests/core/sched_test.c",), "core/turns.c": ("tests/core/sched_test.c",),
          "core/confirm.c": ("tests/core/confirm_test.c",),
-         "core/look.c": ("tests/core/look_test.c",), "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
+         "core/look.c": ("tests/core/look_test.c",), "core/look.h": ("tests/core/look_test.c",), "core/pace.c": ("tests/core/pace_test.c",), "core/volume.c": VOLUME,
          "core/volume_copy.c": VOLUME, "core/volume_local.c": VOLUME, "core/volume_memory.c": VOLUME}
 # Of these it is all there is to know.
 ONLY_BY_UNIT = ("core/ceiling.h", "core/copier.c", "core/route.c", "core/pages.c", "core/poll.c", "core/gaps.c", "core/store.h",
-                "core/sched.c", "core/turns.c", "core/confirm.c", "core/look.c", "core/pace.c", "core/volume.c",
+                "core/sched.c", "core/turns.c", "core/confirm.c", "core/look.c", "core/look.h", "core/pace.c", "core/volume.c",
                 "core/volume_copy.c", "core/volume_local.c", "core/volume_memory.c")
 
 

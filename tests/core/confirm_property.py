@@ -72,14 +72,14 @@ class Pool(RuleBasedStateMachine):
             lib.weir_pace_init(pace, batch, gap_ns, patient)
         self.now_ns = 10**9
         self.posted, self.mirror, self.told = [], [None] * slots, []
-        self.acquired, self.held = [], []
+        self.acquired, self.held, self.unshown = [], [], []
         self.sent, self.taken = 0, set()
         self.sender_lives = self.receiver_lives = True
 
     def put_one(self, slot, tells=False):
-        """Told of, if nothing before it is still to be shown."""
-        tells = tells and self.out.arrived == self.out.committed
-        self.posted.append((slot, self.sent, tells))
+        """Told of, with all that is not shown yet, also what a look that is under way follows."""
+        self.unshown = [*self.unshown[len(self.unshown) - (self.out.committed - self.out.arrived):], slot]
+        self.posted.append((slot, self.sent, self.unshown if tells else []))
         self.sent += 1
         lib.weir_confirm_out_commit(self.out, slot)
         if tells:
@@ -118,8 +118,7 @@ class Pool(RuleBasedStateMachine):
         for slot, message, tells in self.posted[:count]:
             assert self.mirror[slot] is None, "written to before it was given back"
             self.mirror[slot] = message
-            if tells:
-                self.told.append(slot)
+            self.told.extend(tells)
         del self.posted[:count]
 
     @precondition(lambda self: self.posted)

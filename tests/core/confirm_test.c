@@ -32,7 +32,8 @@ struct pool {
 
 	uint64_t posted[SLOTS_MAX]; /* writes under way: what, of which slot, in order */
 	uint32_t posted_slot[SLOTS_MAX];
-	bool is_told[SLOTS_MAX];
+	uint32_t tells[SLOTS_MAX]; /* of so many, up to itself */
+	uint32_t slot_of[20000]; /* of a message */
 	uint32_t nr_posted;
 	uint64_t mirror[SLOTS_MAX]; /* what lies there */
 	uint32_t told[SLOTS_MAX], nr_told; /* and was not heard of yet */
@@ -57,29 +58,30 @@ static void land_one(struct pool *p)
 		return;
 	assert_int_equal(p->mirror[p->posted_slot[0]], 0); /* given back */
 	p->mirror[p->posted_slot[0]] = p->posted[0];
-	if (p->is_told[0])
-		p->told[p->nr_told++] = p->posted_slot[0];
+	for (i = p->tells[0]; i--;)
+		p->told[p->nr_told++] = p->slot_of[p->posted[0] - i];
 	for (i = 1; i < p->nr_posted; i++) {
 		p->posted[i - 1] = p->posted[i];
 		p->posted_slot[i - 1] = p->posted_slot[i];
-		p->is_told[i - 1] = p->is_told[i];
+		p->tells[i - 1] = p->tells[i];
 	}
 	p->nr_posted--;
 }
 
-/* Told of, if nothing before it is still to be shown. */
+/* Told of, with all that is not shown yet, also what a look that is under way follows. */
 static void put_one(struct pool *p, bool tells)
 {
 	int slot = weir_confirm_out_acquire(&p->out);
 
 	if (slot < 0)
 		return;
-	tells &= p->out.arrived == p->out.committed;
 	weir_confirm_out_commit(&p->out, (uint32_t)slot);
+	assert_int_equal(weir_confirm_out_last(&p->out), slot);
+	p->tells[p->nr_posted] = tells ? (uint32_t)(p->out.committed - p->out.arrived) : 0;
 	if (tells)
 		weir_confirm_out_sent(&p->out);
-	p->is_told[p->nr_posted] = tells;
 	p->posted[p->nr_posted] = ++p->sent;
+	p->slot_of[p->sent] = (uint32_t)slot;
 	p->posted_slot[p->nr_posted++] = (uint32_t)slot;
 }
 

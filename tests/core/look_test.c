@@ -4,6 +4,7 @@
 
 #define SLOTS 128u
 #define US 1000ull
+#define RUNG ((struct weir_look_ring){ 1, 64, 0 })
 
 /* One end that sends, and its peer as far as it is seen: no slot is given back unless a test says so. */
 struct end {
@@ -60,15 +61,6 @@ static void look(struct end *e, uint64_t took_ns, uint32_t found)
 {
 	post(e);
 	back(e, took_ns, found);
-}
-
-/* All that was put arrives, and is given back. */
-static void drain(struct end *e)
-{
-	look(e, 1 * US, 0);
-	memcpy(e->peer, e->bits, sizeof(e->peer));
-	look(e, 1 * US, 0);
-	assert_int_equal(e->out.arrived, e->out.freed);
 }
 
 static bool is_due(const struct end *e, struct weir_look_ring ring)
@@ -161,85 +153,166 @@ static void large_slots_are_looked_for_while_caches_have_them(void **state)
 	assert_true(is_due(&e, SILENT));
 }
 
-/* A peer that rings for each message is told of each, and of as many as its ring allows. */
-static void who_rings_often_is_told(void **state)
+/* One is put. Return: of how many slots the peer is told with it. */
+static unsigned int put_one(struct end *e, struct weir_look_ring ring)
 {
-	struct end e;
-	uint64_t ring;
+	uint64_t together;
 
-	(void)state;
-	end_init(&e, 512);
-	assert_int_equal(weir_look_tells(&e.look, &e.out, SILENT, 1, e.now_ns), 0);
-	for (ring = 1; ring <= 3; ring++) {
-		e.now_ns += 1000 * US;
-		(void)weir_look_tells(&e.look, &e.out, (struct weir_look_ring){ ring, 7 }, 1, e.now_ns);
-		put_told(&e, 1);
-	}
-	e.now_ns += 1000 * US;
-	assert_int_equal(weir_look_tells(&e.look, &e.out, (struct weir_look_ring){ 9, 7 }, 1, e.now_ns), 7);
-	assert_int_equal(weir_look_tells(&e.look, &e.out, (struct weir_look_ring){ 9, 7 }, 5, e.now_ns), 0);
-	assert_int_equal(weir_look_tells(&e.look, &e.out, SILENT, 1, e.now_ns), 0);
-	put(&e, 1); /* what is not shown yet comes first */
-	assert_int_equal(weir_look_tells(&e.look, &e.out, (struct weir_look_ring){ 9, 7 }, 1, e.now_ns), 0);
+	put(e, 1);
+	if (!weir_look_is_to_tell(&e->look, &e->out, ring, e->now_ns))
+		return 0;
+	together = weir_look_unshown(&e->out);
+	weir_look_tells(&e->look, &e->out, together, e->now_ns);
+	weir_confirm_out_sent(&e->out);
+	return (unsigned int)together;
 }
 
-static void who_rings_after_many_is_shown_them_together(void **state)
+/* All that was told of is given back, and seen to be. */
+static void give_back(struct end *e)
 {
-	struct end e;
-	uint64_t ring;
-
-	(void)state;
-	end_init(&e, 512);
-	for (ring = 1; ring < 9; ring++) {
-		put(&e, 16);
-		drain(&e);
-		e.now_ns += 1000 * US;
-		assert_int_equal(weir_look_tells(&e.look, &e.out, (struct weir_look_ring){ ring, 64 }, 1,
-						 e.now_ns), 0);
-	}
+	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
+	memcpy(e->peer, e->out.seen, sizeof(e->peer));
+	e->out.freed += SLOTS - e->out.free;
+	e->out.free = SLOTS;
 }
 
-/* Told of many one after the other, quickly: whether a look would show them together is tried. */
-static void a_ring_that_is_followed_by_many_is_doubted(void **state)
+/* @count are put, one each @gap_ns, to a peer that waits and gives back at once. Return: how often it was told. */
+static unsigned int put_each_to(struct end *e, struct weir_look_ring ring, unsigned int count,
+				uint64_t gap_ns)
 {
-	const struct weir_look_ring ring = { 1, 64 };
-	struct end e;
-	unsigned int told;
+	unsigned int tells = 0;
 
-	(void)state;
-	end_init(&e, 512);
-	for (told = 0; told < SLOTS && weir_look_tells(&e.look, &e.out, ring, 1, e.now_ns); told++) {
-		e.now_ns += 1 * US;
-		put_told(&e, 1);
+	while (count--) {
+		e->now_ns += gap_ns;
+		tells += put_one(e, ring) != 0;
+		if (!weir_look_unshown(&e->out))
+			give_back(e);
 	}
-	assert_in_range(told, 8, 16);
-	/* Slowly: they would be alone anyhow. */
-	end_init(&e, 512);
-	for (told = 0; told < SLOTS && weir_look_tells(&e.look, &e.out, ring, 1, e.now_ns); told++) {
-		e.now_ns += 600 * US;
-		put_told(&e, 1);
-	}
-	assert_int_equal(told, SLOTS);
+	return tells;
 }
 
-/* Where looks take long. */
-static void whose_looks_take_long_is_told_of_all(void **state)
+static unsigned int put_each(struct end *e, unsigned int count, uint64_t gap_ns)
 {
-	const struct weir_look_ring ring = { 1, 64 };
+	return put_each_to(e, RUNG, count, gap_ns);
+}
+
+static void only_who_waits_is_told(void **state)
+{
 	struct end e;
-	unsigned int told;
 
 	(void)state;
 	end_init(&e, 512);
-	look(&e, 40 * US, 1);
+	assert_int_equal(put_one(&e, SILENT), 0);
+	assert_int_equal(put_one(&e, (struct weir_look_ring){ 1, 0 }), 0); /* of another kind */
+	assert_int_equal(put_one(&e, RUNG), 3); /* and of what it does not know of yet */
+	assert_false(is_due(&e, RUNG)); /* no look is needed then */
+}
+
+static void what_comes_alone_is_told_at_once(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	assert_int_equal(put_each(&e, 100, 1000 * US), 100);
+}
+
+/* As often as a look would show them: half a pool, or what comes in half a millisecond. */
+static void many_are_told_of_together(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	(void)put_each(&e, 100, 1 * US); /* it is learnt that they are many */
+	assert_in_range(put_each(&e, 1000, 1 * US), 10, 20);
+	(void)put_each(&e, 100, 32 * US);
+	assert_in_range(put_each(&e, 1000, 32 * US), 50, 70);
+}
+
+/* That few come together is tried seldom, the more seldom the more often it was seen. */
+static void those_that_find_no_company_are_told_at_once_again(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	(void)put_each(&e, 100, 1 * US);
+	assert_false(e.look.company.is_lone);
+	(void)put_each(&e, 20, 600 * US);
+	assert_int_equal(put_each(&e, 100, 600 * US), 100);
+}
+
+/* Each of which is answered before the next: the wait for company is ended by who waits for the answer. */
+static void who_waits_for_an_answer_each_time_seldom_waits_for_company(void **state)
+{
+	unsigned int i, waits = 0;
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	for (i = 0; i < 1000; i++) {
+		e.now_ns += 10 * US;
+		if (!put_one(&e, RUNG)) {
+			waits++;
+			weir_look_tells(&e.look, &e.out, weir_look_unshown(&e.out), e.now_ns);
+			weir_confirm_out_sent(&e.out);
+		}
+		give_back(&e);
+	}
+	assert_in_range(waits, 1, 1000 / 50);
+}
+
+static void large_ones_are_told_of_at_once(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 256 << 10);
+	(void)put_each(&e, 10, 10 * US);
+	e.look.company.is_lone = false;
+	assert_int_equal(put_each(&e, 100, 10 * US), 100);
+}
+
+/* What a look that is under way follows is told of sooner than it is back: that shows nothing then. */
+static void what_is_told_of_while_a_look_is_under_way_is_not_shown(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	put(&e, 2);
+	post(&e);
+	e.look.company.is_lone = true;
+	assert_int_equal(put_one(&e, RUNG), 3);
+	back(&e, 1 * US, 0);
+	assert_int_equal(e.bits[0] | e.bits[1], 0);
+}
+
+/*
+ * Where a look takes long, what comes is told of together, too, if there is much of it in the time that it may
+ * wait; and he that waits had better be told.
+ */
+static void where_looks_take_long_many_are_told_of_together(void **state)
+{
+	struct weir_look_ring patient = RUNG;
+	struct end e;
+
+	(void)state;
+	end_init(&e, 512);
+	look(&e, 300 * US, 1);
 	assert_true(weir_look_is_slow(&e.look));
-	for (told = 0; told < SLOTS && weir_look_tells(&e.look, &e.out, ring, 1, e.now_ns); told++) {
-		e.now_ns += 1 * US;
-		put_told(&e, 1);
-	}
-	assert_int_equal(told, SLOTS);
+	(void)put_each(&e, 100, 150 * US);
+	assert_in_range(put_each(&e, 1000, 150 * US), 20, 50);
+	e.look.took_ns = 0; /* who only tells may not know; the peer does */
+	patient.patience_ns = 4800 * US;
+	(void)put_each_to(&e, patient, 100, 150 * US);
+	assert_in_range(put_each_to(&e, patient, 1000, 150 * US), 20, 50);
+	e.look.took_ns = 300 * US;
+	(void)put_each(&e, 100, 6000 * US); /* few come while so many looks are made */
+	assert_int_equal(put_each(&e, 100, 6000 * US), 100);
 	assert_false(weir_look_is_better_told(&e.look)); /* it has found something */
-	look(&e, 40 * US, 0);
+	look(&e, 300 * US, 0);
 	assert_true(weir_look_is_better_told(&e.look));
 	weir_look_woken(&e.look);
 	assert_false(weir_look_is_better_told(&e.look));
@@ -337,10 +410,14 @@ int main(void)
 		cmocka_unit_test(less_than_a_busy_peer_has_is_shown_in_the_end),
 		cmocka_unit_test(free_slots_are_looked_for_when_few_are_left),
 		cmocka_unit_test(large_slots_are_looked_for_while_caches_have_them),
-		cmocka_unit_test(who_rings_often_is_told),
-		cmocka_unit_test(who_rings_after_many_is_shown_them_together),
-		cmocka_unit_test(a_ring_that_is_followed_by_many_is_doubted),
-		cmocka_unit_test(whose_looks_take_long_is_told_of_all),
+		cmocka_unit_test(only_who_waits_is_told),
+		cmocka_unit_test(what_comes_alone_is_told_at_once),
+		cmocka_unit_test(many_are_told_of_together),
+		cmocka_unit_test(those_that_find_no_company_are_told_at_once_again),
+		cmocka_unit_test(who_waits_for_an_answer_each_time_seldom_waits_for_company),
+		cmocka_unit_test(large_ones_are_told_of_at_once),
+		cmocka_unit_test(what_is_told_of_while_a_look_is_under_way_is_not_shown),
+		cmocka_unit_test(where_looks_take_long_many_are_told_of_together),
 		cmocka_unit_test(a_look_that_is_back_at_once_counts_though_nobody_waited),
 		cmocka_unit_test(how_long_looks_take_is_learnt_from_those_that_are_waited_for),
 		cmocka_unit_test(who_has_no_slot_left_is_not_patient),

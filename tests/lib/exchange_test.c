@@ -515,6 +515,46 @@ static void who_waits_is_told_of_what_comes_alone(void **state)
 	pair_close(&pair);
 }
 
+/* Of many that are put at once, by one immediate; and of what waits to be shown, by whoever flushes. */
+static void who_waits_is_told_of_many_together(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	struct weir_exchange_info sender, receiver;
+	struct weir_exchange_slot slots[10];
+	unsigned int i;
+
+	(void)state;
+	await_rung(pair.b, 0);
+	assert_int_equal(weir_exchange_acquire(pair.a, slots, 10, TIMEOUT_NS), 10);
+	for (i = 0; i < 10; i++) {
+		memcpy(slots[i].data, &i, sizeof(i));
+		slots[i].length = sizeof(i);
+	}
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 10), 0);
+	for (i = 0; i < 10; i++) {
+		slots[0] = await_one(pair.b);
+		assert_memory_equal(slots[0].data, &i, sizeof(i));
+		assert_int_equal(weir_exchange_release(pair.b, &slots[0], 1), 0);
+	}
+	weir_exchange_info(pair.a, &sender);
+	weir_exchange_info(pair.b, &receiver);
+	assert_int_equal(sender.tells, 1);
+	assert_int_equal(sender.looks + sender.wakes, 0);
+	assert_int_equal(receiver.looks, 1);
+	for (i = 0; i < 10; i++)
+		put_all(pair.a, &i, sizeof(i));
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	for (i = 0; i < 10; i++) {
+		slots[0] = await_one(pair.b);
+		assert_memory_equal(slots[0].data, &i, sizeof(i));
+		assert_int_equal(weir_exchange_release(pair.b, &slots[0], 1), 0);
+	}
+	weir_exchange_info(pair.b, &receiver);
+	assert_int_equal(receiver.looks, 1);
+	pair_close(&pair);
+}
+
 /* A slot that is used again lies before one that was used once: it is found first, and comes later. */
 static void find_two(bool unordered, const char *first, const char *second)
 {
@@ -858,6 +898,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest by_bitmaps[] = {
 		cmocka_unit_test(who_waits_is_told_of_what_comes_alone),
+		cmocka_unit_test(who_waits_is_told_of_many_together),
 		cmocka_unit_test(what_is_found_first_is_taken_first_if_order_is_not_wanted),
 	};
 	const struct CMUnitTest tests[] = {

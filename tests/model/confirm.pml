@@ -23,6 +23,7 @@
  *   -DTELLS_COUNT_AS_SEEN   who is told takes it that it has seen the bit flipped
  *   -DTELLS_ARE_NOT_COUNTED who was told of all that its ring allows sleeps on
  *   -DTELLS_LAND_LATE       the immediate is heard before the data is there
+ *   -DTELLS_ARE_SHOWN_TOO   a look under way shows what was told of meanwhile
  */
 #define SLOTS 2
 #define MESSAGES 4
@@ -32,9 +33,9 @@
 mtype = { WRITE, LOOK, BELL, WAKE, TELL };
 
 /* What an end has posted: a slot and a message of a WRITE. */
-chan sends = [DEPTH] of { mtype, byte, byte };
+chan sends = [DEPTH] of { mtype, byte, byte, bool };
 chan asks = [DEPTH] of { mtype, byte };
-chan tells = [TELLS] of { byte }; /* immediates that were not heard yet */
+chan tells = [TELLS] of { byte, bool }; /* immediates that were not heard yet: of a slot, of both */
 
 /* Memory of the end that sends: its bits, its copy of the peer's, what its look has seen. */
 bit out_bits[SLOTS], out_seen[SLOTS], out_fresh[SLOTS];
@@ -54,28 +55,29 @@ bool taken[MESSAGES + 1];
 active proctype direction_out()
 {
 	byte slot, message;
+	bool both;
 
 end:	do
 #ifdef LOOKS_PASS_WRITES
-	:: sends??LOOK, slot, message ->
+	:: sends??LOOK, slot, message, both ->
 #else
-	:: sends?LOOK, slot, message ->
+	:: sends?LOOK, slot, message, both ->
 #endif
 		out_fresh[0] = in_bits[0];
 		out_fresh[1] = in_bits[1];
 		out_back = true
-	:: sends?WRITE, slot, message ->
+	:: sends?WRITE, slot, message, both ->
 		atomic { assert(!mirror[slot]); mirror[slot] = message }
-	:: sends?TELL, slot, message ->
+	:: sends?TELL, slot, message, both ->
 #ifdef TELLS_LAND_LATE
-		tells!slot;
+		tells!slot, both;
 #endif
 		atomic { assert(!mirror[slot]); mirror[slot] = message };
 #ifndef TELLS_LAND_LATE
-		tells!slot
+		tells!slot, both
 #endif
-	:: sends?BELL, slot, message -> in_bell = true
-	:: sends?WAKE, slot, message -> in_wakes++
+	:: sends?BELL, slot, message, both -> in_bell = true
+	:: sends?WAKE, slot, message, both -> in_wakes++
 	od
 }
 
@@ -100,19 +102,29 @@ end:	do
 
 inline put(s)
 {
-	sends!WRITE, s, next;
+	sends!WRITE, s, next, false;
 	d_step { going[s] = true; next++ }
 #ifdef FLIPS_WHEN_POSTED
 	out_bits[s] = 1 - out_bits[s];
 #endif
 }
 
-/* Who waits is told, and the last time that is all it hears. */
+/* Who waits is told, of what was put before, too; and the last time that is all it hears. */
 inline tell(s)
 {
-	sends!TELL, s, next;
+	sends!TELL, s, next, going[1 - s];
 	d_step {
 		out_told[s] = 1 - out_told[s];
+		if
+		:: going[1 - s] ->
+			out_told[1 - s] = 1 - out_told[1 - s];
+			going[1 - s] = false;
+#ifndef TELLS_ARE_SHOWN_TOO
+			covered[1 - s] = false;
+#endif
+			skip
+		:: else
+		fi;
 		next++;
 		told++
 	}
@@ -127,7 +139,7 @@ inline tell(s)
 	}
 }
 
-#define may_tell (next <= MESSAGES && out_bell && told < out_bell_tells && !is_any_going)
+#define may_tell (next <= MESSAGES && out_bell && told < out_bell_tells)
 
 inline out_look()
 {
@@ -135,13 +147,13 @@ inline out_look()
 		covered[0] = going[0]; covered[1] = going[1];
 		out_looking = true
 	}
-	sends!LOOK, 0, 0
+	sends!LOOK, 0, 0, false
 }
 
 inline wake_the_receiver()
 {
 	if
-	:: out_bell -> out_bell = false; sends!WAKE, 0, 0
+	:: out_bell -> out_bell = false; sends!WAKE, 0, 0, false
 	:: else
 	fi
 }
@@ -208,7 +220,7 @@ active proctype sender()
 	/* Out of room: rings, and looks; when that is in vain, it sleeps. */
 	:: next <= MESSAGES && !is_any_free && !is_any_going && !out_looking && !rung ->
 		rung = true;
-		sends!BELL, 0, 0;
+		sends!BELL, 0, 0, false;
 		out_look()
 	:: next > MESSAGES && !is_any_going && !out_looking -> break
 	od
@@ -266,21 +278,25 @@ inline hear(s)
 #else
 		in_told[s] = 1 - in_told[s];
 #endif
-		heard++
 	}
+	use(s)
+}
+
+inline count_tell()
+{
+	heard++;
 #ifndef TELLS_ARE_NOT_COUNTED
 	if
 	:: heard == allowed -> rung = false
 	:: else
-	fi;
+	fi
 #endif
-	use(s)
 }
 
 active proctype receiver()
 {
 	byte count, slot, heard, allowed;
-	bool rung;
+	bool rung, both;
 
 	do
 	:: in_back ->
@@ -288,7 +304,13 @@ active proctype receiver()
 		find(0);
 		find(1);
 		in_looking = false
-	:: tells?slot -> hear(slot)
+	:: tells?slot, both ->
+		count_tell();
+		hear(slot);
+		if
+		:: both -> hear(1 - slot)
+		:: else
+		fi
 	:: in_wakes && !len(tells) ->
 		atomic {
 			in_wakes--;
