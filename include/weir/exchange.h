@@ -82,6 +82,10 @@ struct weir_exchange_options {
 	bool unordered; /* this end takes what has come as it finds it: a message that is there does
 			 * not wait for an earlier one that is not found yet. The peer's messages have
 			 * one slot each then */
+	bool (*goes_on)(void *arg); /* asked about ten times a second, by who waits in
+				     * weir_exchange_connect(), weir_group_lead() or _join(): false
+				     * ends the call, with -ECANCELED; default no */
+	void *goes_on_arg;
 };
 
 /**

@@ -46,7 +46,7 @@ struct weir_group;
  * @error: may be NULL
  *
  * Return: 0; -EINVAL; -EEXIST two say that they are one member; -EPROTO one has another size, or
- * talks nonsense; -ETIMEDOUT not all have come; -ECONNRESET one has left again; or as
+ * talks nonsense; -ETIMEDOUT not all have come; -ECANCELED the options' goes_on has said so; -ECONNRESET one has left again; or as
  * weir_exchange_accept().
  */
 int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,

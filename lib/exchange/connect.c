@@ -14,6 +14,7 @@
 #define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */
 #define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
 #define READS_MAX 4
+#define SLICE_MS 100 /* of a wait: in between it is asked whether it goes on */
 #define HEARS 3 /* CHALLENGE, WELCOME, and the peer's offer */
 
 static int explain(const struct weir_exchange *x, const struct rdma_cm_event *event,
@@ -35,14 +36,30 @@ static int explain(const struct weir_exchange *x, const struct rdma_cm_event *ev
 			 x->info.peer, event->status);
 }
 
-static int await(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
+static int await_any(struct weir_exchange *x, struct weir_error *error)
 {
 	struct pollfd fd = { .fd = x->cm->fd, .events = POLLIN };
-	struct rdma_cm_event *event;
-	int rc;
+	int left_ms, rc;
 
-	if (poll(&fd, 1, weir_poll_ms(x->greeting->deadline_ns)) <= 0)
-		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+	for (;;) {
+		left_ms = weir_poll_ms(x->greeting->deadline_ns);
+		if (poll(&fd, 1, left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms) > 0)
+			return 0;
+		if (!left_ms)
+			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+		rc = weir_exchange_ask_whether(&x->options, error);
+		if (rc)
+			return rc;
+	}
+}
+
+static int await(struct weir_exchange *x, enum rdma_cm_event_type wanted, struct weir_error *error)
+{
+	struct rdma_cm_event *event;
+	int rc = await_any(x, error);
+
+	if (rc)
+		return rc;
 	if (rdma_get_cm_event(x->cm, &event))
 		return weir_fail(error, -errno, "no connection manager");
 	rc = event->event == wanted ? 0 : explain(x, event, error);

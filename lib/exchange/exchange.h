@@ -270,6 +270,9 @@ int weir_exchange_expect(struct weir_exchange *x, unsigned int count, struct wei
 int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *setup,
 			struct weir_error *error);
 
+/* Whether to wait on for the peer; asked so often as it likes. Return: 0; -ECANCELED. */
+int weir_exchange_ask_whether(const struct weir_exchange_options *options, struct weir_error *error);
+
 /* Sends greeting->out. */
 int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error);
 
@@ -294,7 +297,10 @@ int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error);
 /* Posts the receives that follow those of the greeting. */
 int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
 
-/* greet.c: the listening end */
+/* greet.c, listen.c: the listening end */
+
+const struct weir_exchange_options *
+weir_exchange_listener_options(const struct weir_exchange_listener *listener);
 
 /* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
 int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *param,

@@ -56,6 +56,12 @@ static int try_gpu(const struct weir_exchange_options *options, struct weir_erro
 	return rc;
 }
 
+const struct weir_exchange_options *
+weir_exchange_listener_options(const struct weir_exchange_listener *listener)
+{
+	return &listener->options;
+}
+
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **out, struct weir_error *error)
 {

@@ -22,6 +22,7 @@
 #define WRITES_MAX 2u /* of a slot */
 #define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
 #define NAP_US 50
+#define NAPS_ASKED 1000u
 
 /*
  * As many as there is memory for: what one end shares among its exchanges, the own pool and the mirror of
@@ -249,14 +250,25 @@ int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size
 	return -EAGAIN;
 }
 
+int weir_exchange_ask_whether(const struct weir_exchange_options *options, struct weir_error *error)
+{
+	if (!options->goes_on || options->goes_on(options->goes_on_arg))
+		return 0;
+	return weir_fail(error, -ECANCELED, "the wait for the peer was ended");
+}
+
 int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
 		       struct weir_error *error)
 {
-	int rc;
+	unsigned int naps = 0;
+	int rc, ends = 0;
 
-	while ((rc = weir_exchange_listen_for(x, message, length, error)) == -EAGAIN)
+	while ((rc = weir_exchange_listen_for(x, message, length, error)) == -EAGAIN && !ends) {
 		usleep(NAP_US);
-	return rc;
+		if (++naps % NAPS_ASKED == 0)
+			ends = weir_exchange_ask_whether(&x->options, error);
+	}
+	return ends ? ends : rc;
 }
 
 int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)

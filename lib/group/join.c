@@ -11,7 +11,7 @@
 #include "lib/group/group.h"
 #include "wire/group.h"
 
-enum { JOIN_S = 10, RETRY_MS = 20 };
+enum { JOIN_S = 10, RETRY_MS = 20, SLICE_MS = 100 };
 
 /**
  * struct join - a group that is being made
@@ -35,6 +35,56 @@ static uint64_t left_ns(const struct join *j)
 	uint64_t now_ns = weir_now_ns();
 
 	return now_ns < j->deadline_ns ? j->deadline_ns - now_ns : 1;
+}
+
+/* Of a wait: in between it is asked whether it goes on. */
+static uint64_t slice_ns(const struct join *j)
+{
+	uint64_t ns = left_ns(j);
+
+	return ns < SLICE_MS * WEIR_NS_PER_MS ? ns : SLICE_MS * WEIR_NS_PER_MS;
+}
+
+/* A slice is over, with @status. Return: whether the wait goes on. */
+static bool goes_on(const struct join *j, int *status)
+{
+	int rc;
+
+	if (*status != -ETIMEDOUT && *status != -EAGAIN)
+		return false;
+	rc = weir_exchange_ask_whether(&j->options, j->error);
+	if (rc)
+		*status = rc;
+	return !rc && weir_now_ns() < j->deadline_ns;
+}
+
+static int get(const struct join *j, struct weir_exchange *x, void *data, size_t max, size_t *length)
+{
+	int status;
+
+	do
+		status = weir_exchange_get(x, data, max, length, slice_ns(j));
+	while (goes_on(j, &status));
+	return status;
+}
+
+static int put(const struct join *j, struct weir_exchange *x, const void *data, size_t length)
+{
+	const char *at = data;
+	size_t done;
+	int status;
+
+	do {
+		status = weir_exchange_put(x, at, length, slice_ns(j), &done);
+		at += done;
+		length -= done;
+	} while (goes_on(j, &status));
+	if (status)
+		return status;
+	do
+		status = weir_exchange_flush(x, slice_ns(j));
+	while (goes_on(j, &status));
+	return status;
 }
 
 static int fail_with(const struct join *j, unsigned int member, int status)
@@ -67,17 +117,21 @@ static int accept_one(struct join *j)
 	size_t length = 0;
 	int status;
 
-	status = weir_exchange_accept(j->listener, left_ns(j), &x, j->error);
+	do
+		status = weir_exchange_accept(j->listener, slice_ns(j), &x, j->error);
+	while (goes_on(j, &status));
 	if (status == -ETIMEDOUT)
 		return weir_fail(j->error, status, "not all %u members of the group have come",
 				 j->group->size);
 	if (status)
 		return status;
-	status = weir_exchange_get(x, &hello, sizeof(hello), &length, left_ns(j));
+	status = get(j, x, &hello, sizeof(hello), &length);
 	if (!status || status == -EMSGSIZE)
 		status = wire_group_hello_check(&hello, length, j->group->size, j->group->member);
 	if (status) {
 		weir_exchange_close(x);
+		if (status == -ECANCELED)
+			return status;
 		return weir_fail(j->error, status, status == -EPROTO ?
 				 "a member of another group has come: this one's size is %u" :
 				 "one has come and did not say who it is (size %u)", j->group->size);
@@ -104,14 +158,11 @@ static int say_hello(struct join *j, unsigned int member)
 		.size = j->group->size,
 	};
 	struct weir_exchange *x = j->group->peers[member].x;
-	size_t done;
 	int status;
 
 	if (j->listener)
 		snprintf(hello.address, sizeof(hello.address), "%s", weir_exchange_address(j->listener));
-	status = weir_exchange_put(x, &hello, sizeof(hello), left_ns(j), &done);
-	if (!status)
-		status = weir_exchange_flush(x, left_ns(j));
+	status = put(j, x, &hello, sizeof(hello));
 	return status ? fail_with(j, member, status) : 0;
 }
 
@@ -127,6 +178,8 @@ static int connect_to(struct join *j, unsigned int member)
 		status = weir_exchange_connect(j->addresses[member], &j->options, &x, j->error);
 		if ((status != -ECONNREFUSED && status != -EAGAIN) || weir_now_ns() >= j->deadline_ns)
 			break;
+		if (weir_exchange_ask_whether(&j->options, j->error))
+			return -ECANCELED;
 		nanosleep(&pause, NULL);
 	}
 	if (!status)
@@ -139,7 +192,7 @@ static int learn_addresses(struct join *j)
 	size_t length = 0, size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
 	int status;
 
-	status = weir_exchange_get(j->group->peers[0].x, j->addresses, size, &length, left_ns(j));
+	status = get(j, j->group->peers[0].x, j->addresses, size, &length);
 	if (!status || status == -EMSGSIZE)
 		status = wire_group_addresses_check(j->addresses, length, j->group->size);
 	return status ? fail_with(j, 0, status) : 0;
@@ -147,14 +200,12 @@ static int learn_addresses(struct join *j)
 
 static int tell_addresses(struct join *j)
 {
-	size_t done, size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
+	size_t size = (size_t)j->group->size * WIRE_GROUP_ADDRESS;
 	unsigned int i;
 	int status = 0;
 
 	for (i = 1; !status && i < j->group->size; i++) {
-		status = weir_exchange_put(j->group->peers[i].x, j->addresses, size, left_ns(j), &done);
-		if (!status)
-			status = weir_exchange_flush(j->group->peers[i].x, left_ns(j));
+		status = put(j, j->group->peers[i].x, j->addresses, size);
 		if (status)
 			fail_with(j, i, status);
 	}
@@ -207,8 +258,10 @@ int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
 		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error)
 {
 	struct join j = { .listener = listener, .error = error };
-	int status = begin(&j, 0, size, timeout_ns);
+	int status;
 
+	j.options = *weir_exchange_listener_options(listener);
+	status = begin(&j, 0, size, timeout_ns);
 	if (!status)
 		status = accept_those_above(&j);
 	if (!status)

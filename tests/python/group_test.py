@@ -152,6 +152,26 @@ class Ends(unittest.TestCase):
                 group.reduce_scatter(b"ab", bytearray(1), add_bytes, PATIENCE_S)
         together(work, 2)
 
+    def test_who_waits_for_members_hears_of_signals(self):
+        # A member that has come, and another that never does.
+        program = ("import signal, sys, threading, weir\n"
+                   "listener = weir.listen('127.0.0.1:0')\n"
+                   "if sys.argv[1] == 'join':\n"
+                   "    wait = lambda: weir.join(listener.address, 1, 3, timeout=%d)\n"
+                   "    threading.Thread(target=lambda: weir.lead(listener, 3, 2), daemon=True).start()\n"
+                   "else:\n"
+                   "    wait = lambda: weir.lead(listener, 2, %d)\n"
+                   "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+                   "signal.setitimer(signal.ITIMER_REAL, 0.5)\n"
+                   "try:\n"
+                   "    wait()\n"
+                   "except KeyboardInterrupt:\n"
+                   "    print('heard')\n" % (PATIENCE_S, PATIENCE_S))
+        for what in ("lead", "join"):
+            done = subprocess.run([sys.executable, "-c", program, what], check=True, capture_output=True, text=True,
+                                  timeout=PATIENCE_S / 2)
+            self.assertEqual((done.stdout, done.stderr), ("heard\n", ""), what)
+
     def test_nonsense_is_refused_at_once(self):
         for member, size in ((2, 2), (1, 0), (1, 1000)):
             with self.assertRaises(OSError) as caught:

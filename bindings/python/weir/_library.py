@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,19 @@ def _load() -> Any:
 
 
 lib = _load()
+_ended = threading.local()  # what has ended the wait of this thread
+
+
+def _keep(_kind: object, error: BaseException, _trace: object) -> None:
+    _ended.by = error
+
+
+def _hear_of_signals(_: Any) -> bool:
+    """Called from within calls that meet peers: Python looks for signals while it runs."""
+    return True
+
+
+goes_on: Any = ffi.callback("bool(void *)", _hear_of_signals, error=False, onerror=_keep)
 
 
 def failure(status: int, text: str = "") -> OSError:
@@ -41,6 +55,14 @@ def check(status: int, error: Any = None) -> int:
     if status < 0:
         raise failure(status, ffi.string(error.text).decode(errors="replace") if error else "")
     return status
+
+
+def check_met(status: int, error: Any) -> None:
+    """As check(), of a call that has asked goes_on(): raises what that has raised."""
+    if status == -errno.ECANCELED and getattr(_ended, "by", None):
+        by, _ended.by = _ended.by, None
+        raise by
+    check(status, error)
 
 
 def too_late(timeout: float | None) -> TimeoutError:

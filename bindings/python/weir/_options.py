@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from weir._library import ffi, lib
+from weir._library import ffi, goes_on, lib
 from weir.key import Key
 
 _MODES = {"bitmap": "WEIR_EXCHANGE_BITMAP", "imm": "WEIR_EXCHANGE_IMM"}
@@ -63,6 +63,7 @@ def options_of(key: Key | None = None, device: str | None = None, mode: str = "b
     options.memory, options.gpu = getattr(lib, _MEMORIES[memory]), gpu
     options.pool_bytes, options.exchanges = pool_bytes, exchanges
     options.unordered = unordered
+    options.goes_on = goes_on
     return options, (key, name)
 
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from weir._library import NOT_YET, SLICE_S, check, ffi, lib, too_late
+from weir._library import NOT_YET, SLICE_S, check, check_met, ffi, lib, too_late
 from weir._memory import DeviceMemory, memory_of
 from weir._options import Info, info_of, options_of
 from weir._turns import Turns
@@ -338,5 +338,5 @@ def connect(peer: str, *, key: Key | None = None, device: str | None = None,
     pointer, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
                               memory, gpu, pool_bytes, exchanges, unordered)
-    check(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
+    check_met(lib.weir_exchange_connect(os.fsencode(peer), chosen, pointer, error), error)
     return Exchange(pointer[0], kept)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from weir._library import check, failure, ffi, lib, wait
+from weir._library import check, check_met, failure, ffi, lib, wait
 from weir._memory import memory_of
 from weir._options import Info, info_of, options_of
 from weir._turns import FairLock
@@ -153,7 +153,7 @@ class Group:
 def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
     """Member 0's part: the others join() at the listener's address. timeout is for all to come."""
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
-    check(lib.weir_group_lead(listener._open(), size, int(timeout * 1e9), group, error), error)
+    check_met(lib.weir_group_lead(listener._open(), size, int(timeout * 1e9), group, error), error)
     return Group(group[0], listener._kept, listener._in_gpu)
 
 
@@ -179,5 +179,5 @@ def join(address: str, member: int, size: int, here: str | None = None, *,
     chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
                               memory, gpu, pool_bytes, exchanges, unordered)
     where = ffi.NULL if here is None else os.fsencode(here)
-    check(lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error)
+    check_met(lib.weir_group_join(os.fsencode(address), where, member, size, chosen, group, error), error)
     return Group(group[0], kept, memory == "cuda")
