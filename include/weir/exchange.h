@@ -169,6 +169,7 @@ int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
  * @max: at most so many, at least 1
  *
  * Each is owed a weir_exchange_commit(), which sends it, or a weir_exchange_abandon().
+ * Of a pool larger than the device's queue no more are handed out than can be sent at once.
  *
  * Return: how many, at least 1; -EAGAIN none is free (timeout 0); -ETIMEDOUT; -ECONNRESET; -EINVAL.
  */

@@ -82,6 +82,7 @@ struct weir_exchange_pool {
  * @next: sequence of the slot that is to be taken next; @found: unordered: how many have come
  * @closing: unordered: number + 1 of the slot that says that there is no more, until all before it,
  *	@closing_sequence of them, have come
+ * @nr_acquired: slots acquired, and neither committed nor abandoned
  * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
  *
  * @look: bitmap mode: when to look, to ring and to tell
@@ -117,7 +118,7 @@ struct weir_exchange {
 	struct ibv_cq *cq;
 	struct ibv_mr *pool_mr, *mirror_mr, *bits_mr;
 	uint32_t inline_max;
-	uint32_t send_max; /* slots whose writes may be under way */
+	uint32_t send_max; /* slots whose writes may be under way, or that may be acquired, in all */
 	int fd;
 	struct weir_exchange_greeting *greeting;
 
@@ -141,7 +142,7 @@ struct weir_exchange {
 	uint64_t next, found;
 	uint32_t closing;
 	uint64_t closing_sequence;
-	uint32_t nr_taken, nr_released;
+	uint32_t nr_acquired, nr_taken, nr_released;
 
 	struct weir_look look;
 	bool is_armed, is_to_ring, is_probing;

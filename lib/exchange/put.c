@@ -6,10 +6,10 @@
 
 #define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be sent */
 
-/* Slots that can be acquired and posted now. */
+/* Slots that can be acquired now: those that are held can all be posted at once. */
 static uint32_t room(const struct weir_exchange *x)
 {
-	uint32_t under_way = (uint32_t)weir_exchange_unconfirmed(x);
+	uint32_t under_way = (uint32_t)weir_exchange_unconfirmed(x) + x->nr_acquired;
 	uint32_t left = under_way < x->send_max ? x->send_max - under_way : 0;
 
 	return x->out.free < left ? x->out.free : left;
@@ -37,7 +37,8 @@ static struct weir_exchange_slot acquire(struct weir_exchange *x)
 {
 	uint32_t number = (uint32_t)weir_confirm_out_acquire(&x->out);
 
-	if (!x->out.free)
+	x->nr_acquired++;
+	if (!room(x))
 		weir_exchange_refused(x); /* whoever comes next */
 	return (struct weir_exchange_slot){
 		.data = x->pool.user + number * x->pool.stride,
@@ -136,6 +137,7 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
 		if (!weir_confirm_out_is_held(&x->out, slots[i].number))
 			return -EINVAL;
 		weir_confirm_out_abandon(&x->out, slots[i].number);
+		x->nr_acquired--;
 	}
 	return 0;
 }

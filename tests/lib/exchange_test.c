@@ -292,6 +292,50 @@ static void slots_are_filled_and_read_where_they_are(void **state)
 	pair_close(&pair);
 }
 
+static unsigned int acquire_all(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max)
+{
+	uint64_t timeout_ns = TIMEOUT_NS; /* of the first */
+	unsigned int count = 0;
+	int n = 0;
+
+	while (count < max) {
+		n = weir_exchange_acquire(x, slots + count, max - count, timeout_ns);
+		if (n < 0)
+			break;
+		count += (unsigned int)n;
+		timeout_ns = 0;
+	}
+	assert_true(count);
+	assert_true(count == max || n == -EAGAIN);
+	return count;
+}
+
+/* The queue to the device is shorter than a large pool, and has room for all that was handed out. */
+static void all_that_could_be_acquired_can_be_committed(void **state)
+{
+	const unsigned int most = fixture_mode == WEIR_EXCHANGE_IMM ? 4096 : 16384;
+	const struct weir_exchange_options options = { .slots = most, .slot_bytes = 64 };
+	struct weir_exchange_slot *slots = calloc(most, sizeof(*slots));
+	struct pair pair = pair_of(options, options);
+	unsigned int count, i, round;
+
+	(void)state;
+	for (round = 0; round < 2; round++) {
+		count = acquire_all(pair.a, slots, most) - 1;
+		assert_int_equal(weir_exchange_abandon(pair.a, slots + count, 1), 0);
+		for (i = 0; i < count; i++) {
+			memcpy(slots[i].data, &i, sizeof(i));
+			slots[i].length = sizeof(i);
+		}
+		assert_int_equal(weir_exchange_commit(pair.a, slots, count), 0);
+		assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+		for (i = 0; i < count; i++)
+			expect(pair.b, &i, sizeof(i));
+	}
+	free(slots);
+	pair_close(&pair);
+}
+
 static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
 {
 	const struct weir_exchange_options options = { .slots = 3, .slot_bytes = 100 };
@@ -910,6 +954,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_slow_sender_wakes_the_receiver),
 		cmocka_unit_test(a_slow_receiver_wakes_the_sender),
 		cmocka_unit_test(slots_are_filled_and_read_where_they_are),
+		cmocka_unit_test(all_that_could_be_acquired_can_be_committed),
 		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
