@@ -33,6 +33,23 @@ static inline uint64_t weir_after_ns(uint64_t now_ns, uint64_t ns)
 	return ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + ns;
 }
 
+/* The end of a wait that begins now: 0 is not to wait, UINT64_MAX for ever. */
+static inline uint64_t weir_deadline_ns(uint64_t timeout_ns)
+{
+	return timeout_ns ? weir_after_ns(weir_now_ns(), timeout_ns) : 0;
+}
+
+/* What is left of it: of one that is over 1, which is to wait, too. */
+static inline uint64_t weir_left_ns(uint64_t deadline_ns)
+{
+	uint64_t now_ns;
+
+	if (!deadline_ns || deadline_ns == UINT64_MAX)
+		return deadline_ns;
+	now_ns = weir_now_ns();
+	return deadline_ns > now_ns ? deadline_ns - now_ns : 1;
+}
+
 static inline struct timespec weir_timespec(uint64_t ns)
 {
 	struct timespec t = { (time_t)(ns / WEIR_NS_PER_S), (long)(ns % WEIR_NS_PER_S) };

@@ -166,7 +166,7 @@ static int put_some(struct weir_exchange *x, const char *data, size_t length, si
 int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
 		      uint64_t timeout_ns, size_t *done)
 {
-	uint64_t deadline_ns = weir_after_ns(timeout_ns ? weir_now_ns() : 0, timeout_ns);
+	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	size_t put = 0;
 	int rc = x->is_ending || (!done && timeout_ns != WEIR_EXCHANGE_FOREVER) ? -EINVAL : 0;
 
@@ -178,11 +178,7 @@ int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
 			rc = put_some(x, data, length, &put);
 		if (put == length)
 			break;
-		if (timeout_ns && timeout_ns != WEIR_EXCHANGE_FOREVER) {
-			uint64_t now_ns = weir_now_ns();
-
-			timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 1;
-		}
+		timeout_ns = weir_left_ns(deadline_ns);
 	}
 	if (done)
 		*done = put;
@@ -212,12 +208,13 @@ static int end(struct weir_exchange *x, uint64_t timeout_ns)
 
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 {
+	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	int rc = x->status;
 
 	if (!rc && !x->is_ending)
 		rc = end(x, timeout_ns);
 	if (!rc)
-		rc = weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, timeout_ns);
+		rc = weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, weir_left_ns(deadline_ns));
 	/* Who has taken all may be gone before that could be seen. */
 	return rc == -ECONNRESET && x->is_heard ? 0 : rc;
 }

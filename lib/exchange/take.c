@@ -165,11 +165,12 @@ static int gather(struct weir_exchange *x, char *data, size_t max, const struct 
 int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *length,
 		      uint64_t timeout_ns)
 {
+	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
 	struct weir_exchange_slot slot;
 	int n, rc;
 
 	do {
-		n = weir_exchange_take(x, &slot, 1, timeout_ns);
+		n = weir_exchange_take(x, &slot, 1, weir_left_ns(deadline_ns));
 		if (n <= 0)
 			return n ? n : -ENOENT;
 		rc = gather(x, data, max, &slot);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +363,110 @@ static void a_full_pool_takes_part_of_a_message_and_then_the_rest(void **state)
 	assert_int_equal(length, 500);
 	assert_memory_equal(got, data, 500);
 	pair_close(&pair);
+}
+
+#define PARTS_MAX 500
+
+/* A message without an end, until nobody waits for it any more. */
+struct trickle {
+	struct weir_exchange *x;
+	atomic_bool is_over;
+	unsigned int parts;
+	int rc;
+};
+
+static void *send_trickle(void *arg)
+{
+	struct trickle *t = arg;
+	struct weir_exchange_slot slot;
+
+	do {
+		t->rc = weir_exchange_acquire(t->x, &slot, 1, TIMEOUT_NS) == 1 ? 0 : -1;
+		slot.length = 1;
+		*(char *)slot.data = 'x';
+		slot.last = t->is_over || t->parts == PARTS_MAX;
+		if (!t->rc)
+			t->rc = weir_exchange_commit(t->x, &slot, 1);
+		if (!t->rc)
+			t->rc = weir_exchange_flush(t->x, TIMEOUT_NS);
+		t->parts++;
+		usleep(20000);
+	} while (!t->rc && !slot.last);
+	return NULL;
+}
+
+/* Each part comes sooner than the timeout is over: it is of the message. */
+static void a_message_that_comes_slowly_is_got_by_the_deadline_or_later(void **state)
+{
+	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
+				   (struct weir_exchange_options){ 0 });
+	struct trickle trickle = { .x = pair.a };
+	char got[PARTS_MAX + 1];
+	size_t length;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, send_trickle, &trickle), 0);
+	assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, SECOND_NS / 5),
+			 -ETIMEDOUT);
+	trickle.is_over = true;
+	assert_int_equal(weir_exchange_get(pair.b, got, sizeof(got), &length, TIMEOUT_NS), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(trickle.rc, 0);
+	assert_in_range(trickle.parts, 1, PARTS_MAX);
+	assert_int_equal(length, trickle.parts);
+	pair_close(&pair);
+}
+
+#define FINISH_NS SECOND_NS
+
+struct late {
+	struct weir_exchange *x;
+	uint64_t gave_ns;
+};
+
+/* Half a second late; and then no more. */
+static void *give_late(void *arg)
+{
+	struct weir_exchange_slot slot;
+	struct late *l = arg;
+
+	usleep(500000);
+	l->gave_ns = now_ns();
+	if (weir_exchange_take(l->x, &slot, 1, TIMEOUT_NS) == 1)
+		weir_exchange_release(l->x, &slot, 1);
+	return NULL;
+}
+
+/* Return: how long after there was room for the end it gave up waiting for that to be taken, ns; 0: before. */
+static uint64_t finish_late(void)
+{
+	const struct weir_exchange_options options = { .slots = 1 };
+	struct pair pair = pair_of(options, options);
+	struct late late = { .x = pair.b };
+	pthread_t thread;
+	uint64_t end_ns;
+
+	put_all(pair.a, "x", 1);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	assert_int_equal(pthread_create(&thread, NULL, give_late, &late), 0);
+	assert_int_equal(weir_exchange_finish(pair.a, FINISH_NS), -ETIMEDOUT);
+	end_ns = now_ns();
+	pthread_join(thread, NULL);
+	pair_close(&pair);
+	return end_ns > late.gave_ns ? end_ns - late.gave_ns : 0;
+}
+
+/* What is waited for first is of the same time. On a busy machine that may show late. */
+static void an_end_is_given_up_by_one_deadline(void **state)
+{
+	uint64_t late_ns = 0;
+	int tries = 30;
+
+	(void)state;
+	while (tries-- && (!late_ns || late_ns >= FINISH_NS))
+		late_ns = finish_late();
+	assert_in_range(late_ns, 1, FINISH_NS - 1);
 }
 
 static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
@@ -956,6 +1061,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(slots_are_filled_and_read_where_they_are),
 		cmocka_unit_test(all_that_could_be_acquired_can_be_committed),
 		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
+		cmocka_unit_test(a_message_that_comes_slowly_is_got_by_the_deadline_or_later),
+		cmocka_unit_test(an_end_is_given_up_by_one_deadline),
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),

@@ -244,6 +244,34 @@ class Messages(unittest.TestCase):
                 with self.assertRaises(TimeoutError):
                     theirs.get_into(bytearray(8), timeout)
 
+    def test_a_message_that_comes_slowly_has_one_deadline(self):
+        for is_into in (False, True):
+            ours, theirs = pair(slot_bytes=64)
+            is_over, parts_max = threading.Event(), 500
+            parts = []
+
+            def trickle():
+                while not parts or not parts[-1]:
+                    (slot,) = ours.acquire(1, PATIENCE_S)
+                    slot.length, slot.last = 1, is_over.is_set() or len(parts) == parts_max
+                    parts.append(slot.last)
+                    ours.commit([slot])
+                    ours.flush(PATIENCE_S)
+                    time.sleep(0.02)
+
+            with ours, theirs, self.subTest(is_into=is_into):
+                buffer = bytearray(parts_max + 1)
+                thread = threading.Thread(target=trickle)
+                thread.start()
+                try:
+                    with self.assertRaisesRegex(TimeoutError, "not within 0.2 s"):
+                        _ = theirs.get_into(buffer, 0.2) if is_into else theirs.get(0.2)
+                finally:
+                    is_over.set()
+                length = theirs.get_into(buffer, PATIENCE_S) if is_into else len(theirs.get(PATIENCE_S))
+                thread.join()
+                self.assertEqual(length, len(parts))
+
     def test_an_event_loop_hears_of_messages(self):
         ours, theirs = pair()
         with ours, theirs:

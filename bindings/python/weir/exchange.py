@@ -170,12 +170,16 @@ class Exchange:
         if self._in_gpu:
             raise ValueError("the slots are in a GPU's memory: use get_into()")
         left = _begin(self._getting, timeout)
+        deadline = None if left is None else time.monotonic() + left
         try:
             while check(self._wait(left, lambda ns: self._call(self._get_slot, ns))):
                 if self._one[0].last:
                     message = b"".join(self._parts)
                     self._parts.clear()
                     return message
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        except TimeoutError:
+            raise too_late(timeout) from None
         finally:
             self._getting.release()
         raise EOFError("the peer has finished")
