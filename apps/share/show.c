@@ -85,13 +85,15 @@ static void flow_fill(const struct weir_circuit *conn, struct weir_share_flow *o
 {
 	uint64_t sent = __atomic_load_n(&conn->sent, __ATOMIC_RELAXED);
 	uint64_t lent = __atomic_load_n(&conn->sent_lent, __ATOMIC_RELAXED);
+	uint64_t put = __atomic_load_n(&conn->put, __ATOMIC_RELAXED);
+	uint64_t fetched = __atomic_load_n(&conn->fetched, __ATOMIC_RELAXED);
 
 	*out = (struct weir_share_flow){
 		.nr = conn->nr,
 		.class_nr = conn->class,
 		.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED),
-		.bytes_sent = sent + lent,
-		.bytes_received = __atomic_load_n(&conn->received, __ATOMIC_RELAXED),
+		.bytes_sent = sent + lent + put,
+		.bytes_received = __atomic_load_n(&conn->received, __ATOMIC_RELAXED) + fetched,
 		.queued_bytes = __atomic_load_n(&conn->door->out.tail, __ATOMIC_RELAXED) - sent,
 	};
 	if (out->queued_bytes > conn->size)

@@ -95,8 +95,8 @@ struct weir_landing {
  * @slot, @nr_slots: of its chunk; NULL: a refusal, which has no rings and no @stake
  * @leaving: as @out; its position is what has been sent, completions seen
  * @posted: of the ring out; @lent: of the stream besides, from loans
- * @sent, @sent_lent: of both, bytes whose completions were seen, for who looks; written by the
- *	worker, read by all
+ * @sent, @sent_lent: of both, bytes whose completions were seen, for who looks; @put, @fetched: the
+ *	same of what was written and read by handles; written by the worker, read by all
  */
 struct weir_circuit {
 	struct weir_conn app;
@@ -141,7 +141,7 @@ struct weir_circuit {
 	struct weir_errand errand, loan;
 	bool errand_was_last; /* of its turns: those of an errand and of the stream alternate */
 	uint64_t waits_ns; /* since when what it has to send waits for a turn */
-	uint64_t sent, sent_lent;
+	uint64_t sent, sent_lent, put, fetched;
 };
 
 struct weir_offer {

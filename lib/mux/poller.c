@@ -55,10 +55,11 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	else if (piece_written(conn, wc->byte_len))
 		return -EPROTO;
 	__atomic_store_n(&conn->received, end, __ATOMIC_RELEASE);
-	weir_ring_publish_tail(&conn->arriving);
-	weir_ring_tell_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
+	/* First: who has read it finds it counted. */
 	weir_count(&hub->counts.bytes_received, wc->byte_len);
 	weir_count(&conn->owner->counts.bytes_received, wc->byte_len);
+	weir_ring_publish_tail(&conn->arriving);
+	weir_ring_tell_at(conn->arriving.ring, &conn->fd, conn->arriving.position);
 	if (conn->is_closed && !conn->is_detached) {
 		weir_circuit_leave(conn); /* it counts as read */
 		hub->has_left = true;

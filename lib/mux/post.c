@@ -366,6 +366,17 @@ static void count_sent(struct weir_circuit *conn, uint32_t bytes)
 	weir_count(&conn->owner->counts.bytes_sent, bytes);
 }
 
+/* What the device has moved for who asked; the other end does not hear of it. */
+static void count_moved(struct weir_circuit *conn, uint32_t bytes)
+{
+	bool is_read = conn->errand.is_read;
+	struct weir_mux_counts *counts = &conn->owner->counts;
+	uint64_t *moved = is_read ? &conn->fetched : &conn->put;
+
+	weir_count(is_read ? &counts->bytes_received : &counts->bytes_sent, bytes);
+	__atomic_store_n(moved, *moved + bytes, __ATOMIC_RELAXED);
+}
+
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc)
 {
 	struct weir_posted posted;
@@ -388,6 +399,8 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 		__atomic_store_n(&conn->sent_lent, conn->sent_lent + posted.bytes, __ATOMIC_RELAXED);
 	if (posted.errand != &conn->errand)
 		count_sent(conn, posted.bytes);
+	else if (wc->status == IBV_WC_SUCCESS)
+		count_moved(conn, posted.bytes);
 	if (posted.errand)
 		errand_completed(posted.errand, wc);
 	else

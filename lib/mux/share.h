@@ -58,7 +58,10 @@ struct weir_share_ask {
 	char peer[256];
 };
 
-/* A tenant as weir top shows it. Texts are printable, and end. */
+/*
+ * A tenant as weir top shows it. Texts are printable, and end. What it writes by handles is sent, what
+ * it reads so received; of what others do so with its memory nothing is counted here.
+ */
 struct weir_share_tenant {
 	uint32_t nr, pid, uid, weight, connections, connections_max;
 	uint64_t party; /* @weight is of all of it */

@@ -97,18 +97,18 @@ static struct weir_share_answer look(int fd, struct weir_share_ask ask)
 	return answer;
 }
 
-/* Its number; 0: it is no tenant. */
-static uint32_t tenant_nr(int fd, pid_t pid)
+/* Its number is 0: it is no tenant. */
+static struct weir_share_tenant tenant_is(int fd, pid_t pid)
 {
 	struct weir_share_ask ask = { .what = WEIR_SHARE_TENANT };
 	struct weir_share_answer answer;
 
 	while (!(answer = look(fd, ask)).status) {
 		if (answer.tenant.pid == (uint32_t)pid)
-			return answer.tenant.nr;
+			return answer.tenant;
 		ask.nr = answer.tenant.nr;
 	}
-	return 0;
+	return (struct weir_share_tenant){ 0 };
 }
 
 bool daemon_has(const struct daemon *d, pid_t pid)
@@ -117,7 +117,7 @@ bool daemon_has(const struct daemon *d, pid_t pid)
 	uint32_t nr;
 
 	assert_true(fd >= 0);
-	nr = tenant_nr(fd, pid);
+	nr = tenant_is(fd, pid).nr;
 	close(fd);
 	return nr;
 }
@@ -129,10 +129,27 @@ unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr)
 	int fd = weir_share_dial(d->socket, NULL);
 
 	assert_true(fd >= 0);
-	ask.nr = tenant_nr(fd, pid);
+	ask.nr = tenant_is(fd, pid).nr;
 	answer = look(fd, ask);
 	close(fd);
 	return !answer.status && answer.flow.nr == nr ? answer.flow.weight : 0;
+}
+
+void daemon_shows(const struct daemon *d, pid_t pid, struct weir_share_tenant *tenant,
+		  struct weir_share_flow *flow)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_FLOW };
+	struct weir_share_answer answer;
+	int fd = weir_share_dial(d->socket, NULL);
+
+	assert_true(fd >= 0);
+	*tenant = tenant_is(fd, pid);
+	assert_int_not_equal(tenant->nr, 0);
+	ask.nr = tenant->nr;
+	answer = look(fd, ask);
+	close(fd);
+	assert_int_equal(answer.status, 0);
+	*flow = answer.flow;
 }
 
 void daemon_halt(const struct daemon *d)

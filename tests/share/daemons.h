@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "lib/mux/share.h"
 #include "tests/lib/fixture.h"
 
 #define SERVICE 5
@@ -34,6 +35,9 @@ void config_write(const struct daemon *d, const char *text);
 bool daemon_has(const struct daemon *d, pid_t pid);
 /* The weight that its flow @nr of tenant @pid has; 0: there is no such. */
 unsigned int daemon_weighs(const struct daemon *d, pid_t pid, uint32_t nr);
+/* What weir top shows of tenant @pid, which has one connection, and of that. */
+void daemon_shows(const struct daemon *d, pid_t pid, struct weir_share_tenant *tenant,
+		  struct weir_share_flow *flow);
 /* Nothing in it moves, until SIGCONT. */
 void daemon_halt(const struct daemon *d);
 

@@ -79,6 +79,53 @@ static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
 	child_end(second, 0);
 }
 
+/* It is one tenant here; whoever was it before may not be gone yet. */
+static struct weir_mux *only_tenant(void)
+{
+	while (daemon_has(&near, getpid()))
+		poll(NULL, 0, 1);
+	return tenant_of(&near);
+}
+
+/* That so much more has been sent and received since @tenant and @flow were; these are now's then. */
+static void is_shown(uint64_t sent, uint64_t received, struct weir_share_tenant *tenant,
+		     struct weir_share_flow *flow)
+{
+	const struct weir_share_tenant before = *tenant;
+	const struct weir_share_flow flow_before = *flow;
+
+	daemon_shows(&near, getpid(), tenant, flow);
+	assert_int_equal(tenant->bytes_sent - before.bytes_sent, sent);
+	assert_int_equal(tenant->bytes_received - before.bytes_received, received);
+	assert_int_equal(flow->bytes_sent - flow_before.bytes_sent, sent);
+	assert_int_equal(flow->bytes_received - flow_before.bytes_received, received);
+}
+
+static void what_is_read_and_written_by_handles_is_shown(void **state)
+{
+	pid_t child = child_start(SERVICE, "lend");
+	struct weir_mux *mux = only_tenant();
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	uint32_t handle = handle_of(conn);
+	struct weir_mux_region *region;
+	struct weir_share_tenant tenant;
+	struct weir_share_flow flow;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
+	daemon_shows(&near, getpid(), &tenant, &flow);
+	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	is_shown(LENT, 0, &tenant, &flow);
+	assert_int_equal(weir_conn_read(conn, handle, 5, region, 0, 100001), 0);
+	is_shown(0, 100001, &tenant, &flow);
+	assert_int_equal(weir_conn_read(conn, handle, LENT, region, 0, 1), -EACCES);
+	is_shown(0, 0, &tenant, &flow);
+	weir_conn_close(conn);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
 /* Nobody reads: what goes is what both rings on the way take. */
 static void tenants_have_rings_as_long_as_they_ask(void **state)
 {
@@ -372,6 +419,7 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
+		cmocka_unit_test(what_is_read_and_written_by_handles_is_shown),
 		cmocka_unit_test(tenants_have_rings_as_long_as_they_ask),
 		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
 		cmocka_unit_test(what_tenants_send_from_regions_arrives),
