@@ -67,8 +67,9 @@ static int hello(struct turn *turn)
 		return explained(turn, -EAGAIN, "weir share has as many tenants as it takes, of all "
 						"or of this user: try again when one has gone");
 	if (!tenant->cgroup[0])
-		return explained(turn, -EPERM, "weir share cannot see this process's cgroup: it "
-					       "needs to find it in its own /proc");
+		return explained(turn, -EPERM, "weir share cannot see this process's cgroup: it needs "
+					       "to find it in its own /proc, and who connected "
+					       "still there");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = give_fd(turn, tenant->board_fd);

@@ -9,7 +9,8 @@
  *	class 1                          segment 16K pass 4M
  *
  * Who is of several is treated by the first that fits of: the longest cgroup that holds him, his
- * user, default. What a line does not say the default line does, and what that does not, weir.
+ * user, default. What a line does not say the default line does, and what that does not, weir; but
+ * deny is of its own line alone.
  */
 #ifndef WEIR_APPS_SHARE_CONFIG_H
 #define WEIR_APPS_SHARE_CONFIG_H

@@ -27,7 +27,8 @@
 /**
  * struct tenant - one
  * @bell, @tenants_bell: both ends
- * @pid, @uid, @cgroup: as the kernel says, when it connected; no @cgroup: it cannot be seen
+ * @pid, @uid: as the kernel says, when it connected; @cgroup: when it was let in; none: it cannot be
+ *	seen, or the process that connected had ended by then
  * @conns, @offers: by the number that it knows; the clerk alone takes them away
  * @connecting: what it has asked for and is not answered yet; share->lock
  * @is_in: it has said HELLO, and may stay; share->lock

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5, asm-generic/socket.h */
+#endif
 
 /* The first line of a file of /proc that begins so, without that and its end; cut at @size. */
 static bool read_line(const char *path, const char *start, char *line, size_t size)
@@ -31,7 +36,24 @@ static bool read_line(const char *path, const char *start, char *line, size_t si
 	return found;
 }
 
-/* Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. */
+/* Whether the process that connected has: Linux before 6.5 cannot say. */
+static bool has_ended(const struct tenant *tenant)
+{
+	struct pollfd process = { .events = POLLIN };
+	socklen_t length = sizeof(process.fd);
+	bool ended;
+
+	if (getsockopt(tenant->socket, SOL_SOCKET, SO_PEERPIDFD, &process.fd, &length))
+		return errno != ENOPROTOOPT;
+	ended = poll(&process, 1, 0) == 1;
+	close(process.fd);
+	return ended;
+}
+
+/*
+ * Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. If it has
+ * ended its number may be another's: nothing of that one is its.
+ */
 static void look_up(struct tenant *tenant)
 {
 	char path[64], ours[sizeof(tenant->cgroup)];
@@ -47,6 +69,8 @@ static void look_up(struct tenant *tenant)
 	for (i = 0; tenant->name[i]; i++)
 		if (!isprint((unsigned char)tenant->name[i]))
 			tenant->name[i] = '?';
+	if (has_ended(tenant))
+		tenant->cgroup[0] = '\0';
 }
 
 unsigned int tenant_class(const struct tenant *tenant)

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir share: whatever tenants do, they harm themselves alone. */
 #include <errno.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/platform.h"
 #include "lib/mux/owner.h"
 #include "lib/mux/tenant.h"
 #include "tests/share/daemons.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
 
 /* Rings for nothing, as fast as it can, until it is killed. */
 static int flood(struct weir_listener *listener, struct weir_mux *mux)
@@ -136,6 +143,82 @@ static void who_does_not_begin_with_hello_is_sent_away(void **state)
 	close(fd);
 }
 
+/* Connects, leaves the socket to its parent, and ends. */
+static void connect_for(int parent)
+{
+	int fd = weir_share_dial(near.socket, NULL);
+
+	_exit(fd < 0 || weir_share_send(parent, "", 1, &fd, 1));
+}
+
+/* A process of that number; -1: this one may not say which number one has. */
+static pid_t process_start(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid,
+				   .set_tid_size = 1 };
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!child)
+		pause();
+	return child;
+}
+
+static bool kernel_knows_processes(int fd)
+{
+	socklen_t length = sizeof(int);
+	int process;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length))
+		return false;
+	close(process);
+	return true;
+}
+
+static int say_hello(int fd)
+{
+	const struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer;
+
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	return answer.status;
+}
+
+/* The daemon looks when another has the number. */
+static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
+{
+	int pair[2], fds[WEIR_SHARE_FDS_MAX], status;
+	pid_t child, other;
+	bool can_tell;
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	daemon_halt(&near);
+	child = fork();
+	if (!child)
+		connect_for(pair[1]);
+	assert_int_equal(weir_share_recv(pair[0], &byte, 1, fds), 0);
+	child_end(child, 0);
+	other = process_start(child);
+	can_tell = kernel_knows_processes(fds[0]);
+	assert_int_equal(kill(near.pid, SIGCONT), 0);
+	status = say_hello(fds[0]);
+	if (other > 0)
+		child_end(other, SIGKILL);
+	close(fds[0]);
+	close(pair[0]);
+	close(pair[1]);
+	if (other < 0 || !can_tell) {
+		print_message("numbers of processes cannot be chosen, or the kernel is too old\n");
+		skip();
+	}
+	assert_int_equal(other, child);
+	assert_int_equal(status, -EPERM);
+}
+
 /* So many that others had no room in the daemon: neither more of the same process nor of another. */
 static void regions_are_so_many_and_no_more(void **state)
 {
@@ -189,6 +272,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
 		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
 		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
+		cmocka_unit_test(who_has_ended_is_not_taken_for_who_has_his_number),
 		cmocka_unit_test(regions_are_so_many_and_no_more),
 		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
 	};
