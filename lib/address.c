@@ -70,6 +70,20 @@ static int parse(const char *name, const char *default_host, struct parts *parts
 	return 0;
 }
 
+/* One host is one address, however it was written. */
+static void unmap(struct addrinfo *info)
+{
+	const struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)info->ai_addr;
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = v6.sin6_port };
+
+	if (!IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+	memcpy(info->ai_addr, &v4, sizeof(v4));
+	info->ai_addrlen = sizeof(v4);
+	info->ai_family = AF_INET;
+}
+
 static int resolve(const char *name, const char *default_host, int flags, struct addrinfo **list,
 		   struct weir_error *error)
 {
@@ -78,6 +92,7 @@ static int resolve(const char *name, const char *default_host, int flags, struct
 		.ai_flags = AI_NUMERICSERV | flags,
 	};
 	struct parts parts;
+	struct addrinfo *at;
 	int rc;
 
 	if (parse(name, default_host, &parts))
@@ -92,6 +107,9 @@ static int resolve(const char *name, const char *default_host, int flags, struct
 	if (rc)
 		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", parts.host,
 				 gai_strerror(rc));
+	for (at = *list; at; at = at->ai_next)
+		if (at->ai_family == AF_INET6)
+			unmap(at);
 	return 0;
 }
 

@@ -13,7 +13,8 @@
 
 /**
  * weir_address_resolve() - turn a name into socket addresses
- * @name: as above; an IPv6 address without a port may stand without brackets
+ * @name: as above; an IPv6 address without a port may stand without brackets; one that stands for
+ *	an IPv4 address (::ffff:a.b.c.d) is that
  * @default_host: what an empty host means; NULL refuses it
  * @list: receives the addresses, the best first; free it with freeaddrinfo()
  * @error: may be NULL

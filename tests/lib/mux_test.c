@@ -222,6 +222,32 @@ static void many_connections_share_one_queue_pair(void **state)
 	pair_close(&p);
 }
 
+/* One of IPv4, written as of IPv6: the node that is there serves it. */
+static void an_address_is_the_same_however_it_is_written(void **state)
+{
+	struct weir_error error = { "" };
+	struct weir_conn *near, *far;
+	struct weir_mux_info info;
+	struct pair p;
+	char name[96];
+	const char *port;
+
+	(void)state;
+	pair_open(&p, NULL);
+	port = strrchr(p.address, ':');
+	snprintf(name, sizeof(name), "[::ffff:%.*s]%s", (int)(port - p.address), p.address, port);
+	if (weir_mux_connect(p.client, name, SERVICE, NULL, &near, &error))
+		fail_msg("%s", error.text);
+	far = accept_from(p.listener);
+	weir_mux_info(p.client, &info);
+	assert_int_equal(info.connections, 2);
+	assert_int_equal(info.queue_pairs, 2);
+	pass(near, far, 100);
+	weir_conn_close(near);
+	weir_conn_close(far);
+	pair_close(&p);
+}
+
 /* Nobody reads: the ring at each end fills, and then the sender is told to wait, nobody else. */
 static void who_does_not_read_is_held_back_alone(void **state)
 {
@@ -811,6 +837,7 @@ int main(void)
 		cmocka_unit_test(what_the_ring_has_taken_in_part_is_owed),
 		cmocka_unit_test(a_message_that_is_too_long_says_how_long_and_stays),
 		cmocka_unit_test(many_connections_share_one_queue_pair),
+		cmocka_unit_test(an_address_is_the_same_however_it_is_written),
 		cmocka_unit_test(who_does_not_read_is_held_back_alone),
 		cmocka_unit_test(descriptors_say_when_a_call_is_worth_it),
 		cmocka_unit_test(what_was_sent_before_the_close_arrives),
