@@ -151,6 +151,11 @@ bool weir_address_is_loopback(const struct sockaddr *address)
 	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+bool weir_address_is_worth_another(int status)
+{
+	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
+}
+
 int weir_address_bind_failed(const char *listen, int status, struct weir_error *error)
 {
 	switch (status) {

@@ -33,6 +33,9 @@ void weir_address_print(const struct sockaddr *address, char text[static WEIR_AD
 
 bool weir_address_is_loopback(const struct sockaddr *address);
 
+/* One failed with @status: another of the same name may do better, unless the peer itself has spoken. */
+bool weir_address_is_worth_another(int status);
+
 /**
  * weir_address_bind_failed() - explain why nobody can listen at an address
  * @listen: as the user wrote it

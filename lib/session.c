@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "lib/address.h"
 #include "lib/clock.h"
 #include "lib/error.h"
 #include "lib/memory.h"
@@ -287,12 +288,6 @@ static int session_open(const struct weir_session_options *options,
 	return 0;
 }
 
-/* Another address of the same name may do better, unless the donor itself has spoken. */
-static bool is_worth_another(int status)
-{
-	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
-}
-
 int weir_session_open(const char *donor, const struct weir_session_options *options,
 		      struct weir_session **session, struct weir_error *error)
 {
@@ -308,7 +303,7 @@ int weir_session_open(const char *donor, const struct weir_session_options *opti
 		return rc;
 	for (at = list; at; at = at->ai_next) {
 		rc = session_open(&filled, at->ai_addr, session, error);
-		if (!is_worth_another(rc))
+		if (!weir_address_is_worth_another(rc))
 			break;
 	}
 	freeaddrinfo(list);

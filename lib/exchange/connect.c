@@ -170,28 +170,42 @@ static int try_address(struct weir_exchange *x, const struct sockaddr *address,
 	return rc ? rc : weir_exchange_offer(x, error);
 }
 
+static int connect_at(const struct sockaddr *address, const struct weir_exchange_options *options,
+		      uint64_t deadline_ns, struct weir_exchange **out, struct weir_error *error)
+{
+	struct weir_exchange *x;
+	int rc = weir_exchange_new(options, &x, error);
+
+	if (rc)
+		return rc;
+	weir_address_print(address, x->info.peer);
+	x->greeting->deadline_ns = deadline_ns;
+	rc = try_address(x, address, error);
+	if (rc)
+		weir_exchange_close(x);
+	else
+		*out = x;
+	return rc;
+}
+
 int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
 			  struct weir_exchange **out, struct weir_error *error)
 {
 	struct weir_exchange_options filled;
-	struct weir_exchange *x;
-	struct addrinfo *list;
+	struct addrinfo *list, *at;
+	uint64_t deadline_ns;
 	int rc = weir_exchange_options_fill(&filled, options, error);
 
 	if (!rc)
 		rc = weir_address_resolve(peer, NULL, &list, error);
 	if (rc)
 		return rc;
-	rc = weir_exchange_new(&filled, &x, error);
-	if (!rc) {
-		weir_address_print(list->ai_addr, x->info.peer);
-		x->greeting->deadline_ns = weir_after_ns(weir_now_ns(), filled.timeout_ns);
-		rc = try_address(x, list->ai_addr, error);
-		if (rc)
-			weir_exchange_close(x);
+	deadline_ns = weir_after_ns(weir_now_ns(), filled.timeout_ns);
+	for (at = list; at; at = at->ai_next) {
+		rc = connect_at(at->ai_addr, &filled, deadline_ns, out, error);
+		if (!weir_address_is_worth_another(rc))
+			break;
 	}
 	freeaddrinfo(list);
-	if (!rc)
-		*out = x;
 	return rc;
 }

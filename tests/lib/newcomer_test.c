@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Those who come to an exchange's listener and do not prove its key, and those who come beside them. */
+/*
+ * Those who come to an exchange's listener and do not prove its key, those who come beside them, and
+ * those who know it by a name of several addresses.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -218,12 +221,53 @@ static void who_is_mute_is_sent_away_in_the_end(void **state)
 	mute_end(&mute);
 }
 
+#define TWO "two.example" /* of two addresses: at the first, nobody listens */
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	if (strcmp(host, TWO))
+		return __real_getaddrinfo(host, port, hints, list);
+	assert_int_equal(__real_getaddrinfo(fixture_address(), "1", hints, list), 0);
+	assert_null((*list)->ai_next);
+	return __real_getaddrinfo(fixture_address(), port, hints, &(*list)->ai_next);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange *x;
+	struct weir_exchange_info info;
+	char name[80];
+	pthread_t thread;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s%s", TWO, strrchr(weir_exchange_address(a.listener), ':'));
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	assert_int_equal(weir_exchange_connect(name, &options, &x, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_info(x, &info);
+	assert_string_equal(info.peer, weir_exchange_address(a.listener));
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(a.listener);
+	assert_int_equal(weir_exchange_connect(TWO ":1", &options, &x, NULL), -ECONNREFUSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_mute_holds_nobody_up),
 		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
 		cmocka_unit_test(who_is_served_slowly_is_let_in),
+		cmocka_unit_test(all_addresses_of_a_name_are_tried),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
