@@ -39,7 +39,8 @@ struct weir_group;
 
 /**
  * weir_group_lead() - be member 0, whom the others look for
- * @listener: where they do; stays the caller's
+ * @listener: where they do; stays the caller's. Unless its options say how many exchanges share its
+ *	memory, those of the group do
  * @size: members, 1 to WEIR_GROUP_SIZE_MAX
  * @timeout_ns: for all to come
  * @group: receives the group; end it with weir_group_close()

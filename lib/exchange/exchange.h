@@ -303,6 +303,9 @@ int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
 const struct weir_exchange_options *
 weir_exchange_listener_options(const struct weir_exchange_listener *listener);
 
+/* Who is accepted from now on shares the memory among @exchanges, unless the user said how many do. */
+void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges);
+
 /* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
 int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *param,
 			struct weir_error *error);

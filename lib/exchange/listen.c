@@ -17,9 +17,12 @@
 #define NEWCOMERS_MAX 32u
 #define NAP_US 50
 
-/* @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is. */
+/*
+ * @given: by the user; @options: with what he left open filled in
+ * @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is
+ */
 struct weir_exchange_listener {
-	struct weir_exchange_options options;
+	struct weir_exchange_options given, options;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	char address[WEIR_ADDRESS_MAX];
@@ -62,6 +65,16 @@ weir_exchange_listener_options(const struct weir_exchange_listener *listener)
 	return &listener->options;
 }
 
+/* What was given has been checked. */
+void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges)
+{
+	struct weir_exchange_options options = listener->given;
+
+	if (!options.exchanges)
+		options.exchanges = exchanges;
+	weir_exchange_options_fill(&listener->options, &options, NULL);
+}
+
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **out, struct weir_error *error)
 {
@@ -70,6 +83,8 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 
 	if (!listener)
 		return weir_fail(error, -ENOMEM, "out of memory");
+	if (options)
+		listener->given = *options;
 	rc = weir_exchange_options_fill(&listener->options, options, error);
 	if (!rc)
 		rc = try_gpu(&listener->options, error);

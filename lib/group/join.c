@@ -262,8 +262,11 @@ int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
 
 	j.options = *weir_exchange_listener_options(listener);
 	status = begin(&j, 0, size, timeout_ns);
-	if (!status)
+	if (!status) {
+		weir_exchange_listener_share(listener, size - 1);
 		status = accept_those_above(&j);
+		weir_exchange_listener_share(listener, 1);
+	}
 	if (!status)
 		status = tell_addresses(&j);
 	return end(&j, status, group);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Groups from Python, each member a thread; and torch.distributed, each rank a process."""
+import concurrent.futures
 import errno
 import socket
 import subprocess
@@ -112,6 +113,41 @@ class Operations(unittest.TestCase):
             asked.set()
             waiter.join()
         together(work, SIZE)
+
+
+class Memory(unittest.TestCase):
+    SIZE, POOL, SLOT = 4, 6 << 20, 1 << 16
+
+    @staticmethod
+    def slots(group):
+        """Of each exchange, to send from and to receive in."""
+        infos = [group.info(member) for member in range(group.size)]
+        return [(info.slots, info.peer_slots) for info in infos if info]
+
+    def test_the_exchanges_of_each_member_share_what_one_was_promised(self):
+        for slots in together(self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL):
+            self.assertEqual(slots, [(15, 15)] * (self.SIZE - 1))
+            self.assertLessEqual(sum(map(sum, slots)) * self.SLOT, self.POOL)
+
+    def test_who_says_how_many_share_it_has_his_way(self):
+        for slots in together(self.slots, self.SIZE, slot_bytes=self.SLOT, pool_bytes=self.POOL, exchanges=1):
+            self.assertEqual(slots, [(47, 47)] * (self.SIZE - 1))
+
+    def test_who_comes_after_the_group_has_it_alone(self):
+        with weir.listen("127.0.0.1:0", slot_bytes=self.SLOT, pool_bytes=self.POOL) as listener:
+            def join(member):
+                with weir.join(listener.address, member, 3, timeout=PATIENCE_S) as group:
+                    group.barrier(PATIENCE_S)
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                members = [pool.submit(join, member) for member in (1, 2)]
+                with weir.lead(listener, 3, PATIENCE_S) as group:
+                    group.barrier(PATIENCE_S)
+                    self.assertEqual([slots for slots, _ in self.slots(group)], [23, 23])
+                for member in members:
+                    member.result()
+                other = pool.submit(weir.connect, listener.address)
+                with listener.accept(PATIENCE_S) as x, other.result():
+                    self.assertEqual(x.info.slots, 47)
 
 
 class Ends(unittest.TestCase):
