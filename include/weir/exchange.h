@@ -259,6 +259,11 @@ int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *l
  * call that was refused with -EAGAIN is worth another try. When it has returned 0,
  * weir_exchange_fd() becomes readable once there may be.
  *
+ * It asks nothing of a peer that is silent, so neither this nor the descriptor tells of one that has
+ * vanished without a word, as when its host loses power. Who has to know calls, after each second or
+ * so in which the descriptor was silent, weir_exchange_take() or another call that waits, with a timeout of
+ * some milliseconds: that asks. Once the device has given up, weir_exchange_process() says -ECONNRESET.
+ *
  * Return: 1; 0; -ECONNRESET and -EPROTO, as weir_exchange_take(), when there is nothing left to take.
  */
 int weir_exchange_process(struct weir_exchange *x);

@@ -30,6 +30,7 @@
 #define WEIR_EXCHANGE_GIVES 4u /* messages under way that give slots back */
 #define WEIR_EXCHANGE_RECV_BYTES 256u
 #define WEIR_EXCHANGE_RECVS (WIRE_TELLS_MAX + 2 * WEIR_EXCHANGE_CHAIN) /* bitmap */
+#define WEIR_EXCHANGE_REST_MS_MAX 1000 /* asleep, the peer is asked so often whether it is there */
 #define WEIR_EXCHANGE_LOOKS 4u /* at most, of who waits, before it asks to be woken */
 
 /* What somebody asleep waits for, in the low bits of what he writes to the peer's bell. */
@@ -401,6 +402,12 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 
 /* Takes what events there are, without waiting: if the peer has left, @x->status says so. */
 void weir_exchange_attend(struct weir_exchange *x);
+
+/*
+ * Of who hears of nothing for long: the peer may have vanished without a word, or be busy with what it gives
+ * back little of. If it is gone, what is posted here fails.
+ */
+void weir_exchange_inquire(struct weir_exchange *x);
 
 /* look.c */
 

@@ -10,7 +10,6 @@
 #include "lib/exchange/exchange.h"
 #include "lib/yield.h"
 
-#define REST_MS_MAX 1000 /* asleep, the peer is asked so often whether it is there, and what it has not said */
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
 
 static void hear_completions(struct weir_exchange *x)
@@ -51,8 +50,8 @@ static bool hear(struct weir_exchange *x, uint64_t deadline_ns)
 	};
 	int ms = weir_poll_ms(deadline_ns);
 
-	if (ms < 0 || ms > REST_MS_MAX)
-		ms = REST_MS_MAX;
+	if (ms < 0 || ms > WEIR_EXCHANGE_REST_MS_MAX)
+		ms = WEIR_EXCHANGE_REST_MS_MAX;
 	if (poll(fds, 2, ms) <= 0)
 		return false;
 	if (fds[0].revents)
@@ -67,21 +66,22 @@ void weir_exchange_attend(struct weir_exchange *x)
 	hear(x, 0);
 }
 
-/*
- * If an event was heard since it was armed there is something to look at. Who hears of nothing for long asks:
- * the peer may have vanished without a word, or be busy with what it gives back little of.
- */
+void weir_exchange_inquire(struct weir_exchange *x)
+{
+	if (weir_exchange_is_imm(x))
+		weir_exchange_queue_probe(x);
+	else if (!x->look.is_looking)
+		weir_exchange_queue_look(x, 0);
+}
+
+/* If an event was heard since it was armed there is something to look at. */
 static void rest(struct weir_exchange *x, uint64_t deadline_ns)
 {
 	if (!x->is_armed)
 		return;
 	x->info.sleeps++;
-	if (hear(x, deadline_ns))
-		return;
-	if (weir_exchange_is_imm(x))
-		weir_exchange_queue_probe(x);
-	else if (!x->look.is_looking)
-		weir_exchange_queue_look(x, 0);
+	if (!hear(x, deadline_ns))
+		weir_exchange_inquire(x);
 }
 
 static int arm(struct weir_exchange *x)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/exchange/exchange.h"
 #include "lib/group/group.h"
 
 struct weir_group *weir_group_new(unsigned int member, unsigned int size)
@@ -92,6 +93,7 @@ static void begin(struct weir_group *group)
 {
 	group->add = NULL;
 	group->turn = 0;
+	group->inquired_ns = weir_now_ns();
 }
 
 static void send_to(struct weir_group *group, unsigned int member, const void *data, size_t length)
@@ -236,9 +238,24 @@ int weir_group_finish(struct weir_group *group)
 	return 0;
 }
 
+/* A descriptor says nothing of a peer that has vanished without a word: each that is owed is asked. */
+static void inquire(struct weir_group *group)
+{
+	uint64_t now_ns = weir_now_ns();
+	unsigned int i;
+
+	if (now_ns - group->inquired_ns < WEIR_EXCHANGE_REST_MS_MAX * WEIR_NS_PER_MS)
+		return;
+	group->inquired_ns = now_ns;
+	for (i = 0; i < group->size; i++)
+		if (group->peers[i].x && weir_group_is_owed(&group->peers[i]))
+			weir_exchange_inquire(group->peers[i].x);
+}
+
 /* Those who were told that they have nothing to do say in their descriptors when they may. */
 static void await(struct weir_group *group, uint64_t deadline_ns)
 {
+	int ms = weir_poll_ms(deadline_ns);
 	unsigned int i;
 	nfds_t count = 0;
 
@@ -251,7 +268,9 @@ static void await(struct weir_group *group, uint64_t deadline_ns)
 			return;
 		group->fds[count++] = (struct pollfd){ weir_exchange_fd(peer->x), POLLIN, 0 };
 	}
-	poll(group->fds, count, weir_poll_ms(deadline_ns));
+	if (ms < 0 || ms > WEIR_EXCHANGE_REST_MS_MAX)
+		ms = WEIR_EXCHANGE_REST_MS_MAX;
+	poll(group->fds, count, ms);
 }
 
 int weir_group_wait(struct weir_group *group, uint64_t timeout_ns)
@@ -267,6 +286,7 @@ int weir_group_wait(struct weir_group *group, uint64_t timeout_ns)
 		group->status = 0;
 		if (moved)
 			continue;
+		inquire(group);
 		if (!timeout_ns)
 			return -EAGAIN;
 		if (weir_now_ns() >= deadline_ns)

@@ -44,6 +44,7 @@ struct weir_group_peer {
  * @turn: whose turn that is
  * @mine, @sum, @part: this member's own part of the sum, where that goes, and their length
  * @fds: to wait with; @size of them
+ * @inquired_ns: when those who are owed were last asked whether they are there, or the operation began
  */
 struct weir_group {
 	unsigned int member, size;
@@ -56,6 +57,7 @@ struct weir_group {
 	char *sum;
 	size_t part;
 	struct pollfd *fds;
+	uint64_t inquired_ns;
 };
 
 /* Return: a group without exchanges, or NULL: out of memory. */

@@ -2,6 +2,7 @@
 """Groups from Python, each member a thread; and torch.distributed, each rank a process."""
 import concurrent.futures
 import errno
+import os
 import socket
 import subprocess
 import sys
@@ -166,6 +167,37 @@ class Ends(unittest.TestCase):
                 with self.assertRaisesRegex(ConnectionResetError, "member 1"):
                     group.gather(b"x", bytearray(2), 0, PATIENCE_S)
         thread.join()
+
+    def test_a_member_that_vanishes_without_a_word_is_named(self):
+        # The port goes down with the first that member 1 posts from then on.
+        program = ("import sys, time, weir\n"
+                   "with weir.join(sys.argv[1], 1, 2, timeout=%d, mode=sys.argv[2]) as group:\n"
+                   "    sys.stdin.readline()\n"
+                   "    try:\n"
+                   "        group.gather(b'x', None, 0, 0)\n"
+                   "    finally:\n"
+                   "        time.sleep(600)\n" % PATIENCE_S)
+
+        def await_in_vain(mode):
+            with weir.listen("127.0.0.1:0", mode=mode) as listener:
+                process = subprocess.Popen([sys.executable, "-c", program, listener.address, mode],
+                                           stdin=subprocess.PIPE)
+                try:
+                    with weir.lead(listener, 2, PATIENCE_S) as group:
+                        with self.assertRaises(TimeoutError):
+                            group.gather(b"x", bytearray(2), 0, 0.25)  # from now on it need not look
+                        subprocess.run([os.environ["WEIR_COMMAND"], "fault", str(process.pid),
+                                        "port_down_ms=3600000,port_down_after=0"], check=True)
+                        process.stdin.write(b"\n")
+                        process.stdin.flush()
+                        with self.assertRaisesRegex(ConnectionResetError, "member 1"):
+                            group.wait(PATIENCE_S)
+                finally:
+                    process.kill()
+                    process.communicate()
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(await_in_vain, ("bitmap", "imm")))
 
     def test_another_length_ends_the_group(self):
         def work(group):
