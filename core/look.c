@@ -19,10 +19,9 @@ static uint32_t part_of(uint32_t slots, uint32_t parts)
 	return slots / parts < 2 * BATCH ? slots / parts + 1 : 2 * BATCH;
 }
 
-void weir_look_init(struct weir_look *l, uint32_t slots, uint64_t slot_bytes, uint32_t percent_min)
+void weir_look_init(struct weir_look *l, uint32_t slots, uint32_t percent_min)
 {
 	memset(l, 0, sizeof(*l));
-	l->slot_bytes = slot_bytes;
 	l->percent_min = percent_min;
 	l->free_seen = 2 * slots;
 	weir_pace_init(&l->confirm, part_of(slots, 2), WEIR_LOOK_CONFIRM_NS, true);
@@ -35,8 +34,15 @@ static uint64_t bounded(uint64_t value, uint64_t least, uint64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
+void weir_look_put(struct weir_look *l, uint64_t bytes)
+{
+	l->each_bytes = l->put_bytes ? (7 * l->each_bytes + bytes) / 8 : bytes;
+	l->put_bytes += bytes;
+}
+
 void weir_look_posted(struct weir_look *l, uint64_t now_ns)
 {
+	l->covered_bytes = l->put_bytes;
 	l->is_looking = true;
 	l->is_woken = false;
 	l->asked_ns = l->polled_ns = now_ns;
@@ -67,6 +73,8 @@ void weir_look_back(struct weir_look *l, const struct weir_confirm_out *o, uint3
 		    uint32_t freed, uint32_t shown, uint64_t now_ns)
 {
 	l->is_looking = false;
+	if (l->shown_bytes < l->covered_bytes)
+		l->shown_bytes = l->covered_bytes; /* or it was told of since */
 	took(l, now_ns);
 	l->free_seen = freed ? 2 * o->slots : o->free;
 	weir_pace_looked(&l->news, found, now_ns);
@@ -81,7 +89,7 @@ static bool is_low(const struct weir_look *l, const struct weir_confirm_out *o)
 	uint64_t used = o->slots - o->free;
 
 	return (uint64_t)o->free * 100 < (uint64_t)o->slots * l->percent_min ||
-	       used * l->slot_bytes >= CACHED_BYTES;
+	       used * l->each_bytes >= CACHED_BYTES;
 }
 
 /*
@@ -163,7 +171,7 @@ bool weir_look_is_to_tell(struct weir_look *l, const struct weir_confirm_out *o,
 	l->confirm.gap_ns_max = bounded(ring.patience_ns, weir_look_patience_ns(l),
 					WEIR_LOOK_CONFIRM_NS_MAX);
 	doubt(l, o, now_ns);
-	return l->company.is_lone || weir_look_unshown(o) * l->slot_bytes >= TOLD_BYTES ||
+	return l->company.is_lone || l->put_bytes - l->shown_bytes >= TOLD_BYTES ||
 	       is_to_confirm(l, o, ring, now_ns) || weir_look_is_due(l, o, ring, now_ns);
 }
 
@@ -172,6 +180,7 @@ void weir_look_tells(struct weir_look *l, const struct weir_confirm_out *o, uint
 {
 	struct weir_look_company *c = &l->company;
 
+	l->shown_bytes = l->put_bytes;
 	weir_pace_looked(&l->confirm, (uint32_t)together, now_ns);
 	if (c->is_lone)
 		return;

@@ -60,7 +60,10 @@ struct weir_look_company {
 /**
  * struct weir_look - one end's
  * @confirm, @news, @room: when one is due for what was sent, for what comes, for free slots
- * @slot_bytes, @percent_min: as weir_look_init() was told
+ * @percent_min: as weir_look_init() was told
+ * @put_bytes: so far; @covered_bytes: of them, those before the last look; @shown_bytes: and those that the
+ *	peer finds, or was told of
+ * @each_bytes: of a slot, lately
  * @is_looking: one is under way
  * @is_woken: the peer has given a sign: the next one will find something
  * @asked_ns, @polled_ns: when the one under way was posted, and last not back yet
@@ -72,8 +75,8 @@ struct weir_look_company {
  */
 struct weir_look {
 	struct weir_pace confirm, news, room;
-	uint64_t slot_bytes;
 	uint32_t percent_min;
+	uint64_t put_bytes, covered_bytes, shown_bytes, each_bytes;
 	bool is_looking, is_woken;
 	uint64_t asked_ns, polled_ns, took_ns;
 	uint32_t free_seen;
@@ -86,10 +89,12 @@ struct weir_look {
  * weir_look_init() - nothing is known yet
  * @l: to be initialised
  * @slots: to send from
- * @slot_bytes: of each
  * @percent_min: with fewer of them free than this, free ones are looked for
  */
-void weir_look_init(struct weir_look *l, uint32_t slots, uint64_t slot_bytes, uint32_t percent_min);
+void weir_look_init(struct weir_look *l, uint32_t slots, uint32_t percent_min);
+
+/* A slot is committed, with so many bytes in it. */
+void weir_look_put(struct weir_look *l, uint64_t bytes);
 
 /* One is posted; it is not back yet. */
 void weir_look_posted(struct weir_look *l, uint64_t now_ns);

@@ -40,6 +40,7 @@ static struct sim_wr write_of(struct sim_exchange *x, uint32_t slot, uint32_t by
 	wr.is_inline = bytes <= end->node->host.profile->inline_max;
 	x->before[slot] = x->out.committed ? weir_confirm_out_last(&x->out) : 0;
 	weir_confirm_out_commit(&x->out, slot);
+	weir_look_put(&end->look, bytes);
 	wr.id = SIM_EXCHANGE_WRITE | x->out.committed << 8;
 	x->bytes[slot] = bytes;
 	x->has_landed[slot] = false;

@@ -50,7 +50,7 @@ static int end_init(struct sim_exchange_end *end, struct sim_exchange *x, struct
 
 	end->exchange = x;
 	end->node = node;
-	weir_look_init(&end->look, (uint32_t)x->settings->slots, x->settings->slot_bytes,
+	weir_look_init(&end->look, (uint32_t)x->settings->slots,
 		       (uint32_t)x->settings->percent);
 	end->sge = (struct sim_sge){ 0, (uint32_t)x->settings->slot_bytes, SLOTS_KEY };
 	end->bits = calloc(words, 8);

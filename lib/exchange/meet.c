@@ -88,7 +88,7 @@ int weir_exchange_new(const struct weir_exchange_options *options, struct weir_e
 	x->options = *options;
 	x->fd = -1;
 	x->looks = WEIR_EXCHANGE_LOOKS;
-	weir_look_init(&x->look, options->slots, options->slot_bytes, options->percent_min);
+	weir_look_init(&x->look, options->slots, options->percent_min);
 	weir_gaps_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
 	if (options->memory == WEIR_EXCHANGE_CUDA &&

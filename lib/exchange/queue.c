@@ -65,6 +65,7 @@ static struct wire_slot *head_fill(struct weir_exchange *x, const struct weir_ex
 	head->length = (uint32_t)slot->length;
 	head->before = x->out.committed ? (uint16_t)weir_confirm_out_last(&x->out) : 0;
 	weir_confirm_out_commit(&x->out, slot->number);
+	weir_look_put(&x->look, slot->length);
 	x->nr_acquired--;
 	x->info.bytes_put += slot->length;
 	return head;

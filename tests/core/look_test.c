@@ -11,23 +11,26 @@ struct end {
 	struct weir_look look;
 	struct weir_confirm_out out;
 	uint64_t bits[2], peer[2], memory[128];
+	uint64_t bytes; /* in each slot that is put */
 	uint64_t now_ns;
 };
 
 static const struct weir_look_ring SILENT;
 
-static void end_init(struct end *e, uint64_t slot_bytes)
+static void end_init(struct end *e, uint64_t bytes)
 {
-	*e = (struct end){ .now_ns = 1000000000 };
+	*e = (struct end){ .bytes = bytes, .now_ns = 1000000000 };
 	assert_true(weir_confirm_out_bytes(SLOTS) <= sizeof(e->memory));
 	weir_confirm_out_init(&e->out, SLOTS, e->bits, e->memory);
-	weir_look_init(&e->look, SLOTS, slot_bytes, 40);
+	weir_look_init(&e->look, SLOTS, 40);
 }
 
 static void put(struct end *e, unsigned int count)
 {
-	while (count--)
+	while (count--) {
 		weir_confirm_out_commit(&e->out, (uint32_t)weir_confirm_out_acquire(&e->out));
+		weir_look_put(&e->look, e->bytes);
+	}
 }
 
 /* Slots that are told of. */
@@ -141,7 +144,16 @@ static void free_slots_are_looked_for_when_few_are_left(void **state)
 	assert_true(is_due(&e, SILENT));
 }
 
-static void large_slots_are_looked_for_while_caches_have_them(void **state)
+/* All that was told of is given back, and seen to be. */
+static void give_back(struct end *e)
+{
+	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
+	memcpy(e->peer, e->out.seen, sizeof(e->peer));
+	e->out.freed += SLOTS - e->out.free;
+	e->out.free = SLOTS;
+}
+
+static void slots_with_much_in_them_are_looked_for_while_caches_have_them(void **state)
 {
 	struct end e;
 
@@ -151,6 +163,19 @@ static void large_slots_are_looked_for_while_caches_have_them(void **state)
 	assert_false(is_due(&e, SILENT));
 	put_told(&e, 1);
 	assert_true(is_due(&e, SILENT));
+}
+
+static void slots_with_little_in_them_are_not_looked_for(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 1 << 20);
+	put_told(&e, 3);
+	give_back(&e);
+	e.bytes = 64;
+	put_told(&e, SLOTS / 2);
+	assert_false(is_due(&e, SILENT));
 }
 
 /* One is put. Return: of how many slots the peer is told with it. */
@@ -165,15 +190,6 @@ static unsigned int put_one(struct end *e, struct weir_look_ring ring)
 	weir_look_tells(&e->look, &e->out, together, e->now_ns);
 	weir_confirm_out_sent(&e->out);
 	return (unsigned int)together;
-}
-
-/* All that was told of is given back, and seen to be. */
-static void give_back(struct end *e)
-{
-	memcpy(e->out.seen, e->out.told, sizeof(e->bits));
-	memcpy(e->peer, e->out.seen, sizeof(e->peer));
-	e->out.freed += SLOTS - e->out.free;
-	e->out.free = SLOTS;
 }
 
 /* @count are put, one each @gap_ns, to a peer that waits and gives back at once. Return: how often it was told. */
@@ -272,6 +288,37 @@ static void large_ones_are_told_of_at_once(void **state)
 	(void)put_each(&e, 10, 10 * US);
 	e.look.company.is_lone = false;
 	assert_int_equal(put_each(&e, 100, 10 * US), 100);
+}
+
+static void small_ones_after_large_ones_are_told_of_together(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 256 << 10);
+	(void)put_each(&e, 100, 1 * US);
+	e.bytes = 512;
+	e.look.company.is_lone = false;
+	assert_in_range(put_each(&e, 1000, 1 * US), 10, 20);
+}
+
+static void what_a_look_shows_is_no_more_to_be_told_of(void **state)
+{
+	struct end e;
+
+	(void)state;
+	end_init(&e, 256 << 10);
+	put(&e, 1);
+	look(&e, 1 * US, 0);
+	e.bytes = 512;
+	assert_int_equal(put_one(&e, RUNG), 0);
+	post(&e);
+	e.bytes = 256 << 10;
+	assert_int_equal(put_one(&e, RUNG), 2); /* with what that look follows */
+	back(&e, 1 * US, 0);
+	e.bytes = 512;
+	e.look.company.is_lone = false;
+	assert_int_equal(put_one(&e, RUNG), 0);
 }
 
 /* What a look that is under way follows is told of sooner than it is back: that shows nothing then. */
@@ -409,13 +456,16 @@ int main(void)
 		cmocka_unit_test(a_busy_peer_is_shown_many_together),
 		cmocka_unit_test(less_than_a_busy_peer_has_is_shown_in_the_end),
 		cmocka_unit_test(free_slots_are_looked_for_when_few_are_left),
-		cmocka_unit_test(large_slots_are_looked_for_while_caches_have_them),
+		cmocka_unit_test(slots_with_much_in_them_are_looked_for_while_caches_have_them),
+		cmocka_unit_test(slots_with_little_in_them_are_not_looked_for),
 		cmocka_unit_test(only_who_waits_is_told),
 		cmocka_unit_test(what_comes_alone_is_told_at_once),
 		cmocka_unit_test(many_are_told_of_together),
 		cmocka_unit_test(those_that_find_no_company_are_told_at_once_again),
 		cmocka_unit_test(who_waits_for_an_answer_each_time_seldom_waits_for_company),
 		cmocka_unit_test(large_ones_are_told_of_at_once),
+		cmocka_unit_test(small_ones_after_large_ones_are_told_of_together),
+		cmocka_unit_test(what_a_look_shows_is_no_more_to_be_told_of),
 		cmocka_unit_test(what_is_told_of_while_a_look_is_under_way_is_not_shown),
 		cmocka_unit_test(where_looks_take_long_many_are_told_of_together),
 		cmocka_unit_test(a_look_that_is_back_at_once_counts_though_nobody_waited),
