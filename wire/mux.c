@@ -42,6 +42,10 @@ static bool is_valid(const struct wire_mux *m)
 	case WIRE_MUX_WITHDRAW:
 	case WIRE_MUX_WITHDRAWN:
 		return m->to && m->from && !m->value && !m->position;
+	case WIRE_MUX_LEAVE:
+	case WIRE_MUX_LEFT:
+	case WIRE_MUX_STAY:
+		return !m->to && !m->from && !m->value && !m->position;
 	default:
 		return false;
 	}

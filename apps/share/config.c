@@ -15,6 +15,8 @@
 #define FILE_MAX (1 << 20)
 #define CONNECTIONS_DEFAULT 1024
 #define CONNECTIONS_MAX 65535
+#define PEERS_DEFAULT 64
+#define PEERS_MAX 4096
 #define MEMORY_DEFAULT (1ull << 30)
 #define WEIGHT_MAX 1024
 #define CLASS_MAX (WEIR_MUX_CLASSES_MAX - 1)
@@ -89,6 +91,8 @@ static int parse_term(struct parser *p, const char *term, struct terms *terms)
 		return parse_number(p, term, word, 1, WEIGHT_MAX, &terms->weight);
 	if (!strcmp(term, "connections"))
 		return parse_number(p, term, word, 1, CONNECTIONS_MAX, &terms->connections);
+	if (!strcmp(term, "peers"))
+		return parse_number(p, term, word, 1, PEERS_MAX, &terms->peers);
 	if (!strcmp(term, "class")) {
 		terms->has_class = true;
 		return parse_number(p, term, word, 0, CLASS_MAX, &terms->class_nr);
@@ -98,7 +102,7 @@ static int parse_term(struct parser *p, const char *term, struct terms *terms)
 	if (!strcmp(term, "rate"))
 		return parse_size(p, term, word, &terms->rate_bytes_s);
 	return weir_fail(p->error, -EINVAL, "line %u: %s: there are weight, class, connections, "
-			 "memory, rate and deny", p->line, term);
+			 "peers, memory, rate and deny", p->line, term);
 }
 
 static int parse_terms(struct parser *p, struct terms *terms)
@@ -383,6 +387,8 @@ struct terms config_terms(const struct config *config, uid_t uid, const char *cg
 		terms.class_nr = d->class_nr;
 	if (!terms.connections)
 		terms.connections = d->connections ? d->connections : CONNECTIONS_DEFAULT;
+	if (!terms.peers)
+		terms.peers = d->peers ? d->peers : PEERS_DEFAULT;
 	if (!terms.memory_bytes)
 		terms.memory_bytes = d->memory_bytes ? d->memory_bytes : MEMORY_DEFAULT;
 	if (!terms.rate_bytes_s)

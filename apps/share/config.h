@@ -33,6 +33,7 @@ struct terms {
 	unsigned int weight; /* 1 to 1024, of all connections together; default 1 */
 	unsigned int class_nr; /* the most urgent that he may use; default the first */
 	unsigned int connections; /* at once; default 1024 */
+	unsigned int peers; /* other muxes that its connects have begun, at once; default 64 */
 	uint64_t memory_bytes; /* of rings and regions; default 1 GiB */
 	uint64_t rate_bytes_s; /* that he sends; default: any amount */
 };

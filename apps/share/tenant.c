@@ -91,6 +91,7 @@ void tenant_terms(struct tenant *tenant)
 	party = weir_party_get(hub, terms->party);
 	if (party) {
 		party->nr_conns_max = terms->connections;
+		party->nr_nodes_max = terms->peers;
 		party->bytes_max = terms->memory_bytes;
 		party->first_class = (uint8_t)tenant_class(tenant);
 		weir_party_limit(hub, party, terms->weight, terms->rate_bytes_s);

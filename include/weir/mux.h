@@ -89,6 +89,9 @@ struct weir_mux_options {
 			    * variable is set */
 	uint64_t quiet_ns; /* a thread with nothing to do looks for so long before it sleeps;
 			    * default 50 us */
+	uint64_t idle_ns; /* another mux to which there is no connection keeps its queue pairs, and the
+			   * thread that posts on them, for so long; default 10 s; UINT64_MAX: for
+			   * ever */
 };
 
 /**
@@ -179,7 +182,7 @@ struct weir_conn_options {
  * Return: 0; -EINVAL; -ENODEV; -EHOSTUNREACH; -ECONNREFUSED nobody offers the service, or listens
  * at all; -EAGAIN too many wait to be accepted; -EPERM the class is not for one of the two, as its
  * operator says; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT; -EDQUOT either end has as many
- * connections as it may; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
+ * connections as it may, or this one as many other muxes; -ECONNRESET; -ETIMEDOUT; -ENOMEM.
  */
 int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
 		     const struct weir_conn_options *options, struct weir_conn **conn,

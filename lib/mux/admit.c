@@ -15,6 +15,7 @@ static struct weir_node *node_find(struct weir_hub *hub, uint64_t session_id)
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
 		if (!node->is_ours && node->session_id == session_id && node->has_worker &&
+		    node->leave != WEIR_LEAVE_LEFT &&
 		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
 			return node;
 	}

@@ -83,6 +83,7 @@ static struct weir_circuit *conn_alloc(struct weir_owner *owner, struct weir_nod
 static void conn_attach(struct weir_circuit *conn)
 {
 	conn->node->refs++;
+	conn->node->quiet_ns = 0;
 	weir_list_add_tail(&conn->node->conns, &conn->node_link);
 }
 
@@ -135,7 +136,9 @@ int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight)
 static_assert(WEIR_REFUSALS_MAX >= WIRE_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_LANE_CONTROLS,
 	      "whoever keeps to the rule is told no");
 
-int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status)
+/* One that is gone once it has done that; the caller says what it is about, and that there is news. */
+static int speaker_new(struct weir_node *node, uint8_t class, uint32_t chore,
+		       struct weir_circuit **out)
 {
 	struct weir_circuit *conn;
 
@@ -145,11 +148,34 @@ int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_i
 	if (!conn)
 		return -ENOMEM;
 	node->nr_refusals++;
+	conn->is_closed = conn->is_finished = conn->fin_sent = true;
+	conn->chores = chore;
+	conn_attach(conn);
+	*out = conn;
+	return 0;
+}
+
+int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status)
+{
+	struct weir_circuit *conn;
+	int rc = speaker_new(node, class, WEIR_CHORE_REFUSE, &conn);
+
+	if (rc)
+		return rc;
 	conn->remote_id = remote_id;
 	conn->status = status;
-	conn->is_closed = conn->is_finished = conn->fin_sent = true;
-	conn->chores = WEIR_CHORE_REFUSE;
-	conn_attach(conn);
+	weir_circuit_news(conn);
+	return 0;
+}
+
+int weir_circuit_say(struct weir_node *node, enum wire_mux_type what)
+{
+	struct weir_circuit *conn;
+	int rc = speaker_new(node, 0, WEIR_CHORE_SAY, &conn);
+
+	if (rc)
+		return rc;
+	conn->service = what;
 	weir_circuit_news(conn);
 	return 0;
 }

@@ -27,6 +27,7 @@ struct weir_stake;
 #define WEIR_CHORE_REFUSE 4u
 #define WEIR_CHORE_CREDIT 8u
 #define WEIR_CHORE_GRANTS 16u
+#define WEIR_CHORE_SAY 32u
 
 /* What the other end may reach of ours. hub->lock. */
 enum weir_grant_state { WEIR_GRANT_NONE, WEIR_GRANT_NEW, WEIR_GRANT_SENT, WEIR_GRANT_ENDS,
@@ -92,7 +93,8 @@ struct weir_landing {
  * @chores, @has_news: any thread
  * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
  * @nr: what a tenant calls it
- * @slot, @nr_slots: of its chunk; NULL: a refusal, which has no rings and no @stake
+ * @service: what was asked for; of one that only says something (WEIR_CHORE_SAY), what
+ * @slot, @nr_slots: of its chunk; NULL: a speaker, that says one thing, and has no rings and no @stake
  * @leaving: as @out; its position is what has been sent, completions seen
  * @posted: of the ring out; @lent: of the stream besides, from loans
  * @sent, @sent_lent: of both, bytes whose completions were seen, for who looks; @put, @fetched: the
@@ -173,6 +175,8 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight);
 /* Tells the opener no. -EPROTO: he has asked more at once than anybody may. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
+/* Tells the other mux something that is of no connection. -EPROTO: it has asked for too much at once. */
+int weir_circuit_say(struct weir_node *node, enum wire_mux_type what);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);
 /* The peer's OPEN or ACCEPT. */
 void weir_circuit_granted(struct weir_circuit *conn, const struct wire_mux *m);

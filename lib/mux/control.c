@@ -116,6 +116,8 @@ int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 		return rc;
 	if (m.type == WIRE_MUX_OPEN)
 		return opened(lane, &m);
+	if (m.type >= WIRE_MUX_LEAVE)
+		return weir_leave_input(lane, m.type);
 	conn = weir_circuit_find(lane->node->hub, m.to);
 	if (!conn || conn->node != lane->node || conn->class != lane->class)
 		return -EPROTO;

@@ -213,6 +213,7 @@ static struct weir_node *node_find(struct weir_hub *hub, const char *name)
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
 		if (node->is_ours && !strcmp(node->name, name) &&
+		    node->leave != WEIR_LEAVE_LEFT &&
 		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
 			return node;
 	}
@@ -243,6 +244,33 @@ static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 	return rc;
 }
 
+/* Whether something is under way after which one knows more. */
+static bool is_unsettled(const struct weir_node *node, uint8_t class)
+{
+	return node->leave == WEIR_LEAVE_ASKED || (!node->lanes[class] && node->is_dialing);
+}
+
+/* A node costs threads and queue pairs: a party begins so many. With hub->lock held. */
+static int node_begin(const struct dial *d, const char *name, struct weir_node **out)
+{
+	struct weir_party *party = d->owner->party;
+	struct weir_node *node;
+	int rc;
+
+	if (party->nr_nodes >= party->nr_nodes_max)
+		return weir_fail(d->error, -EDQUOT, "not to %s, too: connects of this party hold %u "
+				 "other muxes, and it may have %u", d->peer, party->nr_nodes,
+				 party->nr_nodes_max);
+	rc = weir_node_new(d->hub, name, &node);
+	if (rc)
+		return weir_fail(d->error, rc, "no queues for %s: %s", d->peer, weir_strerror(rc));
+	node->is_ours = true;
+	node->party = party;
+	party->nr_nodes++;
+	*out = node;
+	return 0;
+}
+
 /* With hub->lock held, which it leaves in between. On success @node is referenced. */
 static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
 {
@@ -250,18 +278,14 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 	struct weir_node *node = NULL;
 	int rc = 0;
 
-	while (!rc && (node = node_find(hub, name)) != NULL && !node->lanes[class] &&
-	       node->is_dialing)
+	while (!rc && (node = node_find(hub, name)) != NULL && is_unsettled(node, class))
 		rc = weir_owner_wait(d->owner, &hub->changed, d->deadline_ns);
 	if (rc)
 		return late(d, rc);
-	if (!node) {
-		rc = weir_node_new(hub, name, &node);
-		if (rc)
-			return weir_fail(d->error, rc, "no queues for %s: %s", d->peer,
-					 weir_strerror(rc));
-		node->is_ours = true;
-	}
+	if (!node)
+		rc = node_begin(d, name, &node);
+	if (rc)
+		return rc;
 	node->refs++;
 	rc = node->lanes[class] ? 0 : dial_lanes(d, node, class);
 	if (rc)

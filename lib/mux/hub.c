@@ -57,6 +57,8 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
 	if (!o->quiet_ns)
 		o->quiet_ns = 50000;
+	if (!o->idle_ns)
+		o->idle_ns = 10 * WEIR_NS_PER_S;
 }
 
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)

@@ -97,7 +97,10 @@ void weir_node_fail(struct weir_node *node, int status)
 
 void weir_node_put(struct weir_node *node)
 {
-	if (--node->refs)
+	/* Nobody is there any more: the poller is to look when that was. */
+	if (--node->refs == 1)
+		weir_fd_ring(node->hub->bell);
+	if (node->refs)
 		return;
 	if (node->bell >= 0)
 		close(node->bell);
@@ -121,16 +124,29 @@ void weir_lanes_break(struct weir_node *node)
 	}
 }
 
+/* Also those that were to be of it, and are not proven yet. */
+static void lanes_destroy(struct weir_node *node)
+{
+	struct weir_hub *hub = node->hub;
+	struct weir_list *at;
+
+	for (at = hub->lanes.next; at != &hub->lanes;) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		at = at->next;
+		if (lane->node == node)
+			weir_lane_destroy(lane);
+	}
+}
+
 static void node_end(struct weir_node *node)
 {
-	unsigned int i;
-
 	if (node->has_worker)
 		pthread_join(node->worker, NULL);
-	for (i = 0; i < node->hub->options.nr_classes; i++)
-		if (node->lanes[i])
-			weir_lane_destroy(node->lanes[i]);
+	lanes_destroy(node);
 	queues_close(node);
+	if (node->party)
+		node->party->nr_nodes--;
 	weir_list_del(&node->link);
 	weir_node_put(node);
 }

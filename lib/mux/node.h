@@ -77,12 +77,19 @@ struct weir_lane {
 	unsigned int nr_chain;
 };
 
+/*
+ * Whether a node to which no connection is left may go, as far as the two ends have agreed: this end has
+ * asked; it may, and nobody connects by it any more.
+ */
+enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
+
 /**
  * struct weir_node - another mux
  * @link: in hub->nodes
  * @name: as connected to; or where it connected from
  * @session_id: names it to further lanes
- * @refs: connections that know it, and one of the mux's; hub->lock
+ * @refs: connections that know it, and one of the mux's, and who is about to connect; hub->lock
+ * @party: whose connect has begun it, and whose it counts as; NULL: it was connected to; hub->lock
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
  * @stakes: of parties who have connections; hub->lock
@@ -90,6 +97,8 @@ struct weir_lane {
  *	OPEN has to wait until it is less; hub->lock
  * @nr_refusals: of its OPENs, not yet sent; hub->lock
  * @dialing: an application's thread connects
+ * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the queue pairs
+ *	go, once that is agreed; hub->lock
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
  * @serving: somebody does the worker's work. What is said to be the worker's is his who does
@@ -107,6 +116,9 @@ struct weir_node {
 	unsigned int refs;
 	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
 	bool is_ours, is_dialing, has_worker, is_over;
+	struct weir_party *party;
+	enum weir_leave leave;
+	uint64_t quiet_ns, part_ns;
 	int status;
 	struct weir_list conns, stakes, askers;
 	unsigned int nr_asking, nr_refusals;
@@ -166,6 +178,14 @@ bool weir_node_begin(struct weir_node *node);
 void weir_node_stop(struct weir_node *node);
 void weir_node_serve(struct weir_node *node);
 void weir_node_wake(struct weir_node *node);
+
+/*
+ * leave.c: with hub->lock held. weir_leave_input(): the other end has said @what. -EPROTO; -ENOMEM.
+ * weir_leaves_look(): asks for the end of nodes that have had no connection for long enough, and ends
+ * those for which it is agreed. Return: when it is to be called again, at the latest.
+ */
+int weir_leave_input(struct weir_lane *lane, enum wire_mux_type what);
+uint64_t weir_leaves_look(struct weir_hub *hub, uint64_t now_ns);
 
 /* stake.c: with hub->lock held. */
 int weir_stake_take(struct weir_circuit *conn);

@@ -14,7 +14,7 @@
 static void party_init(struct weir_party *party, uint64_t id)
 {
 	*party = (struct weir_party){ .id = id, .weight = 1, .bytes_max = UINT64_MAX,
-				      .nr_conns_max = UINT_MAX };
+				      .nr_conns_max = UINT_MAX, .nr_nodes_max = UINT_MAX };
 	weir_list_init(&party->link);
 }
 

@@ -47,6 +47,7 @@ static inline void weir_count(_Atomic uint64_t *counter, uint64_t by)
  * @rate: what all connections together may send; any thread
  * @first_class: the most urgent that they may have, whoever opens them
  * @bytes, @nr_conns, @nr_plots: what the owners have
+ * @nr_nodes: that their connects have begun, and that are not gone
  *
  * hub->lock.
  */
@@ -57,7 +58,7 @@ struct weir_party {
 	struct weir_rate rate;
 	uint8_t first_class;
 	uint64_t bytes, bytes_max;
-	unsigned int nr_conns, nr_conns_max, nr_plots;
+	unsigned int nr_conns, nr_conns_max, nr_plots, nr_nodes, nr_nodes_max;
 };
 
 /**

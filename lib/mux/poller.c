@@ -198,6 +198,7 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 	}
 	if (hub->nr_unproven)
 		lanes_expire(hub);
+	weir_leaves_look(hub, weir_now_ns());
 	weir_nodes_reap(hub);
 	over = hub->is_stopping && weir_list_is_empty(&hub->nodes);
 	pthread_mutex_unlock(&hub->lock);
@@ -207,7 +208,7 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 /* Sleeps until something comes: unless it has come before the CQ was armed. */
 static bool nap(struct weir_hub *hub)
 {
-	int timeout_ms;
+	uint64_t now_ns, due_ns;
 
 	weir_intake_arm(&hub->intakes[0]);
 	weir_intake_arm(&hub->intakes[1]);
@@ -215,9 +216,12 @@ static bool nap(struct weir_hub *hub)
 		return false;
 	weir_count(&hub->counts.sleeps, 1);
 	pthread_mutex_lock(&hub->lock);
-	timeout_ms = hub->nr_unproven ? (int)(WEIR_HANDSHAKE_NS / WEIR_NS_PER_MS) : -1;
+	now_ns = weir_now_ns();
+	due_ns = weir_leaves_look(hub, now_ns);
+	if (hub->nr_unproven && due_ns > now_ns + WEIR_HANDSHAKE_NS)
+		due_ns = now_ns + WEIR_HANDSHAKE_NS;
 	pthread_mutex_unlock(&hub->lock);
-	return look_around(hub, timeout_ms);
+	return look_around(hub, weir_poll_ms(due_ns));
 }
 
 void *weir_hub_poller(void *arg)

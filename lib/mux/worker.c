@@ -100,6 +100,9 @@ static void chore_fill(const struct weir_circuit *conn, uint32_t chore, struct w
 					.position = (uintptr_t)conn->arriving.bytes,
 					.length = conn->chunk->mr_in->rkey };
 		break;
+	case WEIR_CHORE_SAY:
+		*m = (struct wire_mux){ .type = (uint16_t)conn->service };
+		break;
 	default:
 		*m = (struct wire_mux){ .type = WIRE_MUX_REFUSE, .to = weir_circuit_remote(conn),
 					.value = (uint32_t)-conn->status };
@@ -135,7 +138,7 @@ static bool do_chores(struct weir_circuit *conn)
 {
 	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
 	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
-	       send_chore(conn, WEIR_CHORE_REFUSE) && grant_again(conn) && send_grants(conn);
+	       send_chore(conn, WEIR_CHORE_REFUSE) && send_chore(conn, WEIR_CHORE_SAY) && grant_again(conn) && send_grants(conn);
 }
 
 /* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */

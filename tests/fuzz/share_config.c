@@ -15,12 +15,13 @@ static size_t compose(const uint8_t *data, size_t size, char *text, size_t room)
 {
 	static const char *const pieces[] = {
 		"default ", "user 7", "cgroup /a", "/b", " weight ", " class ", " connections ",
-		" memory ", " rate ", " deny", "\n", "#", "1", "9", "G", " ",
+		" memory ", " peers ", " rate ", " deny", "\n", "#", "1", "9", "G", " ",
 	};
+	const size_t nr = sizeof(pieces) / sizeof(*pieces);
 	size_t i, length = 0;
 
 	for (i = 0; i < size && length + 16 < room; i++)
-		length += strlen(strcpy(text + length, pieces[data[i] % 16]));
+		length += strlen(strcpy(text + length, pieces[data[i] % nr]));
 	return length;
 }
 

@@ -30,6 +30,7 @@ static void nothing_said_leaves_the_defaults(void **state)
 	assert_int_equal(terms.weight, 1);
 	assert_int_equal(terms.class_nr, 0);
 	assert_int_equal(terms.connections, 1024);
+	assert_int_equal(terms.peers, 64);
 	assert_int_equal(terms.memory_bytes, 1 << 30);
 	assert_int_equal(terms.rate_bytes_s, 0);
 	config_fini(&config);
@@ -41,12 +42,13 @@ static void a_line_says_some_and_default_the_rest(void **state)
 	struct terms terms;
 
 	(void)state;
-	parse("default weight 2 class 1 rate 1M # for all\nuser 7 class 0 connections 9 memory 1G\n",
+	parse("default weight 2 class 1 peers 3 rate 1M # all\nuser 7 class 0 connections 9 memory 1G\n",
 	      &config);
 	terms = config_terms(&config, 7, "/");
 	assert_int_equal(terms.weight, 2);
 	assert_int_equal(terms.class_nr, 0);
 	assert_int_equal(terms.connections, 9);
+	assert_int_equal(terms.peers, 3);
 	assert_int_equal(terms.memory_bytes, 1 << 30);
 	assert_int_equal(terms.rate_bytes_s, 1 << 20);
 	terms = config_terms(&config, 8, "/");

@@ -64,7 +64,14 @@ static const struct sample samples[] = {
 	{ "a WITHDRAWN", { WIRE_MUX_WITHDRAWN, 0, 1, 2, 0, 0 }, 0 },
 	{ "a WITHDRAWN with more in it", { WIRE_MUX_WITHDRAWN, 0, 1, 2, 3, 0 }, -EPROTO },
 	{ "a length where none belongs", { WIRE_MUX_FIN, 0, 1, 0, 0, 0, 1 }, -EPROTO },
-	{ "a type that does not exist", { WIRE_MUX_WITHDRAWN + 1, 0, 1, 2, 0, 0 }, -EPROTO },
+	{ "a LEAVE", { WIRE_MUX_LEAVE, 0, 0, 0, 0, 0 }, 0 },
+	{ "a LEFT", { WIRE_MUX_LEFT, 0, 0, 0, 0, 0 }, 0 },
+	{ "a STAY", { WIRE_MUX_STAY, 0, 0, 0, 0, 0 }, 0 },
+	{ "a LEAVE to a connection", { WIRE_MUX_LEAVE, 0, 1, 0, 0, 0 }, -EPROTO },
+	{ "a LEFT from a connection", { WIRE_MUX_LEFT, 0, 0, 1, 0, 0 }, -EPROTO },
+	{ "a STAY that says why", { WIRE_MUX_STAY, 0, 0, 0, 1, 0 }, -EPROTO },
+	{ "a LEAVE of a position", { WIRE_MUX_LEAVE, 0, 0, 0, 0, 1 }, -EPROTO },
+	{ "a type that does not exist", { WIRE_MUX_STAY + 1, 0, 0, 0, 0, 0 }, -EPROTO },
 };
 
 static void decodes(void **state)
