@@ -24,6 +24,8 @@ SAYS = {
     'regions': ['blackboard: 65536 bytes, held by 2',
                 "the other client reads 'chalk', and may not write"],
     'event_loop': ['answer: FIRST', 'answer: SECOND'],
+    'exchange': ['10000 messages, their sum is 49995000'],
+    'group': ['3 members, 3000 sums each, 0 wrong'],
     'mux': ['100 connections, 2 queue pairs', "the squares' sum is 328350"],
 }
 
