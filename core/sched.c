@@ -224,6 +224,30 @@ void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
 		bundle_list(c, bundle); /* others may have waited for it */
 }
 
+void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle)
+{
+	struct weir_sched_class *c = class_of(s, flow), before = *c;
+	struct weir_bundle *from = flow->bundle;
+	bool is_ready = flow->turn.is_ready;
+
+	if (from == bundle)
+		return;
+	weir_sched_idle(s, flow);
+	if (flow->wrs) {
+		flow_goes(s, from);
+		flow_comes(s, bundle);
+	}
+	weir_turns_carry(&from->flows, &bundle->flows, &flow->turn);
+	flow->bundle = bundle;
+	if (is_ready)
+		weir_sched_ready(s, flow);
+	if (!weir_turns_are_wanted(&before.bundles))
+		return;
+	/* The class has not begun anew, if it is the only flow of it. */
+	c->share = before.share;
+	c->passed_bytes = before.passed_bytes;
+}
+
 void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle)
 {
 	if (!weir_bundle_is_wanted(bundle))

@@ -168,6 +168,17 @@ static inline bool weir_bundle_is_wanted(const struct weir_bundle *bundle)
  */
 void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight);
 
+/**
+ * weir_flow_move() - the flow is of another bundle from now on
+ * @s: the scheduler
+ * @flow: in whatever state; no turn that it had is to be spent any more
+ * @bundle: of the same class; kept until the flow is of another one again, or may go
+ *
+ * What it has spent of its bundle's round is spent in the other's, and what is in flight is counted
+ * there. That of which it was may go, if it is no other flow's.
+ */
+void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle);
+
 /* The flow has something to send, and may send it. Nothing changes if it was ready before. */
 void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow);
 

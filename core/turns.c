@@ -41,6 +41,12 @@ void weir_turns_join(struct weir_turns *t, struct weir_turn *m, uint32_t unit)
 	++*count_of(t, m);
 }
 
+void weir_turns_carry(const struct weir_turns *from, const struct weir_turns *to,
+		      struct weir_turn *m)
+{
+	m->round = m->round < from->round ? 0 : to->round + (m->round - from->round);
+}
+
 void weir_turns_leave(struct weir_turns *t, struct weir_turn *m)
 {
 	weir_turns_unlist(m);

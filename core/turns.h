@@ -55,6 +55,13 @@ void weir_turn_init(struct weir_turn *m, uint16_t weight);
 /* It wants turns from now on, and did not; it is in no list yet. @unit: of a quantum. */
 void weir_turns_join(struct weir_turns *t, struct weir_turn *m, uint32_t unit);
 
+/*
+ * It takes turns in @to from now on, and did in @from, which it does not want any more. What it has spent
+ * of a round there is spent here.
+ */
+void weir_turns_carry(const struct weir_turns *from, const struct weir_turns *to,
+		      struct weir_turn *m);
+
 /* It does not want turns any more, and did. */
 void weir_turns_leave(struct weir_turns *t, struct weir_turn *m);
 

@@ -37,11 +37,10 @@ struct weir_posted {
  * @link: in node->stakes
  * @refs: connections; hub->lock
  * @bundle: the worker's; @pace_link: in node->paced as long as that is paused, and the worker's, too
- * @early: whose ceiling it is paused for: that of the party of who came to his turn
  */
 struct weir_stake {
 	struct weir_list link, pace_link;
-	const struct weir_party *party, *early;
+	struct weir_party *party;
 	unsigned int refs;
 	struct weir_bundle bundle;
 };
@@ -187,8 +186,18 @@ void weir_node_wake(struct weir_node *node);
 int weir_leave_input(struct weir_lane *lane, enum wire_mux_type what);
 uint64_t weir_leaves_look(struct weir_hub *hub, uint64_t now_ns);
 
-/* stake.c: with hub->lock held. */
+/* stake.c: with hub->lock held. -ENOMEM. */
 int weir_stake_take(struct weir_circuit *conn);
 void weir_stake_give(struct weir_circuit *conn);
+/*
+ * The worker's, without hub->lock. weir_stake_follow(): the connection is of its owner's party, as that is
+ * now; if there is no memory for that, of the last one. weir_stake_idle(): it has nothing to send, or may
+ * not. weir_stake_is_early(): whether it has to wait, and all of its stake, since its party has sent so
+ * much. weir_stakes_pace(): who may send again has his turn. Return: when the next may, or UINT64_MAX.
+ */
+void weir_stake_follow(struct weir_circuit *conn);
+void weir_stake_idle(struct weir_circuit *conn);
+bool weir_stake_is_early(struct weir_circuit *conn, uint64_t now_ns);
+uint64_t weir_stakes_pace(struct weir_node *node, uint64_t now_ns);
 
 #endif

@@ -152,27 +152,6 @@ bool weir_post_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64
 	return conn->posted != limit || conn->errand.left || loan_ready(conn, tail);
 }
 
-void weir_post_idle(struct weir_circuit *conn)
-{
-	weir_sched_idle(&conn->node->sched, &conn->flow);
-	if (!weir_bundle_is_wanted(&conn->stake->bundle))
-		weir_list_del(&conn->stake->pace_link);
-}
-
-/* Whether it has to wait, and all of its stake with it, since its party has sent so much. */
-static bool is_early(struct weir_node *node, struct weir_circuit *conn, uint64_t now_ns)
-{
-	struct weir_stake *stake = conn->stake;
-
-	stake->early = weir_owner_party(conn->owner);
-	if (weir_rate_due_ns(&stake->early->rate) <= now_ns)
-		return false;
-	weir_sched_pause(&node->sched, &stake->bundle);
-	weir_list_del(&stake->pace_link);
-	weir_list_add_tail(&node->paced, &stake->pace_link);
-	return true;
-}
-
 /* What is posted of lower levels the first cannot overtake. */
 static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
 {
@@ -199,7 +178,7 @@ static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32
 {
 	count_ahead(node, conn);
 	weir_sched_posted(&node->sched, &conn->flow, bytes);
-	weir_rate_sent(&weir_owner_party(conn->owner)->rate, bytes, now_ns);
+	weir_rate_sent(&conn->stake->party->rate, bytes, now_ns);
 	count_wait(conn, now_ns);
 }
 
@@ -290,13 +269,13 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 	bool has_failed = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 
 	if (has_failed || (!has_stream && !has_errand)) {
-		weir_post_idle(conn);
+		weir_stake_idle(conn);
 		/* If it has failed just now, the other end is to hear. */
 		if (has_failed)
 			weir_circuit_news(conn);
 		return;
 	}
-	if (is_early(node, conn, now_ns))
+	if (weir_stake_is_early(conn, now_ns))
 		return;
 	conn->errand_was_last = has_errand && !(has_stream && conn->errand_was_last);
 	if (conn->errand_was_last)
@@ -304,7 +283,7 @@ static void take_turn(struct weir_node *node, struct weir_circuit *conn, uint64_
 	else
 		post_stream(node, conn, limit, loan, now_ns);
 	if (!weir_post_is_wanted(conn, limit, tail))
-		weir_post_idle(conn);
+		weir_stake_idle(conn);
 }
 
 static uint32_t classes_with_room(const struct weir_node *node)

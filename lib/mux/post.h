@@ -31,9 +31,6 @@ bool weir_post_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64
  */
 bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message);
 
-/* It has nothing to send, or may not. */
-void weir_post_idle(struct weir_circuit *conn);
-
 /*
  * Posts by the scheduler as long as there is room, unless the node is lost, and rings the
  * doorbells. Return: whether anything was posted.

@@ -182,7 +182,7 @@ static bool serve(struct weir_circuit *conn)
 		return false;
 	limit = weir_post_limit(conn, &tail);
 	if (is_drained(conn, closed, tail)) {
-		weir_post_idle(conn);
+		weir_stake_idle(conn);
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
 		weir_errand_end(&conn->errand, status ? status : -ENOTCONN);
 		weir_errand_end(&conn->loan, status ? status : -ENOTCONN);
@@ -191,6 +191,7 @@ static bool serve(struct weir_circuit *conn)
 	}
 	weir_errand_take(&conn->errand);
 	weir_errand_take(&conn->loan);
+	weir_stake_follow(conn);
 	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
 	conn->flow.turn.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED);
 	if (!weir_post_is_wanted(conn, limit, tail))
@@ -266,33 +267,12 @@ static bool take_completions(struct weir_node *node)
 	return n > 0;
 }
 
-/* Who may send again has his turn. Return: when the next may, or UINT64_MAX. */
-static uint64_t pace(struct weir_node *node, uint64_t now_ns)
-{
-	uint64_t due_ns, next_ns = UINT64_MAX;
-	struct weir_list *at;
-
-	for (at = node->paced.next; at != &node->paced;) {
-		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, pace_link);
-
-		at = at->next;
-		due_ns = weir_rate_due_ns(&stake->early->rate);
-		if (due_ns <= now_ns) {
-			weir_list_del(&stake->pace_link);
-			weir_sched_resume(&node->sched, &stake->bundle);
-		} else if (due_ns < next_ns) {
-			next_ns = due_ns;
-		}
-	}
-	return next_ns;
-}
-
 bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns)
 {
 	bool any = take_completions(node);
 
 	any |= take_news(node);
-	*next_ns = pace(node, now_ns);
+	*next_ns = weir_stakes_pace(node, now_ns);
 	any |= weir_post_turns(node, now_ns);
 	return any;
 }

@@ -339,6 +339,96 @@ static void another_weight_of_a_bundle_holds_from_its_next_round_on(void **state
 	assert_near(heavy->arrived - before, 400 * SEGMENT, 3);
 }
 
+static void who_moves_has_his_share_of_the_bundle_that_he_moves_to(void **state)
+{
+	struct weir_bundle *of;
+	uint64_t before[3];
+	struct sender *moves;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	of = w.bundles[0];
+	w.depth = 4;
+	weir_bundle_weigh(&of[2], 2);
+	wire_add_to(&w, &of[0], 1, 1 * MIB);
+	moves = wire_add_to(&w, &of[0], 1, 1 * KIB);
+	wire_add_to(&w, &of[1], 1, 40 * KIB);
+	wire_carry(&w, 400 * SEGMENT);
+	assert_near(moves->arrived, 100 * SEGMENT, 3);
+	weir_flow_move(&w.sched, &moves->flow, &of[2]);
+	assert_ptr_equal(moves->flow.bundle, &of[2]);
+	for (i = 0; i < 3; i++)
+		before[i] = w.senders[i].arrived;
+	wire_carry(&w, 400 * SEGMENT);
+	assert_near(w.senders[0].arrived - before[0], 100 * SEGMENT, 3);
+	assert_near(w.senders[1].arrived - before[1], 200 * SEGMENT, 3);
+	assert_near(w.senders[2].arrived - before[2], 100 * SEGMENT, 3);
+}
+
+/* What is spent of a round there is spent here: the other has his three segments first. */
+static void to_move_brings_nobody_another_quantum(void **state)
+{
+	struct sender *moves, *stays;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, &fair, 1, UINT64_MAX);
+	moves = wire_add_to(&w, &w.bundles[0][0], 1, 1 * MIB);
+	wire_post(&w, container_of(weir_sched_next(&w.sched, 1), struct sender, flow));
+	assert_int_equal(moves->flow.wrs, 1);
+	stays = wire_add_to(&w, &w.bundles[0][1], 3, 1 * MIB);
+	weir_flow_move(&w.sched, &moves->flow, &w.bundles[0][1]);
+	for (i = 0; i < 3; i++) {
+		assert_ptr_equal(weir_sched_next(&w.sched, 1), &stays->flow);
+		wire_post(&w, stays);
+	}
+	assert_ptr_equal(weir_sched_next(&w.sched, 1), &moves->flow);
+}
+
+/* It competes where it is: also one that has nothing more to send, and something in flight. */
+static void who_moves_takes_what_is_in_flight_along(void **state)
+{
+	const struct weir_sched_config levels[] = { fair, { .level = 1, .weight = 1,
+							    .segment_bytes = SEGMENT,
+							    .wrs_max = 4 } };
+	struct weir_bundle *of;
+	unsigned int i;
+	struct wire w;
+
+	(void)state;
+	wire_init(&w, levels, 2, 1);
+	of = w.bundles[1];
+	for (i = 0; i < 3; i++)
+		wire_add_to(&w, &of[0], 1, MIB);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 3 * SEGMENT);
+	weir_sched_idle(&w.sched, &w.senders[1].flow);
+	weir_flow_move(&w.sched, &w.senders[0].flow, &of[1]);
+	weir_flow_move(&w.sched, &w.senders[1].flow, &of[1]);
+	assert_int_equal(of[0].competing, 1);
+	assert_int_equal(of[1].competing, 2);
+	/* What cannot send has no room; nor does who moves there. */
+	weir_sched_pause(&w.sched, &of[1]);
+	assert_int_equal(w.sched.low_floor, SEGMENT);
+	weir_flow_move(&w.sched, &w.senders[2].flow, &of[1]);
+	assert_int_equal(w.sched.low_floor, 0);
+	assert_null(weir_sched_next(&w.sched, WEIR_SCHED_CLASSES_ALL));
+	weir_sched_resume(&w.sched, &of[1]);
+	while (w.count)
+		wire_arrive(&w);
+	wire_fill(&w);
+	assert_int_equal(w.bytes, 2 * SEGMENT);
+	while (w.count)
+		wire_arrive(&w);
+	weir_sched_idle(&w.sched, &w.senders[0].flow);
+	weir_sched_idle(&w.sched, &w.senders[2].flow);
+	assert_int_equal(of[0].competing + of[1].competing, 0);
+	assert_int_equal(w.sched.low_floor + w.sched.low_bytes, 0);
+}
+
 /* Whose bundle has sent nothing waits for no more of another bundle than one segment. */
 static void a_newcomers_bundle_waits_for_one_segment_of_each_bundle(void **state)
 {
@@ -904,13 +994,16 @@ static void judge_post(struct judge *j)
 		    j->wire.sched.low_bytes == bytes || j->wire.sched.low_bytes <= low_most(j));
 }
 
-/* Somebody comes or goes: in its class, who has sent what is counted anew. */
+/* Somebody comes or goes, or moves: in its class, who has sent what is counted anew. */
 static void judge_turn(struct judge *j)
 {
 	unsigned int i, k = draw(j, j->wire.nr_senders);
 	struct weir_flow *flow = &j->wire.senders[k].flow;
 
-	if (flow->turn.is_ready)
+	if (draw(j, 3) == 0)
+		weir_flow_move(&j->wire.sched, flow,
+			       &j->wire.bundles[flow->bundle->class][draw(j, BUNDLES)]);
+	else if (flow->turn.is_ready)
 		weir_sched_idle(&j->wire.sched, flow);
 	else
 		weir_sched_ready(&j->wire.sched, flow);
@@ -979,6 +1072,9 @@ int main(void)
 		cmocka_unit_test(weights_hold_whatever_the_limits_in_flight),
 		cmocka_unit_test(bundles_share_by_their_weights_however_many_flows_they_have),
 		cmocka_unit_test(another_weight_of_a_bundle_holds_from_its_next_round_on),
+		cmocka_unit_test(who_moves_has_his_share_of_the_bundle_that_he_moves_to),
+		cmocka_unit_test(to_move_brings_nobody_another_quantum),
+		cmocka_unit_test(who_moves_takes_what_is_in_flight_along),
 		cmocka_unit_test(a_newcomers_bundle_waits_for_one_segment_of_each_bundle),
 		cmocka_unit_test(who_goes_holds_up_nobody_of_its_bundle),
 		cmocka_unit_test(classes_of_a_level_share_by_their_weights),

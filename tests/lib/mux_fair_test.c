@@ -228,6 +228,80 @@ static void owners_of_a_party_have_one_share_between_them(void **state)
 	fair_close(&f);
 }
 
+static void owner_joins(struct weir_owner *owner, struct weir_party *party)
+{
+	pthread_mutex_lock(&owner->hub->lock);
+	weir_owner_join(owner, party);
+	pthread_mutex_unlock(&owner->hub->lock);
+}
+
+/* Something of all is under way when one of two owners of a party is of another, with a weight of its own. */
+static void who_is_of_another_party_has_his_share_there(void **state)
+{
+	unsigned int i;
+	struct fair f;
+
+	(void)state;
+	fair_open(&f, one_class, 1);
+	weir_owner_join(&f.owners[1], f.owners[0].party);
+	fair_add(&f, &f.owners[0], 1, 1024);
+	fair_add(&f, &f.owners[1], 1, MESSAGE_MAX);
+	fair_add(&f, &f.owners[1], 2, 64);
+	fair_add(&f, &f.owners[2], 1, 1024);
+	for (i = 0; i < f.count; i++)
+		sender_fill(&f.senders[i]);
+	owner_joins(&f.owners[1], &f.owners[1].own);
+	fair_limit(&f.owners[1], 4, 0);
+	fair_drain(&f);
+	shares_are_as_they_should(&f);
+	fair_close(&f);
+}
+
+/* Nothing is in flight, nor does anybody compete, and each is of his owner's party. */
+static bool nothing_is_counted(struct fair *f)
+{
+	struct weir_node *node = circuit_of(f->senders[0].near)->node;
+	bool nothing;
+	unsigned int i;
+
+	while (!weir_node_begin(node))
+		sched_yield();
+	nothing = !node->posted && !node->sched.low_bytes && !node->sched.low_floor;
+	for (i = 0; i < f->count; i++) {
+		const struct weir_circuit *conn = circuit_of(f->senders[i].near);
+
+		nothing &= !conn->stake->bundle.competing;
+		nothing &= conn->stake->party == weir_owner_party(conn->owner);
+	}
+	weir_node_stop(node);
+	return nothing;
+}
+
+/* To and fro, from and to one that has to wait for its ceiling and one that has not. */
+static void who_changes_parties_amid_his_messages_loses_none(void **state)
+{
+	unsigned int i, k;
+	struct fair f;
+
+	(void)state;
+	fair_open(&f, two_levels, 2);
+	for (i = 0; i < 6; i++)
+		fair_add(&f, &f.owners[i % 3], 1 + i % 2, i % 2 ? 1000 : MESSAGE_MAX);
+	fair_limit(&f.owners[0], 1, 64 << 20);
+	for (k = 0; k < 10 * TRIES; k++) {
+		for (i = 0; i < f.count; i++)
+			sender_fill(&f.senders[i]);
+		owner_joins(&f.owners[1], k % 2 ? &f.owners[1].own : f.owners[0].party);
+		for (i = 0; i < f.count; i++)
+			sender_drain(&f.senders[i]);
+	}
+	fair_limit(&f.owners[0], 1, 0);
+	fair_drain(&f);
+	while (!nothing_is_counted(&f))
+		sched_yield();
+	fair_close(&f);
+}
+
 /* What is posted nobody overtakes: it is what an urgent message waits for. */
 static void an_urgent_message_waits_for_one_segment_of_each_connection(void **state)
 {
@@ -322,6 +396,8 @@ int main(void)
 		cmocka_unit_test(owners_share_by_their_weights_however_many_connections_they_have),
 		cmocka_unit_test(another_weight_holds_for_the_connections_that_there_are),
 		cmocka_unit_test(owners_of_a_party_have_one_share_between_them),
+		cmocka_unit_test(who_is_of_another_party_has_his_share_there),
+		cmocka_unit_test(who_changes_parties_amid_his_messages_loses_none),
 		cmocka_unit_test(an_urgent_message_waits_for_one_segment_of_each_connection),
 		cmocka_unit_test(an_urgent_message_waits_at_the_receiver_for_a_segment_or_two),
 	};
