@@ -7,6 +7,8 @@
  *
  * What another process maps too is sealed: it cannot be cut short, which would kill whoever
  * touches what is not there any more.
+ *
+ * A device may take milliseconds to register one: nobody holds the lock meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,32 +72,49 @@ static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 	return chunk->mr_in ? 0 : -ENOMEM;
 }
 
-static int chunk_new(struct weir_owner *owner, struct weir_chunk **out)
+/* It is in no list, and not counted. Without hub->lock. NULL: no memory. */
+static struct weir_chunk *chunk_new(struct weir_owner *owner, size_t length)
 {
-	struct weir_chunk *chunk;
-	int rc;
+	struct weir_chunk *chunk = calloc(1, sizeof(*chunk));
 
-	chunk = calloc(1, sizeof(*chunk));
 	if (!chunk)
-		return -ENOMEM;
+		return NULL;
 	weir_list_init(&chunk->link);
 	chunk->owner = owner;
 	chunk->fd = -1;
-	chunk->length = weir_chunk_length(owner->hub->options.ring_bytes);
-	rc = weir_owner_take_bytes(owner, chunk->length);
-	if (!rc) {
-		rc = chunk_map(owner, chunk);
-		if (rc)
-			weir_owner_give_bytes(owner, chunk->length);
-	}
-	if (rc) {
-		chunk_destroy(chunk);
+	chunk->length = length;
+	if (!chunk_map(owner, chunk))
+		return chunk;
+	chunk_destroy(chunk);
+	return NULL;
+}
+
+int weir_chunk_make(struct weir_owner *owner, uint64_t deadline_ns)
+{
+	struct weir_hub *hub = owner->hub;
+	const size_t length = weir_chunk_length(hub->options.ring_bytes);
+	struct weir_chunk *chunk;
+	int rc;
+
+	/* One at a time: in what one makes others may find room. */
+	if (owner->is_making)
+		return weir_owner_wait(owner, &owner->changed, deadline_ns);
+	rc = weir_owner_take_bytes(owner, length);
+	if (rc)
 		return rc;
+	owner->is_making = true;
+	pthread_mutex_unlock(&hub->lock);
+	chunk = chunk_new(owner, length);
+	pthread_mutex_lock(&hub->lock);
+	owner->is_making = false;
+	if (chunk) {
+		chunk->number = owner->nr_chunks++;
+		weir_list_add(&owner->chunks, &chunk->link);
+	} else {
+		weir_owner_give_bytes(owner, length);
 	}
-	chunk->number = owner->nr_chunks++;
-	weir_list_add(&owner->chunks, &chunk->link);
-	*out = chunk;
-	return 0;
+	pthread_cond_broadcast(&owner->changed);
+	return chunk ? 0 : -ENOMEM;
 }
 
 void weir_chunk_free(struct weir_chunk *chunk)
@@ -166,10 +185,9 @@ int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigne
 {
 	const uint32_t size = owner->hub->options.ring_bytes;
 	struct weir_chunk *chunk = chunk_with_room(owner, slots);
-	int rc = chunk ? 0 : chunk_new(owner, &chunk);
 
-	if (rc)
-		return rc;
+	if (!chunk)
+		return -EAGAIN;
 	conn->chunk = chunk;
 	conn->slot = (unsigned int)place_find(chunk, slots);
 	conn->nr_slots = slots;

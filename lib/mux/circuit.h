@@ -165,7 +165,7 @@ static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
 
 /*
  * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. weir_circuit_new(): -EPERM
- * where @class is not for @owner; -EDQUOT; -ENOMEM.
+ * where @class is not for @owner; -EDQUOT; -ENOMEM; -EAGAIN as weir_chunk_take().
  * @window: what the peer offers, whose rings are as long as ours then, or who opens it asks for; 0:
  * neither does.
  */

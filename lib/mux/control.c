@@ -7,41 +7,6 @@
 
 #include "lib/mux/hub.h"
 
-static struct weir_offer *offer_find(struct weir_hub *hub, uint32_t service)
-{
-	struct weir_list *at;
-
-	for (at = hub->offers.next; at != &hub->offers; at = at->next) {
-		struct weir_offer *offer = weir_list_entry(at, struct weir_offer, link);
-
-		if (offer->service == service)
-			return offer;
-	}
-	return NULL;
-}
-
-static int opened(struct weir_lane *lane, const struct wire_mux *m)
-{
-	struct weir_offer *offer = offer_find(lane->node->hub, m->to);
-	struct weir_circuit *conn;
-	int rc = -ECONNREFUSED;
-
-	if (offer)
-		rc = offer->count < offer->backlog ? 0 : -EAGAIN;
-	if (!rc)
-		rc = weir_circuit_new(offer->owner, lane->node, lane->class, 1, m->value,
-				      &conn);
-	if (rc)
-		return weir_circuit_refuse(lane->node, lane->class, m->from, rc);
-	weir_circuit_granted(conn, m);
-	__atomic_fetch_or(&conn->chores, WEIR_CHORE_ACCEPT, __ATOMIC_ACQ_REL);
-	weir_circuit_news(conn);
-	weir_list_add_tail(&offer->conns, &conn->offer_link);
-	offer->count++;
-	weir_fd_ring(offer->fd);
-	return 0;
-}
-
 static int accepted(struct weir_circuit *conn, const struct wire_mux *m)
 {
 	if (conn->is_open || conn->is_finished)
@@ -115,7 +80,7 @@ int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 	if (rc)
 		return rc;
 	if (m.type == WIRE_MUX_OPEN)
-		return opened(lane, &m);
+		return weir_opening_input(lane, &m);
 	if (m.type >= WIRE_MUX_LEAVE)
 		return weir_leave_input(lane, m.type);
 	conn = weir_circuit_find(lane->node->hub, m.to);

@@ -9,6 +9,7 @@
  * circuit	a connection: two rings of bytes, and a flow of its node's scheduler
  * stake	what owners of a party have of a node's scheduler in a class: a bundle of flows
  * offer	a service that somebody listens for
+ * opening	another mux's OPEN that waits for rings
  * owner	whose circuits and offers they are: this program, or a tenant of weir share
  *
  * Threads. The poller takes in all that arrives, drives handshakes, and ends nodes. A node's
@@ -133,6 +134,12 @@ int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class, uin
 
 /* control.c: a control message came by @lane. The poller's, with hub->lock held. -EPROTO. */
 int weir_control_input(struct weir_lane *lane, const void *data, size_t length);
+
+/*
+ * opening.c: another mux's OPEN came by @lane. It is answered at once, or by another thread later, if there
+ * are no rings for it yet. The poller's, with hub->lock held. -EPROTO.
+ */
+int weir_opening_input(struct weir_lane *lane, const struct wire_mux *m);
 
 /* local.c: what a hub's own program does with it. */
 extern const struct weir_mux_host weir_local_host;

@@ -50,10 +50,16 @@ void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd);
 
 /*
  * chunk.c: rings of a connection, which are empty then. With hub->lock held. @slots: how many
- * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS.
+ * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS. -EAGAIN: no chunk has
+ * room for them: weir_chunk_make(), and again.
  */
 int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots);
 void weir_chunk_give(struct weir_circuit *conn);
+/*
+ * Another chunk, of this thread's or of one that is at it. With hub->lock held, which it leaves in between:
+ * who is @owner stays until then. Return: 0: look again; -EDQUOT; -ENOMEM; as weir_owner_wait().
+ */
+int weir_chunk_make(struct weir_owner *owner, uint64_t deadline_ns);
 /* How a chunk with slots of @size bytes lies in memory, and a ring of @length; without lock. */
 size_t weir_chunk_length(uint32_t size);
 struct weir_door *weir_chunk_door(char *base, unsigned int slot, uint32_t size);

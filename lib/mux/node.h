@@ -95,6 +95,7 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  * @nr_asking, @askers: connections whose OPEN is unanswered, at most WIRE_OPENS_MAX, and those whose
  *	OPEN has to wait until it is less; hub->lock
  * @nr_refusals: of its OPENs, not yet sent; hub->lock
+ * @nr_openings: of its OPENs, that wait for rings; hub->lock
  * @dialing: an application's thread connects
  * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the queue pairs
  *	go, once that is agreed; hub->lock
@@ -120,7 +121,7 @@ struct weir_node {
 	uint64_t quiet_ns, part_ns;
 	int status;
 	struct weir_list conns, stakes, askers;
-	unsigned int nr_asking, nr_refusals;
+	unsigned int nr_asking, nr_refusals, nr_openings;
 
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;

@@ -169,6 +169,27 @@ static int ask(struct weir_circuit *conn, const char *peer, uint32_t service, ui
 	return conn->is_open ? 0 : explain(conn, peer, service, error);
 }
 
+/* With hub->lock held, which it leaves in between. @node is referenced. */
+static int circuit_make(struct weir_owner *owner, struct weir_node *node,
+			const struct weir_conn_options *options, uint64_t deadline_ns,
+			struct weir_circuit **conn)
+{
+	int rc;
+
+	for (;;) {
+		rc = __atomic_load_n(&node->status, __ATOMIC_ACQUIRE);
+		if (rc)
+			return rc;
+		rc = weir_circuit_new(owner, node, (uint8_t)options->class_nr,
+				      (uint16_t)options->weight, options->ring_bytes, conn);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = weir_chunk_make(owner, deadline_ns);
+		if (rc)
+			return rc;
+	}
+}
+
 int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t service,
 			 const struct weir_conn_options *given, uint64_t deadline_ns,
 			 struct weir_circuit **out, struct weir_error *error)
@@ -185,10 +206,7 @@ int weir_circuit_connect(struct weir_owner *owner, const char *peer, uint32_t se
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&hub->lock);
-	rc = __atomic_load_n(&node->status, __ATOMIC_ACQUIRE);
-	if (!rc)
-		rc = weir_circuit_new(owner, node, (uint8_t)options.class_nr,
-				      (uint16_t)options.weight, options.ring_bytes, &conn);
+	rc = circuit_make(owner, node, &options, deadline_ns, &conn);
 	if (rc)
 		weir_fail(error, rc, "no connection to %s: %s", peer, weir_strerror(rc));
 	weir_node_put(node);

@@ -25,10 +25,17 @@ void weir_owner_init(struct weir_owner *owner, struct weir_hub *hub)
 	weir_cond_init(&owner->changed);
 	weir_list_init(&owner->chunks);
 	weir_list_init(&owner->plots);
+	weir_list_init(&owner->openings);
 }
 
 void weir_owner_fini(struct weir_owner *owner)
 {
+	struct weir_hub *hub = owner->hub;
+
+	pthread_mutex_lock(&hub->lock);
+	while (owner->is_making || owner->has_mason)
+		pthread_cond_wait(&owner->changed, &hub->lock);
+	pthread_mutex_unlock(&hub->lock);
 	while (!weir_list_is_empty(&owner->chunks))
 		weir_chunk_free(weir_list_entry(owner->chunks.next, struct weir_chunk, link));
 	while (!weir_list_is_empty(&owner->plots))

@@ -72,19 +72,21 @@ struct weir_party {
  * @changed: broadcast when a connection of his, or what it refers to, is something else
  * @socket: he is there as long as its other end is; -1: for ever
  * @is_shared: his rings are memfds
+ * @is_making: somebody makes a chunk for him, without the lock
+ * @openings: what others have asked of him, and has to wait for that; @has_mason: a thread sees to it
  *
  * hub->lock.
  */
 struct weir_owner {
 	struct weir_hub *hub;
 	struct weir_party own, *party;
-	struct weir_list chunks, plots;
+	struct weir_list chunks, plots, openings;
 	pthread_cond_t changed;
 	int socket;
 	uint32_t last_plot;
 	uint64_t bytes;
 	unsigned int nr_chunks, nr_conns, nr_plots;
-	bool is_shared;
+	bool is_shared, is_making, has_mason;
 	struct weir_mux_counts counts;
 };
 
@@ -104,7 +106,10 @@ int weir_owner_wait(struct weir_owner *owner, pthread_cond_t *changed, uint64_t 
 #define WEIR_OWNER_LOOK_MS 20
 bool weir_owner_is_gone(const struct weir_owner *owner);
 
-/* What is his memory's goes; he has no connections any more. Context: without hub->lock. */
+/*
+ * Waits until nobody does anything for him any more: he has no connections, and nobody finds him. What is
+ * his memory's goes. Context: without hub->lock.
+ */
 void weir_owner_fini(struct weir_owner *owner);
 
 /*
