@@ -5,16 +5,11 @@
  * out, and writes the rings in, of all connections by one key: the muxes that have it have proven
  * theirs. Chunks stay as long as their owner does.
  *
- * What another process maps too is sealed: it cannot be cut short, which would kill whoever
- * touches what is not there any more.
- *
  * A device may take milliseconds to register one: nobody holds the lock meanwhile.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "lib/mux/hub.h"
 
@@ -28,47 +23,24 @@ static void chunk_destroy(struct weir_chunk *chunk)
 		ibv_dereg_mr(chunk->mr_in);
 	if (chunk->base)
 		munmap(chunk->base, chunk->length);
-	if (chunk->fd >= 0)
-		close(chunk->fd);
+	weir_fd_close(&chunk->fd);
 	weir_list_del(&chunk->link);
 	free(chunk);
-}
-
-int weir_memfd(const char *name, size_t length)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd >= 0 && !ftruncate(fd, (off_t)length) &&
-	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -ENOMEM;
-}
-
-void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd)
-{
-	int flags = owner->is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *base;
-
-	*fd = owner->is_shared ? weir_memfd("weir-share", length) : -1;
-	if (owner->is_shared && *fd < 0)
-		return NULL;
-	base = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, *fd, 0);
-	return base == MAP_FAILED ? NULL : base;
 }
 
 static int chunk_map(struct weir_owner *owner, struct weir_chunk *chunk)
 {
 	size_t rings = (size_t)owner->hub->options.ring_bytes * WEIR_CHUNK_CONNS;
 
-	chunk->base = weir_owner_map(owner, chunk->length, &chunk->fd);
-	if (!chunk->base)
+	chunk->base = weir_rings_map(chunk->length, &chunk->fd);
+	if (!chunk->base || (owner->is_shared && chunk->fd < 0))
 		return -ENOMEM;
 	chunk->mr = ibv_reg_mr(owner->hub->pd, chunk->base, rings, IBV_ACCESS_LOCAL_WRITE);
 	if (chunk->mr)
 		chunk->mr_in = ibv_reg_mr(owner->hub->pd, chunk->base + rings, rings,
 					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!owner->is_shared)
+		weir_fd_close(&chunk->fd);
 	return chunk->mr_in ? 0 : -ENOMEM;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "lib/error.h"
+#include "lib/mux/memory.h"
 #include "wire/mux.h"
 
 static int queues_open(struct weir_intake *intake, struct ibv_pd *pd,
@@ -27,20 +28,20 @@ static int queues_open(struct weir_intake *intake, struct ibv_pd *pd,
 static int memory_open(struct weir_intake *intake, struct ibv_pd *pd, struct weir_error *error)
 {
 	size_t bytes = (size_t)intake->nr_buffers * WIRE_PIECE_MAX;
+	int rc = 0, fd;
 
-	intake->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
+	intake->memory = weir_rings_map(bytes, &fd);
 	intake->wrs = calloc(intake->nr_buffers, sizeof(*intake->wrs));
 	intake->sges = calloc(intake->nr_buffers, sizeof(*intake->sges));
-	if (intake->memory == MAP_FAILED)
-		intake->memory = NULL;
 	if (!intake->memory || !intake->wrs || !intake->sges)
-		return weir_fail(error, -ENOMEM, "no memory for %u receive buffers",
-				 intake->nr_buffers);
-	intake->mr = ibv_reg_mr(pd, intake->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-	if (!intake->mr)
-		return weir_fail_memlock(error, "the receive buffers", bytes, -errno);
-	return 0;
+		rc = weir_fail(error, -ENOMEM, "no memory for %u receive buffers",
+			       intake->nr_buffers);
+	if (!rc)
+		intake->mr = ibv_reg_mr(pd, intake->memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!rc && !intake->mr)
+		rc = weir_fail_memlock(error, "the receive buffers", bytes, -errno);
+	weir_fd_close(&fd);
+	return rc;
 }
 
 static char *buffer_of(const struct weir_intake *intake, uint64_t number)

@@ -45,6 +45,14 @@ struct weir_plot {
 
 /* Memory for another process to map: sealed, so that it stays as long as it is. -ENOMEM. */
 int weir_memfd(const char *name, size_t length);
+/* Closes it, if there is one: -1 from then on. */
+void weir_fd_close(int *fd);
+/*
+ * Memory that much goes through that is small. It is a file's, if there may be one more, whose descriptor @fd
+ * is to stay open until it has been registered: a device that is software has its peers map it then, and
+ * what is written here takes no system call. NULL: none is left.
+ */
+void *weir_rings_map(size_t length, int *fd);
 /* Memory that a tenant maps too, if the owner has one: @fd; -1: none. NULL: none is left. */
 void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd);
 
