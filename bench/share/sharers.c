@@ -2,11 +2,11 @@
 /*
  * sharers WAY BULK BYTES DEPTH WEIGHT URGENT SECONDS HOST [NEAR FAR PID...]
  *
- * Many connections, one NIC. BULK connections that send messages of BYTES with DEPTH under way and of WEIGHT, each a list like
- * 1024,65536 of which the connections take one after another; URGENT 1: another that sends
- * URGENT_BYTES one at a time. The server listens at HOST. NEAR, FAR: the sockets of two weir share,
- * whose processes are the PIDs. Prints a line of JSON. Without an RDMA device run it as
- * `weir run -- sharers ...`.
+ * Many connections, one NIC. BULK connections that send messages of BYTES with DEPTH under way and of
+ * WEIGHT, each a list like 1024,65536 of which the connections take one after another; URGENT 1: another
+ * that sends URGENT_BYTES one at a time. The server listens at HOST. NEAR, FAR: the sockets of two weir
+ * share, whose processes are the PIDs. $SHARERS_KEY: a key file, which muxes need beyond loopback. Prints
+ * a line of JSON. Without an RDMA device run it as `weir run -- sharers ...`.
  */
 #include "bench/share/meter.h"
 #include "bench/share/way.h"

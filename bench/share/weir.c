@@ -32,9 +32,13 @@ static void check(int status, const char *what)
 
 static void mux_open(const char *listen, const char *share)
 {
-	const struct weir_mux_options options = { .listen = listen, .share = share ? share : "" };
+	struct weir_mux_options options = { .listen = listen, .share = share ? share : "" };
+	const char *path = getenv("SHARERS_KEY");
+	struct weir_key *key = NULL;
 	struct weir_error error = { "" };
 
+	must(!path || !weir_key_load(path, &key, &error), "key", error.text);
+	options.key = key; /* kept as long as the mux, to the end */
 	must(!weir_mux_open(&options, &mux, &error), "mux", error.text);
 }
 
