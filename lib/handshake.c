@@ -66,6 +66,7 @@ void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake
 					   .channel = setup->channel,
 					   .credits = setup->credits,
 					   .session_id = setup->session_id,
+					   .ended = setup->ended,
 				   } };
 
 	memset(h, 0, sizeof(*h));
@@ -73,6 +74,7 @@ void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake
 	h->setup = *setup;
 	memcpy(m.hello.nonce, setup->nonce, WIRE_NONCE);
 	memcpy(m.hello.gid, setup->local.gid, WIRE_GID);
+	memcpy(m.hello.mux, setup->mux, WIRE_MUX_ID);
 	*out_length = encode(&m, WIRE_HELLO, out);
 	h->hello = m.hello;
 }

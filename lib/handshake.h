@@ -59,6 +59,7 @@ struct weir_endpoint {
  * @local, @remote: both ends of this QP: weir_endpoint_query()
  * @session_id, @channel: as in the REQ
  * @credits: control messages that this end has posted buffers for
+ * @mux, @ended: of a client that is a mux
  * @nonce: fresh random bytes: weir_nonce(). Never twice.
  */
 struct weir_handshake_setup {
@@ -68,13 +69,15 @@ struct weir_handshake_setup {
 	uint16_t channel;
 	uint16_t credits;
 	uint8_t nonce[WIRE_NONCE];
+	uint8_t mux[WIRE_MUX_ID];
+	uint64_t ended;
 };
 
 /**
  * struct weir_handshake - one channel's handshake
  * @state: read it after each call
  * @error: why it failed
- * @hello, @challenge: what was said; hello.credits is the client's, valid from PROVEN on
+ * @hello, @challenge: what was said; hello.credits and hello.mux are the client's, valid from PROVEN on
  * @welcome: client: valid once DONE
  *
  * The owner serialises.
@@ -109,7 +112,7 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 
 /**
  * weir_handshake_welcome() - donor: answer a proven client, and be proven to it
- * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set
+ * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set, and of a mux is_known and mux
  *
  * State PROVEN only. Then it is DONE.
  */

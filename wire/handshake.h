@@ -21,10 +21,11 @@
 #include "wire/platform.h"
 
 #define WIRE_MAGIC 0x72696577u /* "weir" */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_NONCE 32 /* bytes of a nonce */
 #define WIRE_MAC 32 /* bytes of HMAC-SHA-256 */
 #define WIRE_GID 16
+#define WIRE_MUX_ID 16 /* of a mux: random bytes, not all 0 */
 #define WIRE_TEXT 116 /* bytes of a refusal's sentence, NUL included */
 #define WIRE_CHANNELS_MAX 16
 #define WIRE_CHANNEL_UNLOAD 16 /* one more, for what is unloaded: wire/unload.h */
@@ -66,8 +67,10 @@ struct wire_hello {
 	uint16_t channel;
 	uint16_t credits; /* control messages the donor may send before more is granted; channel 0 */
 	uint64_t session_id;
+	uint8_t mux[WIRE_MUX_ID]; /* the client's, if it is a mux; else 0 */
+	uint64_t ended; /* mux: a session with this donor that it has no more; else 0 */
 };
-static_assert(sizeof(struct wire_hello) == 72, "wire_hello");
+static_assert(sizeof(struct wire_hello) == 96, "wire_hello");
 
 struct wire_challenge {
 	struct wire_handshake_head head;
@@ -94,10 +97,11 @@ struct wire_welcome {
 	uint16_t zero;
 	uint64_t buffer; /* of WIRE_SLOTS slots; WIRE_CHANNEL_UNLOAD */
 	uint32_t rkey; /* of it */
-	uint32_t zero2;
+	uint32_t is_known; /* mux: 1: session_id is one that there was, and this channel is not of it */
+	uint8_t mux[WIRE_MUX_ID]; /* the donor's, if it is a mux; else 0 */
 	uint8_t mac[WIRE_MAC]; /* over all before it, too */
 };
-static_assert(sizeof(struct wire_welcome) == 88, "wire_welcome");
+static_assert(sizeof(struct wire_welcome) == 104, "wire_welcome");
 
 /* Not proven by a MAC: it can only end a connection. Also the private data of a REJ. */
 struct wire_refusal {

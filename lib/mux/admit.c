@@ -7,21 +7,6 @@
 #include "lib/error.h"
 #include "lib/mux/hub.h"
 
-static struct weir_node *node_find(struct weir_hub *hub, uint64_t session_id)
-{
-	struct weir_list *at;
-
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
-		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
-
-		if (!node->is_ours && node->session_id == session_id && node->has_worker &&
-		    node->leave != WEIR_LEAVE_LEFT &&
-		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
-			return node;
-	}
-	return NULL;
-}
-
 /* Whether a REQ is worth a QP; @node: of a further lane, or NULL. */
 static int request_check(struct weir_hub *hub, const struct rdma_cm_id *id,
 			 const struct wire_connect *connect, struct weir_node **node,
@@ -40,7 +25,9 @@ static int request_check(struct weir_hub *hub, const struct rdma_cm_id *id,
 	if (hub->nr_unproven == WEIR_UNPROVEN_LANES_MAX)
 		return weir_fail(error, -EAGAIN, "%u others have not proven the key yet: try again",
 				 hub->nr_unproven);
-	*node = connect->session_id ? node_find(hub, connect->session_id) : NULL;
+	*node = connect->session_id ? weir_node_of_session(hub, connect->session_id, false) : NULL;
+	if (connect->session_id && !*node && weir_hub_expects_welcome(hub))
+		return weir_fail(error, -EAGAIN, "this node may be about to be known: try again");
 	if (connect->session_id && (!*node || (*node)->lanes[connect->channel]))
 		return weir_fail(error, -ESTALE, "the mux does not know this node");
 	return 0;

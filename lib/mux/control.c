@@ -79,6 +79,8 @@ int weir_control_input(struct weir_lane *lane, const void *data, size_t length)
 
 	if (rc)
 		return rc;
+	if (!lane->node->heard)
+		lane->node->heard = ++lane->node->hub->last_event;
 	if (m.type == WIRE_MUX_OPEN)
 		return weir_opening_input(lane, &m);
 	if (m.type >= WIRE_MUX_LEAVE)

@@ -2,6 +2,9 @@
 /*
  * Making the lanes to another mux, from an application's thread. It owns the new lane until it
  * is proven; one thread dials a node at a time, and the others wait for what comes of it.
+ *
+ * Who is at an address is known only then. If it is a mux that has a node already, the lane goes, and the
+ * name is that node's from then on: see meet.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +19,15 @@
 
 #define RETRY_COUNT 7 /* of the transport, the most there is */
 #define RNR_RETRY_COUNT 7 /* for ever: who takes in never waits for an application */
+#define CROSSED_MS 20 /* after which a lane is tried again that the other end was dialling, too */
 #define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
 
+/* What becomes of a lane, but an error. */
+enum { DIALLED, SPARE, CROSSED };
+
+/*
+ * @known: the session that the other end says there is; @ended: of which this end knows nothing
+ */
 struct dial {
 	struct weir_hub *hub;
 	struct weir_owner *owner;
@@ -27,6 +37,7 @@ struct dial {
 	struct weir_error *error;
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
+	uint64_t known, ended;
 };
 
 static int explain(const struct dial *d, const struct rdma_cm_event *event)
@@ -148,8 +159,8 @@ static int connect_lane(const struct dial *d, const struct weir_lane *lane)
 	return wait_event(d, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* With hub->lock held. */
-static int prove(const struct dial *d, struct weir_lane *lane)
+/* With hub->lock held. Return: DIALLED, SPARE, CROSSED, or an error. */
+static int prove(struct dial *d, struct weir_lane *lane)
 {
 	int rc = weir_lane_hello(lane, true);
 
@@ -161,13 +172,20 @@ static int prove(const struct dial *d, struct weir_lane *lane)
 	if (rc)
 		return late(d, rc);
 	if (lane->state == WEIR_LANE_UP)
-		return 0;
+		return DIALLED;
+	if (lane->state == WEIR_LANE_SPARE) {
+		d->known = lane->handshake.welcome.session_id;
+		rdma_disconnect(lane->id);
+		return SPARE;
+	}
+	if (lane->class && lane->status == -EAGAIN)
+		return CROSSED;
 	return weir_fail(d->error, lane->status, "%s: %s", d->peer,
 			 lane->handshake.error.text[0] ? lane->handshake.error.text :
 							 weir_strerror(lane->status));
 }
 
-/* The node has one lane more, or all is as before. Takes and leaves hub->lock. */
+/* The node has one lane more, or all is as before. Takes and leaves hub->lock. Return: as prove(). */
 static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 {
 	struct epoll_event in = { .events = EPOLLIN };
@@ -183,6 +201,7 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 	}
 	if (!rc) {
 		lane->cm = d->cm;
+		lane->ended = d->ended;
 		pthread_mutex_unlock(&hub->lock);
 		rc = connect_lane(d, lane);
 		pthread_mutex_lock(&hub->lock);
@@ -205,40 +224,44 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 	return rc;
 }
 
-static struct weir_node *node_find(struct weir_hub *hub, const char *name)
+/* The other end dials that lane, too, and its stays: it comes, or it has failed and ours is to be tried again. */
+static int wait_crossed(const struct dial *d, const struct weir_node *node)
 {
-	struct weir_list *at;
+	const uint64_t until_ns = weir_after_ns(weir_now_ns(), CROSSED_MS * WEIR_NS_PER_MS);
+	int rc;
 
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
-		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
-
-		if (node->is_ours && !strcmp(node->name, name) &&
-		    node->leave != WEIR_LEAVE_LEFT &&
-		    !__atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
-			return node;
-	}
-	return NULL;
+	if (!weir_node_is_there(node))
+		return weir_fail(d->error, -ECONNRESET, "the connection to %s broke", d->peer);
+	if (until_ns >= d->deadline_ns)
+		return late(d, -ETIMEDOUT);
+	rc = weir_owner_wait(d->owner, &d->hub->changed, until_ns);
+	return rc ? late(d, rc) : DIALLED;
 }
 
 /* The caller has the node for himself. With hub->lock held, which it leaves in between. */
 static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 {
 	struct weir_hub *hub = d->hub;
-	int rc = 0;
+	int rc = DIALLED;
 
 	node->is_dialing = true;
-	while (!rc && !node->lanes[class]) {
-		uint8_t next = node->lanes[0] ? class : 0;
-
+	while (rc == DIALLED && !node->lanes[class]) {
+		node->dialing = node->lanes[0] ? class : 0;
 		pthread_mutex_unlock(&hub->lock);
 		d->cm = NULL;
 		d->id = NULL;
-		rc = dial_lane(d, node, next);
+		rc = dial_lane(d, node, node->dialing);
 		pthread_mutex_lock(&hub->lock);
+		if (rc && node->lanes[class])
+			rc = DIALLED; /* the other end has dialled it */
+		else if (rc == CROSSED || (rc == -EAGAIN && node->lanes[0]))
+			rc = wait_crossed(d, node);
 	}
 	node->is_dialing = false;
-	if (rc && !node->lanes[0])
-		weir_node_fail(node, rc);
+	if (rc && !node->lanes[0]) {
+		weir_node_uncharge(node);
+		weir_node_fail(node, rc == SPARE ? -ECONNRESET : rc);
+	}
 	weir_fd_ring(hub->bell); /* it may have failed meanwhile, and waited for us */
 	pthread_cond_broadcast(&hub->changed);
 	return rc;
@@ -265,20 +288,42 @@ static int node_begin(const struct dial *d, const char *name, struct weir_node *
 	if (rc)
 		return weir_fail(d->error, rc, "no queues for %s: %s", d->peer, weir_strerror(rc));
 	node->is_ours = true;
+	weir_node_name(node, name);
 	node->party = party;
 	party->nr_nodes++;
 	*out = node;
 	return 0;
 }
 
-/* With hub->lock held, which it leaves in between. On success @node is referenced. */
-static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
+/*
+ * The other end knows us, by a node whose lane we have, or are about to be welcomed on; or have lost. Then it
+ * is told so when it is dialled again. With hub->lock held, which it leaves in between.
+ */
+static int join(struct dial *d, const char *name)
+{
+	struct weir_hub *hub = d->hub;
+	struct weir_node *node;
+	int rc = 0;
+
+	while (!rc && (node = weir_node_of_session(hub, d->known, true)) == NULL &&
+	       weir_hub_expects_welcome(hub))
+		rc = weir_owner_wait(d->owner, &hub->changed, d->deadline_ns);
+	if (rc)
+		return late(d, rc);
+	d->ended = node ? 0 : d->known;
+	if (node)
+		weir_node_name(node, name);
+	return 0;
+}
+
+/* Finds or makes it, and its lane. With hub->lock held, which it leaves in between. Return: as prove(). */
+static int node_try(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
 {
 	struct weir_hub *hub = d->hub;
 	struct weir_node *node = NULL;
 	int rc = 0;
 
-	while (!rc && (node = node_find(hub, name)) != NULL && is_unsettled(node, class))
+	while (!rc && (node = weir_node_named(hub, name)) != NULL && is_unsettled(node, class))
 		rc = weir_owner_wait(d->owner, &hub->changed, d->deadline_ns);
 	if (rc)
 		return late(d, rc);
@@ -287,11 +332,24 @@ static int node_reach(struct dial *d, const char *name, uint8_t class, struct we
 	if (rc)
 		return rc;
 	node->refs++;
-	rc = node->lanes[class] ? 0 : dial_lanes(d, node, class);
+	rc = node->lanes[class] ? DIALLED : dial_lanes(d, node, class);
 	if (rc)
 		weir_node_put(node);
 	else
 		*out = node;
+	return rc;
+}
+
+/* With hub->lock held, which it leaves in between. On success @node is referenced. */
+static int node_reach(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
+{
+	int rc;
+
+	while ((rc = node_try(d, name, class, out)) == SPARE) {
+		rc = join(d, name);
+		if (rc)
+			break;
+	}
 	return rc;
 }
 

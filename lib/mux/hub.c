@@ -148,10 +148,13 @@ static int poller_start(struct weir_hub *hub, struct weir_error *error)
 static struct weir_hub *hub_new(const struct weir_mux_options *options)
 {
 	struct weir_hub *hub = calloc(1, sizeof(*hub));
+	uint8_t nonce[WIRE_NONCE];
 
 	if (!hub)
 		return NULL;
 	options_fill(&hub->options, options);
+	weir_nonce(nonce);
+	memcpy(hub->id, nonce, sizeof(hub->id));
 	hub->mux.host = &weir_local_host;
 	hub->epoll = hub->bell = -1;
 	weir_list_init(&hub->nodes);

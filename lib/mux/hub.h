@@ -50,6 +50,7 @@
 
 /**
  * struct weir_hub - a process's end
+ * @id: random, told to other muxes under the key: by it they know a mux, whatever its address
  * @self: the program's own connections
  * @options: with the defaults filled in
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
@@ -59,6 +60,7 @@
  */
 struct weir_hub {
 	struct weir_mux mux;
+	uint8_t id[WIRE_MUX_ID];
 	struct weir_owner self;
 	struct weir_mux_options options;
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
@@ -69,6 +71,7 @@ struct weir_hub {
 	struct weir_circuit **table;
 	uint16_t *generations;
 	unsigned int nr_conns, next_index, nr_unproven;
+	uint64_t last_event; /* so that one knows what was first: see meet.c */
 	bool is_stopping;
 
 	char address[WEIR_ADDRESS_MAX];

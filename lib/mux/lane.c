@@ -147,6 +147,7 @@ int weir_lane_hello(struct weir_lane *lane, bool is_client)
 		.key = node->hub->options.key,
 		.session_id = lane->class ? node->session_id : 0,
 		.channel = lane->class,
+		.ended = lane->ended,
 	};
 	int rc = weir_endpoint_query(lane->id, &setup.local, &setup.remote);
 	size_t length;
@@ -155,6 +156,7 @@ int weir_lane_hello(struct weir_lane *lane, bool is_client)
 	if (rc)
 		return rc;
 	weir_nonce(setup.nonce);
+	memcpy(setup.mux, node->hub->id, sizeof(setup.mux));
 	if (!is_client) {
 		weir_handshake_donor(&lane->handshake, &setup);
 		return 0;
@@ -173,7 +175,7 @@ void weir_lane_fail(struct weir_lane *lane, int status)
 		weir_node_fail(node, status);
 		return;
 	}
-	if (lane->state == WEIR_LANE_FAILED)
+	if (lane->state == WEIR_LANE_FAILED || lane->state == WEIR_LANE_SPARE)
 		return;
 	lane->state = WEIR_LANE_FAILED;
 	lane->status = status;
@@ -212,16 +214,37 @@ static int lane_up(struct weir_lane *lane)
 	return 0;
 }
 
-/* The client knows the key: it is told who we are to further lanes. */
+/*
+ * The client knows the key: it is told who we are to further lanes. Where the lane is of no use it is told
+ * so, and ends it; if it does not, the lane ends as one that was never proven.
+ */
 static int welcome(struct weir_lane *lane, void *out, size_t *length)
 {
-	struct wire_welcome welcome = { .session_id = lane->node->session_id,
-					.message_max = WIRE_PIECE_MAX };
-	int rc = lane_up(lane);
+	struct wire_welcome welcome = { .message_max = WIRE_PIECE_MAX };
+	int rc = weir_lane_met_client(lane, &welcome);
 
+	if (rc == -EALREADY) {
+		weir_handshake_refuse(&lane->handshake, -EAGAIN, "both ends connect at once", out,
+				      length);
+		return 0;
+	}
 	if (!rc)
+		rc = lane_up(lane);
+	if (rc >= 0)
 		weir_handshake_welcome(&lane->handshake, &welcome, out, length);
-	return rc;
+	return rc < 0 ? rc : 0;
+}
+
+/* The donor knows it, too. */
+static int welcomed(struct weir_lane *lane)
+{
+	int rc = weir_lane_met_donor(lane);
+
+	if (rc <= 0)
+		return rc ? rc : lane_up(lane);
+	lane->state = WEIR_LANE_SPARE;
+	pthread_cond_broadcast(&lane->node->hub->changed);
+	return 0;
 }
 
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length)
@@ -233,13 +256,12 @@ void weir_lane_input(struct weir_lane *lane, const void *data, size_t length)
 
 	if (lane->state == WEIR_LANE_PROVING)
 		rc = weir_handshake_input(h, data, length, out, &out_length);
+	if (!rc && h->state == WEIR_HANDSHAKE_WELCOME)
+		lane->proved = ++lane->node->hub->last_event;
 	if (!rc && h->state == WEIR_HANDSHAKE_PROVEN)
 		rc = welcome(lane, out, &out_length);
-	else if (!rc && h->state == WEIR_HANDSHAKE_DONE) {
-		if (!lane->class)
-			lane->node->session_id = h->welcome.session_id;
-		rc = lane_up(lane);
-	}
+	else if (!rc && h->state == WEIR_HANDSHAKE_DONE)
+		rc = welcomed(lane);
 	if (out_length && !rc)
 		rc = handshake_send(lane, out, out_length);
 	if (rc)

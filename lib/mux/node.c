@@ -107,6 +107,13 @@ void weir_node_put(struct weir_node *node)
 	free(node);
 }
 
+void weir_node_uncharge(struct weir_node *node)
+{
+	if (node->party)
+		node->party->nr_nodes--;
+	node->party = NULL;
+}
+
 /* So that what is posted completes, and the other end hears of it. */
 void weir_lanes_break(struct weir_node *node)
 {
@@ -145,8 +152,7 @@ static void node_end(struct weir_node *node)
 		pthread_join(node->worker, NULL);
 	lanes_destroy(node);
 	queues_close(node);
-	if (node->party)
-		node->party->nr_nodes--;
+	weir_node_uncharge(node);
 	weir_list_del(&node->link);
 	weir_node_put(node);
 }

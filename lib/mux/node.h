@@ -20,9 +20,11 @@ struct weir_hub;
 #define WEIR_LANE_HANDSHAKES 3 /* and those of the handshake */
 #define WEIR_LANE_CHAIN 16 /* WRs with one doorbell */
 #define WEIR_DIRECT_MIN 4096u /* bytes: a piece is written into the ring, and not sent */
+#define WEIR_NODE_NAMES_MAX 16 /* more of its addresses are dialled again each time */
 #define WEIR_LANE_RNR_TIMER 12 /* 0.64 ms, as verbs encode it */
 
-enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_FAILED };
+/* SPARE: who it leads to has been reached by another lane; of who has connected. */
+enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_SPARE, WEIR_LANE_FAILED };
 
 /* A WR of a lane, until its completion is seen; in the order posted. @errand: NULL: of none. */
 struct weir_posted {
@@ -51,6 +53,8 @@ struct weir_stake {
  * @id: the connection manager's; its context is this
  * @cm: its own event channel, where this end has connected; NULL where it was connected to
  * @state, @status: hub->lock; @status says why it failed
+ * @ended, @proved: a session that the other end may have, and this end has not; and as of hub->last_event,
+ *	when it proved itself; the client's
  * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
  * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
  */
@@ -62,6 +66,7 @@ struct weir_lane {
 	struct rdma_event_channel *cm;
 	enum weir_lane_state state;
 	int status;
+	uint64_t ended, proved;
 	struct weir_handshake handshake;
 	uint64_t deadline_ns;
 	bool is_counted; /* among the unproven */
@@ -85,8 +90,11 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
 /**
  * struct weir_node - another mux
  * @link: in hub->nodes
- * @name: as connected to; or where it connected from
- * @session_id: names it to further lanes
+ * @name: as connected to at first; or where it connected from
+ * @names: all addresses by which it was reached, the last WEIR_NODE_NAMES_MAX; hub->lock
+ * @id: the other mux's, as it was proven; 0: not yet known
+ * @session_id: names it to further lanes, which either end may dial
+ * @is_ours: this end has dialled its lane of class 0
  * @refs: connections that know it, and one of the mux's, and who is about to connect; hub->lock
  * @party: whose connect has begun it, and whose it counts as; NULL: it was connected to; hub->lock
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
@@ -96,7 +104,8 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  *	OPEN has to wait until it is less; hub->lock
  * @nr_refusals: of its OPENs, not yet sent; hub->lock
  * @nr_openings: of its OPENs, that wait for rings; hub->lock
- * @dialing: an application's thread connects
+ * @heard: as of hub->last_event, when something first came by a lane of its; 0: nothing has; hub->lock
+ * @is_dialing: an application's thread connects, for a lane of class @dialing
  * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the queue pairs
  *	go, once that is agreed; hub->lock
  * @status: why it is lost, or 0; any thread
@@ -111,8 +120,10 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
 struct weir_node {
 	struct weir_list link;
 	struct weir_hub *hub;
-	char name[WEIR_ADDRESS_MAX];
-	uint64_t session_id;
+	char name[WEIR_ADDRESS_MAX], names[WEIR_NODE_NAMES_MAX][WEIR_ADDRESS_MAX];
+	unsigned int nr_names;
+	uint8_t id[WIRE_MUX_ID], dialing;
+	uint64_t session_id, heard;
 	unsigned int refs;
 	struct weir_lane *lanes[WEIR_MUX_CLASSES_MAX];
 	bool is_ours, is_dialing, has_worker, is_over;
@@ -146,10 +157,32 @@ int weir_node_new(struct weir_hub *hub, const char *name, struct weir_node **nod
 int weir_node_start(struct weir_node *node);
 void weir_node_fail(struct weir_node *node, int status);
 void weir_node_put(struct weir_node *node);
+/* It counts as nobody's any more. */
+void weir_node_uncharge(struct weir_node *node);
 /* Ends what is over: joins its worker, destroys its QPs. The poller's. */
 void weir_nodes_reap(struct weir_hub *hub);
 /* Its QPs are in error: what is posted completes, and the other end reaches nothing by them. */
 void weir_lanes_break(struct weir_node *node);
+
+/*
+ * meet.c: which node is which, with hub->lock held. weir_node_is_there(): connections may go by it.
+ * weir_node_named(): by a name of its; weir_node_of_session(): for a further lane that this end dials
+ * (@is_client), or is dialled; weir_node_of_mux(): that has a lane, for who connects to us.
+ */
+bool weir_node_is_there(const struct weir_node *node);
+struct weir_node *weir_node_named(struct weir_hub *hub, const char *name);
+void weir_node_name(struct weir_node *node, const char *name);
+struct weir_node *weir_node_of_session(struct weir_hub *hub, uint64_t session_id, bool is_client);
+struct weir_node *weir_node_of_mux(struct weir_hub *hub, const uint8_t id[static WIRE_MUX_ID]);
+/* Whether some first lane that this end dials is so far that the other end may have its session. */
+bool weir_hub_expects_welcome(const struct weir_hub *hub);
+/*
+ * The other end has proven itself on the lane. Return: 0: it is used, now or later; 1: it is spare, and
+ * the answer says so; -EALREADY the same lane is dialled by either end, and this is not the one that stays;
+ * -EPROTO.
+ */
+int weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
+int weir_lane_met_donor(struct weir_lane *lane);
 
 /* lane.c: with hub->lock held. */
 int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,

@@ -1,110 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The end of nodes that nobody uses, and how many of them somebody may begin. */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/clock.h"
-#include "lib/mux/hub.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/ends.h"
 
-#define SERVICE 5
-#define PATIENCE_NS (60 * WEIR_NS_PER_S) /* what does not come in so long does not come */
 #define IDLE_NS (20 * WEIR_NS_PER_MS)
-
-/* Either is connected to, and connects. */
-struct end {
-	struct weir_hub *hub;
-	struct weir_listener *listener;
-	char address[64];
-};
-
-static void end_open(struct end *end, uint64_t idle_ns)
-{
-	struct weir_mux_options options = { .key = fixture_key(), .idle_ns = idle_ns,
-					    .timeout_ns = PATIENCE_NS, .ring_bytes = 4096 };
-	struct weir_error error = { "" };
-	struct weir_mux_info info;
-	char listen[64];
-
-	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
-	options.listen = listen;
-	if (weir_hub_open(&options, &end->hub, &error))
-		fail_msg("%s", error.text);
-	weir_hub_info(end->hub, &info);
-	snprintf(end->address, sizeof(end->address), "%s", info.address);
-	assert_int_equal(weir_mux_listen(&end->hub->mux, SERVICE, 64, &end->listener), 0);
-}
-
-static void end_close(struct end *end)
-{
-	weir_listener_close(end->listener);
-	weir_mux_close(&end->hub->mux);
-}
-
-static struct weir_conn *connect_to(const struct end *from, const struct end *to)
-{
-	struct weir_error error = { "" };
-	struct weir_conn *conn = NULL;
-
-	if (weir_mux_connect(&from->hub->mux, to->address, SERVICE, NULL, &conn, &error))
-		fail_msg("%s", error.text);
-	return conn;
-}
-
-static struct weir_conn *accept_at(const struct end *end)
-{
-	struct pollfd in = { .fd = weir_listener_fd(end->listener), .events = POLLIN };
-	struct weir_conn *conn = NULL;
-	int rc;
-
-	while ((rc = weir_listener_accept(end->listener, &conn)) == -EAGAIN)
-		assert_int_equal(poll(&in, 1, (int)(PATIENCE_NS / WEIR_NS_PER_MS)), 1);
-	assert_int_equal(rc, 0);
-	return conn;
-}
-
-static void pass(struct weir_conn *from, struct weir_conn *to)
-{
-	char sent[1000], got[1000] = "";
-	size_t length = 0;
-
-	memset(sent, 'w', sizeof(sent));
-	assert_int_equal(weir_conn_send(from, sent, sizeof(sent), 0), 0);
-	assert_int_equal(weir_conn_recv(to, got, sizeof(got), &length, 0), 0);
-	assert_int_equal(length, sizeof(sent));
-	assert_memory_equal(sent, got, sizeof(sent));
-}
-
-static unsigned int nodes_of(struct weir_hub *hub)
-{
-	const struct weir_list *at;
-	unsigned int count = 0;
-
-	pthread_mutex_lock(&hub->lock);
-	for (at = hub->nodes.next; at != &hub->nodes; at = at->next)
-		count++;
-	pthread_mutex_unlock(&hub->lock);
-	return count;
-}
-
-static void wait_nodes(const struct end *end, unsigned int count)
-{
-	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
-
-	while (nodes_of(end->hub) != count) {
-		assert_true(weir_now_ns() < deadline_ns);
-		usleep(1000);
-	}
-}
-
-static struct weir_node *node_of(struct weir_conn *conn)
-{
-	return container_of(conn, struct weir_circuit, app)->node;
-}
 
 static void what_nobody_uses_ends_at_both_ends_and_can_begin_again(void **state)
 {

@@ -3,6 +3,8 @@
  * The proof of the key, both ends stepped in one program, with a hand in between that can
  * change, cut, keep and play back what they say.
  */
+#include <stdio.h>
+
 #include "lib/handshake.h"
 #include "tests/wire/cmocka_all.h"
 
@@ -45,6 +47,8 @@ static void exchange_init(struct exchange *x)
 		.local = client,
 		.remote = donor,
 		.credits = 64,
+		.mux = "the client's id",
+		.ended = 0xe4ded,
 	};
 	x->donor_setup = (struct weir_handshake_setup){
 		.key = &x->donor_key,
@@ -93,6 +97,8 @@ static void run(struct exchange *x)
 		.quota_bytes = 1 << 20,
 		.message_max = 16024,
 		.credits = 32,
+		.is_known = 1,
+		.mux = "the donor's id.",
 	};
 
 	weir_handshake_donor(&x->donor, &x->donor_setup);
@@ -127,6 +133,11 @@ static void the_right_key_is_proven_by_both(void **state)
 	assert_int_equal(x.client.welcome.quota_bytes, 1 << 20);
 	assert_int_equal(x.client.welcome.credits, 32);
 	assert_int_equal(x.donor.hello.credits, 64);
+	/* Of muxes: who they are is told under the proof. */
+	assert_string_equal((char *)x.donor.hello.mux, "the client's id");
+	assert_int_equal(x.donor.hello.ended, 0xe4ded);
+	assert_string_equal((char *)x.client.welcome.mux, "the donor's id.");
+	assert_int_equal(x.client.welcome.is_known, 1);
 }
 
 static void without_keys_both_prove_the_empty_one(void **state)
@@ -412,6 +423,7 @@ static void a_future_version_is_said_so(void **state)
 	struct weir_error error;
 	struct exchange x;
 	struct message out;
+	char ours[32], theirs[32];
 
 	(void)state;
 	exchange_init(&x);
@@ -421,11 +433,13 @@ static void a_future_version_is_said_so(void **state)
 	assert_int_equal(weir_handshake_input(&x.donor, x.said[HELLO].bytes, x.said[HELLO].length,
 					      out.bytes, &out.length),
 			 -EPROTONOSUPPORT);
-	weir_refusal_fill(&refusal, -EPROTONOSUPPORT, "this donor speaks version 2");
-	refusal.head.version = 2;
+	snprintf(ours, sizeof(ours), "version %d", WIRE_VERSION);
+	snprintf(theirs, sizeof(theirs), "version %d", WIRE_VERSION + 1);
+	weir_refusal_fill(&refusal, -EPROTONOSUPPORT, theirs);
+	refusal.head.version = WIRE_VERSION + 1;
 	assert_int_equal(weir_refusal_explain(&refusal, &error), -EPROTONOSUPPORT);
-	assert_non_null(strstr(error.text, "version 2"));
-	assert_non_null(strstr(error.text, "version 1"));
+	assert_non_null(strstr(error.text, ours));
+	assert_non_null(strstr(error.text, theirs));
 }
 
 static void a_refusal_reaches_the_client_with_its_reason(void **state)
