@@ -72,9 +72,9 @@ struct weir_mux_options {
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
 	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
-	uint64_t low_bytes_max; /* all below the first level have in flight, or one segment for each
-				 * connection that competes, if that is more: the wire's bandwidth by
-				 * its delay; default 128 KiB */
+	uint64_t low_bytes_max; /* all below the first level have in flight, to all other muxes
+				 * together, or one segment for each connection that competes, if that
+				 * is more: the wire's bandwidth by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
 			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times
@@ -127,7 +127,7 @@ struct weir_mux_info {
 	uint64_t bytes_written; /* of those received: by the device, where they belong */
 	uint64_t credits; /* messages that only said that there is room again */
 	uint64_t sleeps; /* of all its threads */
-	uint64_t ahead_bytes_max; /* of lower levels, in flight when one of the first was posted */
+	uint64_t ahead_bytes_max; /* of lower levels, in flight to whomever when one of the first was posted */
 };
 
 /* Context: any thread. */

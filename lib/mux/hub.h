@@ -56,6 +56,7 @@
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
  *	last that had that place, so that an id is not met again soon
  * @changed: broadcast when a lane has become something else
+ * @low_bytes, @low_nodes: what of lower levels is in flight over all nodes, and how many have some; any thread
  * @completions: of both intakes: of the first level, and of all others
  */
 struct weir_hub {
@@ -88,6 +89,8 @@ struct weir_hub {
 	bool has_poller;
 	bool has_left; /* news, or more to do, and has not served since; the poller's */
 	struct weir_mux_counts counts;
+	_Atomic uint64_t low_bytes;
+	_Atomic uint32_t low_nodes;
 };
 
 /* Whether a class is below the first level. */

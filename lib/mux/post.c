@@ -24,12 +24,15 @@ static struct weir_posted *newest(struct weir_lane *lane)
 /* What was posted is in flight no longer. */
 static void settle(struct weir_node *node, struct weir_lane *lane, const struct weir_posted *p)
 {
+	const uint64_t low_bytes = node->sched.low_bytes;
+
 	node->posted--;
 	if (p->is_control) {
 		lane->nr_controls--;
 		p->conn->controls--;
 	} else {
 		weir_sched_completed(&node->sched, &p->conn->flow, p->bytes);
+		weir_port_changed(node, low_bytes);
 	}
 }
 
@@ -158,7 +161,8 @@ static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
 	const struct weir_sched_class *classes = node->sched.classes;
 
 	if (classes[conn->class].config.level == classes[0].config.level)
-		weir_count_most(&node->hub->counts.ahead_bytes_max, node->sched.low_bytes);
+		weir_count_most(&node->hub->counts.ahead_bytes_max,
+				atomic_load(&node->hub->low_bytes));
 }
 
 /* How long it has waited; the clock is looked at once for many turns, and may be a little behind. */
@@ -176,8 +180,11 @@ static void count_wait(struct weir_circuit *conn, uint64_t now_ns)
 static void count_turn(struct weir_node *node, struct weir_circuit *conn, uint32_t bytes,
 		       uint64_t now_ns)
 {
+	const uint64_t low_bytes = node->sched.low_bytes;
+
 	count_ahead(node, conn);
 	weir_sched_posted(&node->sched, &conn->flow, bytes);
+	weir_port_changed(node, low_bytes);
 	weir_rate_sent(&conn->stake->party->rate, bytes, now_ns);
 	count_wait(conn, now_ns);
 }
@@ -300,6 +307,12 @@ static uint32_t classes_with_room(const struct weir_node *node)
 	return classes;
 }
 
+static struct weir_flow *next_flow(struct weir_node *node)
+{
+	weir_port_share(node);
+	return weir_sched_next(&node->sched, classes_with_room(node));
+}
+
 bool weir_post_turns(struct weir_node *node, uint64_t now_ns)
 {
 	struct weir_flow *flow;
@@ -307,7 +320,7 @@ bool weir_post_turns(struct weir_node *node, uint64_t now_ns)
 	uint8_t i;
 
 	while (!__atomic_load_n(&node->status, __ATOMIC_ACQUIRE) &&
-	       (flow = weir_sched_next(&node->sched, classes_with_room(node))) != NULL) {
+	       (flow = next_flow(node)) != NULL) {
 		take_turn(node, container_of(flow, struct weir_circuit, flow), now_ns);
 		any = true;
 	}

@@ -10,7 +10,7 @@
 
 void end_open_at(struct end *end, const char *host, const struct weir_key *key, uint64_t idle_ns)
 {
-	struct weir_mux_options options = { .key = key, .idle_ns = idle_ns, .ring_bytes = 4096,
+	struct weir_mux_options options = { .key = key, .idle_ns = idle_ns, .ring_bytes = 16384,
 					    .timeout_ns = PATIENCE_NS };
 	struct weir_error error = { "" };
 	struct weir_mux_info info;
@@ -36,15 +36,22 @@ void end_close(struct end *end)
 	weir_mux_close(&end->hub->mux);
 }
 
-struct weir_conn *connect_at(const struct end *from, const char *address, unsigned int class_nr)
+struct weir_conn *connect_with(const struct end *from, const char *address,
+			       const struct weir_conn_options *options)
 {
-	const struct weir_conn_options options = { .class_nr = class_nr };
 	struct weir_error error = { "" };
 	struct weir_conn *conn = NULL;
 
-	if (weir_mux_connect(&from->hub->mux, address, SERVICE, &options, &conn, &error))
+	if (weir_mux_connect(&from->hub->mux, address, SERVICE, options, &conn, &error))
 		fail_msg("%s", error.text);
 	return conn;
+}
+
+struct weir_conn *connect_at(const struct end *from, const char *address, unsigned int class_nr)
+{
+	const struct weir_conn_options options = { .class_nr = class_nr };
+
+	return connect_with(from, address, &options);
 }
 
 struct weir_conn *connect_to(const struct end *from, const struct end *to)

@@ -17,12 +17,14 @@ struct end {
 };
 
 void end_open(struct end *end, uint64_t idle_ns);
-/* It listens there. */
+/* It listens there; its rings are of 16 KiB, and whoever connects may ask for 16 times that. */
 void end_open_at(struct end *end, const char *host, const struct weir_key *key, uint64_t idle_ns);
 void end_close(struct end *end);
 /* The test fails if there is no connection. */
 struct weir_conn *connect_to(const struct end *from, const struct end *to);
 struct weir_conn *connect_at(const struct end *from, const char *address, unsigned int class_nr);
+struct weir_conn *connect_with(const struct end *from, const char *address,
+			       const struct weir_conn_options *options);
 struct weir_conn *accept_at(const struct end *end);
 /* A message. */
 void pass(struct weir_conn *from, struct weir_conn *to);
