@@ -78,10 +78,31 @@ static void listener_close(struct weir_listener *listener)
 	weir_offer_close(offer_of(listener));
 }
 
+/* What has been written there, and not read or sent. */
+static uint64_t left_in(const struct weir_ring *ring)
+{
+	return __atomic_load_n(&ring->tail, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+}
+
+/* Something small is to be sent, and something small to be read, after which more will most likely be. */
+static bool is_gathering(const struct weir_conn *conn)
+{
+	const uint64_t unsent = left_in(conn->out.ring), unread = left_in(conn->in.ring);
+
+	return unsent && unsent < WIRE_PIECE_MAX && unread && unread < WIRE_PIECE_MAX;
+}
+
 static void conn_news(struct weir_conn *conn)
 {
-	weir_circuit_leave(circuit_of(conn));
-	weir_node_serve(circuit_of(conn)->node);
+	struct weir_circuit *circuit = circuit_of(conn);
+
+	if (is_gathering(conn)) {
+		weir_circuit_news(circuit); /* the worker's, if this thread is not there first */
+	} else {
+		weir_circuit_leave(circuit);
+		weir_node_serve(circuit->node);
+	}
 }
 
 /* Readable at first: whoever waits on it looks once, and so arms. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,60 @@ static void pass(struct weir_conn *from, struct weir_conn *to, size_t length)
 	assert_memory_equal(got, data, length);
 	free(data);
 	free(got);
+}
+
+static _Thread_local unsigned int served; /* nodes, by this thread */
+
+void __real_weir_node_serve(struct weir_node *node);
+void __wrap_weir_node_serve(struct weir_node *node);
+
+void __wrap_weir_node_serve(struct weir_node *node)
+{
+	served++;
+	__real_weir_node_serve(node);
+}
+
+static void wait_unread(const struct weir_conn *conn)
+{
+	while (__atomic_load_n(&conn->in.ring->tail, __ATOMIC_ACQUIRE) == conn->in.position)
+		sched_yield();
+}
+
+/* How often this thread does so with a message, which nobody else sends meanwhile. */
+static unsigned int served_with(struct weir_conn *conn, const void *data, size_t length)
+{
+	struct weir_node *node = container_of(conn, struct weir_circuit, app)->node;
+	unsigned int times;
+
+	while (!weir_node_begin(node))
+		sched_yield();
+	served = 0;
+	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	times = served;
+	weir_node_stop(node);
+	weir_node_serve(node);
+	return times;
+}
+
+/* Nothing waits for company: but beside something that will be answered, too, the worker is quick enough. */
+static void who_has_more_to_read_leaves_what_he_says_to_the_worker(void **state)
+{
+	static char data[WIRE_PIECE_MAX];
+	struct pair p;
+	size_t length;
+
+	(void)state;
+	pair_open(&p, NULL);
+	assert_int_equal(weir_conn_send(p.far, data, 8, 0), 0);
+	wait_unread(p.near);
+	assert_int_equal(served_with(p.near, data, 8), 0);
+	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(served_with(p.near, data, sizeof(data)), 1); /* much is not to wait */
+	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(weir_conn_recv(p.near, data, sizeof(data), &length, 0), 0);
+	assert_int_equal(served_with(p.near, data, 8), 1);
+	assert_int_equal(weir_conn_recv(p.far, data, sizeof(data), &length, 0), 0);
+	pair_close(&p);
 }
 
 static void messages_of_any_size_arrive_whole(void **state)
@@ -832,6 +887,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_of_any_size_arrive_whole),
+		cmocka_unit_test(who_has_more_to_read_leaves_what_he_says_to_the_worker),
 		cmocka_unit_test(messages_arrive_in_order),
 		cmocka_unit_test(rings_are_as_long_as_who_connects_asks),
 		cmocka_unit_test(what_the_ring_has_taken_in_part_is_owed),
