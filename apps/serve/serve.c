@@ -19,6 +19,7 @@
 #define KEYS_MAX 64
 #define PAGE (2ull << 20) /* of the smallest size it is worth lending */
 #define CHUNK_MAX (256ull << 20)
+#define KEEPALIVE_MAX (7 * 24 * 3600) /* seconds */
 #define CHUNKS 16 /* about as many make up the memory: what is not used can be lent otherwise */
 
 static const char help[] =
@@ -36,6 +37,9 @@ static const char help[] =
 	"      --spare SIZE       of this machine's memory that is to stay available: when it is less,\n"
 	"                         less is lent, and asked back as by 'weir lend'; default 0\n"
 	"      --cpu PERCENT      of a processor, at most, to copy what clients unload; default 50\n"
+	"      --keepalive SECONDS  without a word of a client until its host is asked whether it is\n"
+	"                         there; one that is not has as long again to come back, 30 s at\n"
+	"                         least; default 600\n"
 	"      --no-huge-pages    don't use the huge pages that the system has reserved\n"
 	"      --log-level LEVEL  error, warning, info (the default) or debug\n"
 	"  -j, --json             the line that says where it listens is JSON\n" DEVICE_HELP
@@ -49,7 +53,7 @@ struct serve {
 	uint64_t memory, quota, spare;
 	const char *key_path[KEYS_MAX];
 	struct weir_key *key[KEYS_MAX];
-	unsigned int nr_keys, cpu_percent;
+	unsigned int nr_keys, cpu_percent, keepalive;
 	bool no_huge_pages, json;
 	struct tenants tenants;
 	struct weir_donor *donor;
@@ -65,14 +69,17 @@ static int parse_size(const struct serve *serve, const char *option, uint64_t *s
 	return 0;
 }
 
-static int parse_percent(const struct serve *serve, unsigned int *percent)
+/* @what it is, for who gave something else. */
+static int parse_number(const struct serve *serve, const char *option, const char *what,
+			unsigned int max, unsigned int *number)
 {
 	char *end;
 	unsigned long n = strtoul(optarg, &end, 10);
 
-	if (*optarg < '0' || *optarg > '9' || *end || n < 1 || n > 100)
-		return usage_error(serve->cmd, "--cpu %s: it is a percentage, 1 to 100", optarg);
-	*percent = (unsigned int)n;
+	if (*optarg < '0' || *optarg > '9' || *end || n < 1 || n > max)
+		return usage_error(serve->cmd, "--%s %s: it is %s, 1 to %u", option, optarg, what,
+				   max);
+	*number = (unsigned int)n;
 	return 0;
 }
 
@@ -96,7 +103,10 @@ static int parse_option(struct serve *serve, int opt)
 		serve->key_path[serve->nr_keys++] = optarg;
 		return 0;
 	case 'C':
-		return parse_percent(serve, &serve->cpu_percent);
+		return parse_number(serve, "cpu", "a percentage", 100, &serve->cpu_percent);
+	case 'K':
+		return parse_number(serve, "keepalive", "in seconds", KEEPALIVE_MAX,
+				    &serve->keepalive);
 	case 'H':
 		serve->no_huge_pages = true;
 		return 0;
@@ -157,6 +167,7 @@ static int open_donor(struct serve *serve)
 		/* which softnic's peers cannot map */
 		.no_huge_pages = serve->no_huge_pages || device_is_softnic(),
 		.unload_percent_max = serve->cpu_percent,
+		.keepalive_ms = serve->keepalive * 1000,
 	};
 	struct weir_error error;
 	uint64_t fs_bytes =
@@ -251,6 +262,7 @@ int cmd_serve(int argc, char **argv)
 		{ "key", required_argument, NULL, 'k' },
 		{ "spare", required_argument, NULL, 'S' },
 		{ "cpu", required_argument, NULL, 'C' },
+		{ "keepalive", required_argument, NULL, 'K' },
 		{ "no-huge-pages", no_argument, NULL, 'H' },
 		{ "log-level", required_argument, NULL, 'L' },
 		{ "json", no_argument, NULL, 'j' },

@@ -18,9 +18,12 @@ LOG_LINE = re.compile(r"ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
                       r"level=(error|warning|info|debug) msg=(\S+|\".*\")( \S+=(\S+|\".*\"))*$")
 
 
+def process_environment():
+    return dict(os.environ, WEIR_DEVICE=os.environ.get("WEIR_DEVICE") or "softnic")
+
+
 def start(*args):
-    environment = dict(os.environ, WEIR_DEVICE=os.environ.get("WEIR_DEVICE") or "softnic")
-    return subprocess.Popen([WEIR, "serve", *args], env=environment, stdin=subprocess.DEVNULL,
+    return subprocess.Popen([WEIR, "serve", *args], env=process_environment(), stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -117,6 +120,15 @@ class Serve(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertNotIn("msg=limit ", err)
 
+    def test_who_says_nothing_is_asked_as_soon_as_it_was_told_to(self):
+        process, line = self.donor("--keepalive", "1", "--log-level", "debug")
+        client = subprocess.Popen([WEIR, "perf", "--region", "1M", "--seconds", "600", line.split()[1]],
+                                  env=process_environment(), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL)
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        self.assertTrue(any("asks peer=" in said for said in process.stderr))
+
     def test_it_ends_cleanly_with_a_change_still_before_it(self):
         process, _line = self.donor()
         process.send_signal(signal.SIGSTOP)
@@ -152,7 +164,7 @@ class Serve(unittest.TestCase):
 
     def test_a_bad_command_line_is_status_2(self):
         for args in (("--memory", "much"), ("--memory", "1K"), ("--quota", "-1"), ("--cpu", "101"), ("--cpu", "0"),
-                     ("--log-level", "loud"), ("here",), ("--frobnicate",), ("--key",)):
+                     ("--keepalive", "0"), ("--keepalive", "1s"), ("--keepalive", "-1"), ("--log-level", "loud"), ("here",), ("--frobnicate",), ("--key",)):
             status, err = run(*args)
             self.assertEqual(status, 2, args)
             self.assertIn("--help", err)
