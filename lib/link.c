@@ -108,8 +108,7 @@ static void remember(struct weir_link *link, struct weir_wr *first, struct weir_
 	link->session->counters->work_requests += count;
 }
 
-/* As it is now, to those who look from outside. */
-static void show_window(struct weir_session *session)
+void weir_links_show_window(struct weir_session *session)
 {
 	const struct weir_window *window = session->engine.window;
 
@@ -169,7 +168,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	wr = posted ? last->next : first;
 	if (posted)
 		remember(link, first, last, posted);
-	show_window(session);
+	weir_links_show_window(session);
 
 	for (; posted < count; posted++) {
 		struct weir_wc wc = { wr, -ENOTCONN };
@@ -194,7 +193,6 @@ bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
 	link->unsignalled = 0;
 	link->session->counters->doorbells++;
 	remember(link, wr, wr, 1);
-	show_window(link->session);
 	return true;
 }
 
@@ -274,30 +272,47 @@ static struct weir_link *link_in(const struct weir_scq *scq, const struct ibv_wc
 	return link;
 }
 
+int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
+		   uint64_t now_ns)
+{
+	struct weir_link *link;
+	int count;
+
+	if (!is_ours(wc))
+		return 0;
+	link = cq->scq ? link_in(cq->scq, wc) : link_of(session, wc);
+	if (!link)
+		return 0;
+	count = completed(link, wc, now_ns);
+	if (link->session == session)
+		return count;
+	weir_scq_due(link->session);
+	return 0;
+}
+
 int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
 {
-	int got, i, count, total = 0, max = (int)cq->wcs_max;
+	int got, i, total = 0, max = (int)cq->wcs_max;
 	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
-	struct weir_link *link;
 
 	do {
 		got = ibv_poll_cq(cq->ibv, max, wcs);
-		for (i = 0; i < got; i++) {
-			if (!is_ours(&wcs[i]))
-				continue;
-			link = cq->scq ? link_in(cq->scq, &wcs[i]) : link_of(session, &wcs[i]);
-			if (!link)
-				continue;
-			count = completed(link, &wcs[i], now_ns);
-			if (link->session == session)
-				total += count;
-			else
-				weir_scq_due(link->session);
-		}
+		for (i = 0; i < got; i++)
+			total += weir_link_take(session, cq, &wcs[i], now_ns);
 	} while (got == max);
 	if (total)
-		show_window(session);
+		weir_links_show_window(session);
 	return total;
+}
+
+bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got)
+{
+	if (got != 1 || wc->wr_id != (uintptr_t)link->oldest || wc->status != IBV_WC_SUCCESS ||
+	    wc->qp_num != link->qp_num)
+		return false;
+	link->session->counters->completions++;
+	weir_link_retire(link, 0, link->session->engine.window->now_ns);
+	return true;
 }
 
 /* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */

@@ -72,8 +72,27 @@ struct weir_link {
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
-/* Posts one read or write of the engine's. Return: whether it is in flight; the engine is told nothing. */
+/*
+ * Posts one read or write of the engine's. Return: whether it is in flight; the engine is told nothing.
+ * Who does not see it end at once owes a weir_links_show_window().
+ */
 bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
+
+/**
+ * weir_link_succeeded_alone() - right after a weir_link_post_one() with nothing else in flight
+ * @wc: what a poll has found, @got of them
+ *
+ * Return: whether it was the success of that; the engine knows, by the time that it was told last. If
+ * not nothing has changed.
+ */
+bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got);
+
+/* One completion of @cq. Return: WRs of @session that it tells of. */
+int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
+		   uint64_t now_ns);
+
+/* The window as it is now, to those who look from outside. */
+void weir_links_show_window(struct weir_session *session);
 
 /*
  * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than @session

@@ -116,12 +116,6 @@ static bool settle(struct weir_session *session)
 	return settled;
 }
 
-/* One that is not may have to break, or to go down. */
-static bool links_are_up(const struct weir_session *session)
-{
-	return count_links(session, WEIR_LINK_UP) == session->nr_links;
-}
-
 /* What came in before the end of a link is taken before the end is known. */
 static void see_to_links(struct weir_session *session)
 {
@@ -147,7 +141,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 		events += weir_messages_poll(session);
 	events += expire(session, now_ns);
 	weir_pump_pull(session);
-	if (links_are_up(session))
+	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
 		events += weir_messages_poll(session);

@@ -29,7 +29,8 @@
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two
  * @first, @count: events in it
- * @claimed: events in it and to come; atomic. At most @size of them were told that they fit
+ * @reserved: events ever in it and to come; atomic. @taken: of those, how many are no longer; atomic
+ *	to read. At most @size of the others were told that they fit
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
@@ -40,7 +41,7 @@ struct weir_queue {
 	struct weir_event *ring;
 	unsigned int size;
 	unsigned int first, count;
-	unsigned int claimed;
+	unsigned int reserved, taken;
 	int fd;
 };
 
@@ -103,7 +104,9 @@ static int grow_to(struct weir_queue *q, unsigned int claimed, unsigned int coun
 
 int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
 {
-	unsigned int claimed = __atomic_add_fetch(&queue->claimed, count, __ATOMIC_RELAXED);
+	/* Read first, or it might be of events that were reserved after these. */
+	unsigned int taken = __atomic_load_n(&queue->taken, __ATOMIC_ACQUIRE);
+	unsigned int claimed = __atomic_add_fetch(&queue->reserved, count, __ATOMIC_RELAXED) - taken;
 
 	if (claimed <= __atomic_load_n(&queue->size, __ATOMIC_ACQUIRE))
 		return 0;
@@ -112,7 +115,7 @@ int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
 
 void weir_queue_release(struct weir_queue *queue, unsigned int count)
 {
-	__atomic_fetch_sub(&queue->claimed, count, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&queue->reserved, count, __ATOMIC_RELAXED);
 }
 
 static void fd_raise(const struct weir_queue *q)
@@ -193,7 +196,7 @@ static int take(struct weir_queue *q, struct weir_event *events, int max)
 		q->first = (q->first + 1) & (q->size - 1);
 		q->count--;
 	}
-	__atomic_fetch_sub(&q->claimed, (unsigned int)taken, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->taken, q->taken + (unsigned int)taken, __ATOMIC_RELEASE);
 	if (taken && !q->count)
 		fd_lower(q);
 	return taken;

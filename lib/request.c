@@ -27,10 +27,11 @@ void weir_request_put(struct weir_request *request)
 	weir_spare_put(&request->session->spares, &request->node);
 }
 
+/* With nic->lock held. */
 static void request_recycle(struct weir_request *request)
 {
 	weir_list_del(&request->link);
-	weir_request_put(request);
+	weir_spare_keep_some(&request->session->spares, &request->node, &request->node);
 }
 
 void weir_requests_fini(struct weir_session *session)
@@ -135,7 +136,7 @@ static struct weir_inbox_node *tell_some(struct weir_session *session, struct we
 						       of_node(next)->req.status };
 		last = next;
 	}
-	weir_spare_put_some(&session->spares, first, last);
+	weir_spare_keep_some(&session->spares, first, last);
 	bell = weir_queue_put(queue, events, count);
 	if (bell)
 		weir_nic_wake(session->nic, bell);

@@ -91,6 +91,16 @@ static void unlock_and_wake(struct weir_nic *nic)
 	wake(words, count);
 }
 
+/*
+ * As weir_inbox_is_empty() says it, without its change of the word: the lock was given back by a
+ * sequentially consistent operation, and such are this, the push, and the trylock behind it. So a
+ * push that this misses has its trylock after that unlock.
+ */
+static bool has_come(const struct weir_nic *nic)
+{
+	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
+}
+
 /* Gives the lock back. Returns whether there is work for whoever has it. */
 static bool unlock_and_look(struct weir_nic *nic)
 {
@@ -100,7 +110,7 @@ static bool unlock_and_look(struct weir_nic *nic)
 		unlock_and_wake(nic);
 	else
 		weir_lock_give(&nic->lock);
-	return more || !weir_inbox_is_empty(&nic->inbox);
+	return more || has_come(nic);
 }
 
 /* Serves while there is work, and nobody else does. Gives the lock back. */
@@ -129,6 +139,12 @@ void weir_nic_unlock(struct weir_nic *nic)
 void weir_serve_posted(struct weir_nic *nic, struct weir_session *session)
 {
 	look_after(session, nic->window.now_ns);
+	serve(nic, session);
+}
+
+void weir_serve_ended(struct weir_nic *nic, struct weir_session *session)
+{
+	weir_deliver_locked(session);
 	serve(nic, session);
 }
 

@@ -54,7 +54,7 @@ static inline bool weir_serve_try(struct weir_nic *nic)
  * Never inside a callback: whoever runs the callbacks comes round when they have returned, and
  * posts what they all have left.
  * Context: any thread; without nic->lock.
- * Return: whether the caller has the lock, and owes a weir_serve_posted() or weir_serve_admit().
+ * Return: whether the caller has the lock, and owes one of the first three of what follows.
  */
 static inline bool weir_serve_begin(struct weir_nic *nic)
 {
@@ -62,16 +62,18 @@ static inline bool weir_serve_begin(struct weir_nic *nic)
 }
 
 /**
- * weir_serve_posted(), weir_serve_admit(), weir_serve_leave() - serve
+ * weir_serve_posted(), weir_serve_ended(), weir_serve_admit(), weir_serve_leave() - serve
  * @nic: its lock is given back
  * @request: filled in; gone, once this returns
  * @newest, @oldest: as weir_inbox_push_all()
  * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
  *
- * The first when a request of @session is posted already; the second hands it to its engine, both
- * after a weir_serve_begin(). The third leaves some, without the lock, for who has it.
+ * The first when a request of @session is posted already, the second when it was all that was in
+ * flight, and has ended; the third hands it to its engine: all after a weir_serve_begin(). The last leaves
+ * some, without the lock, for who has it.
  */
 void weir_serve_posted(struct weir_nic *nic, struct weir_session *session);
+void weir_serve_ended(struct weir_nic *nic, struct weir_session *session);
 void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
 		      struct weir_session *session);
 void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,

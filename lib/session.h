@@ -200,6 +200,18 @@ void weir_session_disconnect(struct weir_session *session, uint16_t number);
 /* Takes what the connection manager has to say; a lost connection fails its link. */
 void weir_session_hear(struct weir_session *session);
 
+/* Whether all links are up: one that is not may have to break, or to go down. With nic->lock held. */
+static inline bool weir_session_is_whole(const struct weir_session *session)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		if (session->links[i].state != WEIR_LINK_UP)
+			return false;
+	}
+	return true;
+}
+
 /* Puts @link in one of the lists of what the user holds, or takes it out. */
 static inline void weir_session_hold(struct weir_session *session, struct weir_list *list,
 				     struct weir_list *link)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Objects that are not in use, for whoever needs one, without a lock: a list that one thread at a
- * time takes from. Who finds another there does without, and allocates.
+ * time takes from. Who finds another there does without, and allocates. One is kept beside it: that
+ * is all that a thread needs which has one object in use at a time.
  */
 #ifndef WEIR_LIB_SPARE_H
 #define WEIR_LIB_SPARE_H
@@ -15,11 +16,13 @@
  * @returned: those given back, which nobody has taken from yet
  * @busy: a thread is at @ready; atomic
  * @ready: those to be taken next
+ * @at_hand: one more, or NULL; atomic
  */
 struct weir_spares {
 	struct weir_inbox returned;
 	bool busy;
 	struct weir_inbox_node *ready;
+	struct weir_inbox_node *at_hand;
 };
 
 /*
@@ -48,7 +51,11 @@ static inline struct weir_inbox_node *weir_spare_get_some(struct weir_spares *sp
 
 static inline struct weir_inbox_node *weir_spare_get(struct weir_spares *spares)
 {
-	return weir_spare_get_some(spares, 1);
+	struct weir_inbox_node *node = NULL;
+
+	if (__atomic_load_n(&spares->at_hand, __ATOMIC_RELAXED))
+		node = __atomic_exchange_n(&spares->at_hand, NULL, __ATOMIC_ACQUIRE);
+	return node ? node : weir_spare_get_some(spares, 1);
 }
 
 /* Gives some back, which are chained from @first to @last. Context: any thread. */
@@ -61,6 +68,16 @@ static inline void weir_spare_put_some(struct weir_spares *spares, struct weir_i
 static inline void weir_spare_put(struct weir_spares *spares, struct weir_inbox_node *node)
 {
 	weir_spare_put_some(spares, node, node);
+}
+
+/* As weir_spare_put_some(), which may keep one of them at hand. Context: one thread at a time. */
+static inline void weir_spare_keep_some(struct weir_spares *spares, struct weir_inbox_node *first,
+					struct weir_inbox_node *last)
+{
+	if (first != last || __atomic_load_n(&spares->at_hand, __ATOMIC_RELAXED))
+		weir_spare_put_some(spares, first, last);
+	else
+		__atomic_store_n(&spares->at_hand, first, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -61,11 +61,69 @@ static void take_back(struct weir_request *request, struct weir_wr *wr)
 	weir_engine_completed(&session->engine, &wc, request->submitted_ns);
 }
 
+/* It is known to be posted, and what comes of it may be a matter of time. */
+static WEIR_HOT void enter(struct weir_request *request)
+{
+	struct weir_session *session = request->session;
+
+	begin(request);
+	weir_prepare_date(request, weir_now_ns());
+	weir_window_tick(session->engine.window, request->submitted_ns);
+	weir_links_show_window(session);
+}
+
+/*
+ * One look, before the clock is read: a device may be done when it has been posted to, and then
+ * nobody needs to know when that was.
+ */
+static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *link)
+{
+	struct weir_session *session = request->session;
+	struct weir_cq *cq = link->cq;
+	struct ibv_wc wcs[2];
+	int i, got;
+
+	got = ibv_poll_cq(cq->ibv, cq->wcs_max < 2 ? 1 : 2, wcs);
+	if (weir_link_succeeded_alone(link, wcs, got))
+		return true;
+	enter(request);
+	for (i = 0; i < got; i++)
+		weir_link_take(session, cq, &wcs[i], request->submitted_ns);
+	return false;
+}
+
+/*
+ * Not where somebody wants the time, nor where whoever comes by has to see to more than his own: to
+ * all there is in a session without a thread, to messages, to links that go down.
+ */
+static WEIR_HOT bool may_look_first(const struct weir_request *request)
+{
+	const struct weir_session *session = request->session;
+
+	return request->stage.way == WEIR_STAGE_USER && !session->engine.window->policy &&
+	       session->has_thread && session->recv_armed && weir_session_is_whole(session);
+}
+
+/* The engine knows that it has succeeded, and has nothing else. */
+static WEIR_HOT void end(struct weir_request *request)
+{
+	struct weir_session *session = request->session;
+
+	if (weir_request_has_waiter(request))
+		weir_waiter_begin(session);
+	weir_engine_next_done(&session->engine);
+	weir_request_finish(request);
+	weir_requests_tell(session);
+}
+
+enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
+
 /* The short way of what comes alone. Its session is to be polled now, at the window's time. */
-static WEIR_HOT bool post(struct weir_request *request)
+static WEIR_HOT enum posted post(struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 	struct weir_window *window = session->engine.window;
+	struct weir_link *link;
 	struct weir_wr *wr;
 	bool is_posted;
 
@@ -73,15 +131,20 @@ static WEIR_HOT bool post(struct weir_request *request)
 		weir_window_tick(window, weir_now_ns());
 	wr = weir_lone_post(&session->engine, &request->req);
 	if (!wr)
-		return false;
-	is_posted = weir_link_post_one(&session->links[wr->channel], wr);
-	begin(request);
+		return POSTED_NOT;
+	link = &session->links[wr->channel];
+	is_posted = weir_link_post_one(link, wr);
 	count(session, request->stage.way, request->req.length);
-	weir_prepare_date(request, weir_now_ns());
-	weir_window_tick(window, request->submitted_ns);
-	if (!is_posted)
+	if (!is_posted) {
+		enter(request);
 		take_back(request, wr);
-	return true;
+	} else if (!may_look_first(request)) {
+		enter(request);
+	} else if (has_ended(request, link)) {
+		end(request);
+		return POSTED_AND_ENDED;
+	}
+	return POSTED;
 }
 
 /* @request is filled in, and its end is promised. */
@@ -93,11 +156,19 @@ static WEIR_HOT void submit(struct weir_request *request)
 	if (!weir_serve_begin(nic)) {
 		weir_prepare_date(request, weir_now_ns());
 		weir_serve_leave(nic, &request->node, &request->node, session);
-	} else if (post(request)) {
-		weir_serve_posted(nic, session);
-	} else {
+		return;
+	}
+	switch (post(request)) {
+	case POSTED_NOT:
 		weir_prepare_date(request, weir_now_ns());
 		weir_serve_admit(nic, request, session);
+		break;
+	case POSTED:
+		weir_serve_posted(nic, session);
+		break;
+	case POSTED_AND_ENDED:
+		weir_serve_ended(nic, session);
+		break;
 	}
 }
 

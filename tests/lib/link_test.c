@@ -363,6 +363,37 @@ static void what_goes_the_short_way_is_a_work_request_as_any(void **state)
 	assert_int_equal(session.counters->work_requests, 2);
 }
 
+static void what_went_alone_and_has_succeeded_is_known_at_a_glance(void **state)
+{
+	const struct ibv_wc success = { .status = IBV_WC_SUCCESS, .qp_num = 5 };
+	struct ibv_wc others[3] = { success, success, success };
+	struct ibv_wc mine[2] = { success };
+	unsigned int i;
+
+	(void)state;
+	set_up(128);
+	link->qp_num = 5;
+	assert_true(post_alone(4096));
+	mine[0].wr_id = nic.posted[0].wr_id;
+	others[0].wr_id = others[1].wr_id = nic.posted[0].wr_id;
+	others[0].status = IBV_WC_REM_ACCESS_ERR;
+	others[1].qp_num = 4; /* of a QP that is gone */
+	others[2].wr_id = WEIR_KEEPALIVE_WR;
+	for (i = 0; i < 3; i++)
+		assert_false(weir_link_succeeded_alone(link, &others[i], 1));
+	assert_false(weir_link_succeeded_alone(link, mine, 0));
+	assert_false(weir_link_succeeded_alone(link, mine, 2)); /* something else has come, too */
+	assert_int_equal(link->in_flight, 1);
+	assert_int_equal(pull(), 0);
+
+	assert_true(weir_link_succeeded_alone(link, mine, 1));
+	assert_int_equal(link->in_flight, 0);
+	assert_int_equal(send_cq.in_flight, 0);
+	assert_int_equal(session.counters->completions, 1);
+	assert_int_equal(pull(), 1);
+	assert_int_equal(reqs[0].status, 0);
+}
+
 static void what_the_device_refuses_is_not_in_flight(void **state)
 {
 	(void)state;
@@ -486,6 +517,7 @@ int main(void)
 		cmocka_unit_test(without_a_qp_all_outcomes_are_unknown),
 		cmocka_unit_test(small_writes_and_messages_bring_their_data),
 		cmocka_unit_test(what_goes_the_short_way_is_a_work_request_as_any),
+		cmocka_unit_test(what_went_alone_and_has_succeeded_is_known_at_a_glance),
 		cmocka_unit_test(what_the_device_refuses_is_not_in_flight),
 		cmocka_unit_test(a_link_with_nothing_to_do_is_asked),
 		cmocka_unit_test(a_session_that_posts_is_not_asked),
