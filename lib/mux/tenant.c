@@ -28,74 +28,6 @@ static struct weir_tenant_offer *offer_of(struct weir_listener *listener)
 	return container_of(listener, struct weir_tenant_offer, listener);
 }
 
-static void chunk_free(struct weir_tenant_chunk *chunk)
-{
-	weir_list_del(&chunk->link);
-	if (chunk->base)
-		munmap(chunk->base, chunk->length);
-	free(chunk);
-}
-
-static struct weir_tenant_chunk *chunk_find(struct weir_tenant *tenant, uint32_t number)
-{
-	struct weir_list *at;
-
-	for (at = tenant->chunks.next; at != &tenant->chunks; at = at->next) {
-		struct weir_tenant_chunk *chunk =
-			weir_list_entry(at, struct weir_tenant_chunk, link);
-
-		if (chunk->number == number)
-			return chunk;
-	}
-	return NULL;
-}
-
-int weir_tenant_map(int fd, size_t length, char **base)
-{
-	void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	close(fd);
-	if (at == MAP_FAILED)
-		return -ENOMEM;
-	*base = at;
-	return 0;
-}
-
-/* Two threads may map the same chunk: nobody is hurt. */
-static int chunk_get(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **out)
-{
-	struct weir_share_ask ask = { .what = WEIR_SHARE_CHUNK, .nr = number };
-	struct weir_tenant_chunk *chunk;
-	struct weir_share_answer answer;
-	int rc, fds[WEIR_SHARE_FDS_MAX];
-
-	pthread_mutex_lock(&tenant->lock);
-	*out = chunk_find(tenant, number);
-	pthread_mutex_unlock(&tenant->lock);
-	if (*out)
-		return 0;
-	rc = weir_tenant_ask(tenant, &ask, &answer, fds);
-	if (rc)
-		return rc;
-	chunk = calloc(1, sizeof(*chunk));
-	if (!chunk) {
-		close(fds[0]);
-		return -ENOMEM;
-	}
-	chunk->number = number;
-	chunk->ring_bytes = answer.ring_bytes;
-	chunk->length = weir_chunk_length(answer.ring_bytes);
-	rc = weir_tenant_map(fds[0], chunk->length, &chunk->base);
-	pthread_mutex_lock(&tenant->lock);
-	weir_list_add(&tenant->chunks, &chunk->link);
-	if (rc)
-		chunk_free(chunk);
-	else
-		*out = chunk;
-	pthread_mutex_unlock(&tenant->lock);
-	return rc;
-}
-
 static int conn_close_nr(struct weir_tenant *tenant, uint32_t nr)
 {
 	struct weir_share_ask ask = { .what = WEIR_SHARE_CLOSE, .nr = nr };
@@ -111,7 +43,7 @@ static int conn_new(struct weir_tenant *tenant, const struct weir_share_answer *
 	struct weir_tenant_conn *conn = calloc(1, sizeof(*conn));
 	struct weir_tenant_chunk *chunk;
 	struct weir_door *door;
-	int rc = conn ? chunk_get(tenant, answer->chunk, &chunk) : -ENOMEM;
+	int rc = conn ? weir_tenant_chunk(tenant, answer->chunk, &chunk) : -ENOMEM;
 
 	if (rc) {
 		free(conn);
@@ -366,8 +298,7 @@ void weir_tenant_free(struct weir_tenant *tenant)
 		conn_free(weir_list_entry(tenant->conns.next, struct weir_tenant_conn, link));
 	while (!weir_list_is_empty(&tenant->offers))
 		offer_free(weir_list_entry(tenant->offers.next, struct weir_tenant_offer, link));
-	while (!weir_list_is_empty(&tenant->chunks))
-		chunk_free(weir_list_entry(tenant->chunks.next, struct weir_tenant_chunk, link));
+	weir_tenant_unmap(tenant);
 	if (tenant->board)
 		munmap(tenant->board, sizeof(*tenant->board));
 	if (tenant->bell >= 0)

@@ -58,10 +58,17 @@ struct weir_tenant_offer {
 	int fd;
 };
 
-/* tenant.c: what a tenant does; it is gone; and memory of the daemon's, whose descriptor is closed. */
+/* tenant.c: what a tenant does; and it is gone. */
 extern const struct weir_mux_host weir_tenant_host;
 void weir_tenant_free(struct weir_tenant *tenant);
+
+/*
+ * mapped.c: memory of the daemon's, whose descriptor is closed. weir_tenant_chunk(): found, or asked for, as
+ * weir_tenant_ask(). weir_tenant_unmap(): all of them, once nobody uses them.
+ */
 int weir_tenant_map(int fd, size_t length, char **base);
+int weir_tenant_chunk(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **chunk);
+void weir_tenant_unmap(struct weir_tenant *tenant);
 
 /* join.c: be a tenant of the daemon at @path. As weir_mux_open(). */
 int weir_tenant_open(const char *path, struct weir_mux **mux, struct weir_error *error);
