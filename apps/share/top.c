@@ -20,7 +20,7 @@ static const char help[] =
 	"Usage: weir top [OPTION...]\n"
 	"Shows the tenants of weir share on this host: what they send and receive, how long it\n"
 	"waits for its turn, and their share of all that is sent beside what is due to them by\n"
-	"weight. Root sees all, others see tenants of their own user.\n\n"
+	"weight, if all goes to one host. Root sees all, others see tenants of their own user.\n\n"
 	"  -s, --socket PATH         of weir share; default $WEIR_SHARE, or else\n"
 	"                            " WEIR_SHARE_SOCKET "\n"
 	"  -f, --flows               each tenant's connections, too\n"

@@ -74,7 +74,8 @@ struct weir_mux_options {
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
 	uint64_t low_bytes_max; /* all below the first level have in flight, to all other muxes
 				 * together, or one segment for each connection that competes, if that
-				 * is more: the wire's bandwidth by its delay; default 128 KiB */
+				 * is more, and one of who was alone until then: the wire's bandwidth
+				 * by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
 			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times
