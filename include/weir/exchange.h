@@ -205,7 +205,8 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 /**
  * weir_exchange_finish() - say that nothing more will be put, and wait until all was taken
  *
- * If the peer has not taken all in time it can be called again.
+ * If the peer has not taken all in time it can be called again. Both ends may finish at once. What the peer
+ * has put is not taken here: who has messages left to take keeps the peer's call waiting.
  *
  * Return: 0: the peer has taken all that was put; -EAGAIN not yet (timeout 0); -ETIMEDOUT;
  * -ECONNRESET; -EINVAL a message was not put to its end.

@@ -387,6 +387,12 @@ int weir_exchange_fail(struct weir_exchange *x, int status);
 /* take.c: a slot of the mirror is full. Return: 0; -EPROTO. */
 int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot);
 
+/* The peer's last word is next, behind all that it has put, and was not heard. */
+bool weir_exchange_has_end(const struct weir_exchange *x);
+
+/* It is heard: the peer is told, and whoever takes finds that there is no more. */
+void weir_exchange_hear_end(struct weir_exchange *x);
+
 /* wait.c */
 
 typedef bool weir_exchange_ready_fn(const struct weir_exchange *x);

@@ -33,6 +33,20 @@ static bool is_ended(const struct weir_exchange *x)
 	return is_flushed(x) && !weir_confirm_out_is_full(&x->out, x->end_slot);
 }
 
+/*
+ * Who finishes takes no more, and so hears of the peer's end, which else would wait for it. Where bitmaps confirm
+ * it does so once its own end can be found: a look that finds that the peer's was taken finds that, too.
+ */
+static bool is_to_hear_end(const struct weir_exchange *x)
+{
+	return weir_exchange_has_end(x) && (weir_exchange_is_imm(x) || is_flushed(x));
+}
+
+static bool is_ended_or_to_hear(const struct weir_exchange *x)
+{
+	return is_ended(x) || is_to_hear_end(x);
+}
+
 static struct weir_exchange_slot acquire(struct weir_exchange *x)
 {
 	uint32_t number = (uint32_t)weir_confirm_out_acquire(&x->out);
@@ -206,6 +220,21 @@ static int end(struct weir_exchange *x, uint64_t timeout_ns)
 	return post_slots(x, &slot, 1, WIRE_SLOT_END);
 }
 
+static int wait_ended(struct weir_exchange *x, uint64_t deadline_ns)
+{
+	int rc;
+
+	do {
+		if (is_to_hear_end(x)) {
+			weir_exchange_refused(x); /* who found nothing to take is to try again */
+			weir_exchange_hear_end(x);
+		}
+		rc = weir_exchange_wait(x, is_ended_or_to_hear, WEIR_EXCHANGE_ROOM,
+					weir_left_ns(deadline_ns));
+	} while (!rc && is_to_hear_end(x));
+	return rc;
+}
+
 int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 {
 	uint64_t deadline_ns = weir_deadline_ns(timeout_ns);
@@ -214,7 +243,7 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns)
 	if (!rc && !x->is_ending)
 		rc = end(x, timeout_ns);
 	if (!rc)
-		rc = weir_exchange_wait(x, is_ended, WEIR_EXCHANGE_ROOM, weir_left_ns(deadline_ns));
+		rc = wait_ended(x, deadline_ns);
 	/* Who has taken all may be gone before that could be seen. */
 	return rc == -ECONNRESET && x->is_heard ? 0 : rc;
 }

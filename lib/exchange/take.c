@@ -83,19 +83,33 @@ static void finish(struct weir_exchange *x, uint32_t slot)
 	weir_exchange_answer(x, WEIR_EXCHANGE_ROOM);
 }
 
+bool weir_exchange_has_end(const struct weir_exchange *x)
+{
+	return is_there(x) && !x->is_finished &&
+	       x->arrivals[x->order[x->next % x->in.slots] - 1].flags & WIRE_SLOT_END;
+}
+
+void weir_exchange_hear_end(struct weir_exchange *x)
+{
+	uint32_t *place = &x->order[x->next++ % x->in.slots], slot = *place - 1;
+
+	*place = 0;
+	finish(x, slot);
+}
+
 static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max)
 {
 	unsigned int n = 0;
 	uint32_t *place, slot;
 
 	for (; n < max && is_there(x) && !x->is_finished; x->next++) {
+		if (weir_exchange_has_end(x)) {
+			weir_exchange_hear_end(x);
+			break;
+		}
 		place = &x->order[x->next % x->in.slots];
 		slot = *place - 1;
 		*place = 0;
-		if (x->arrivals[slot].flags & WIRE_SLOT_END) {
-			finish(x, slot);
-			continue;
-		}
 		x->arrivals[slot].is_taken = true;
 		slots[n++] = (struct weir_exchange_slot){
 			.data = x->mirror.user + slot * x->mirror.stride,

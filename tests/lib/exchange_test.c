@@ -469,6 +469,74 @@ static void an_end_is_given_up_by_one_deadline(void **state)
 	assert_in_range(late_ns, 1, FINISH_NS - 1);
 }
 
+struct finish {
+	struct weir_exchange *x;
+	_Atomic bool is_done;
+	int rc;
+};
+
+static void *finish_one(void *arg)
+{
+	struct finish *f = arg;
+
+	f->rc = weir_exchange_finish(f->x, TIMEOUT_NS);
+	f->is_done = true;
+	return NULL;
+}
+
+static void expect_end(struct weir_exchange *x)
+{
+	struct weir_exchange_slot slot;
+
+	assert_int_equal(weir_exchange_take(x, &slot, 1, TIMEOUT_NS), 0);
+}
+
+static void both_ends_may_finish_at_once(void **state)
+{
+	const struct weir_exchange_options options = { 0 };
+	struct finish a;
+	pthread_t thread;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	for (i = 0; i < fixture_rounds(20); i++) {
+		pair = pair_of(options, options);
+		put_all(pair.a, "to b", 5);
+		assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+		expect(pair.b, "to b", 5);
+		a = (struct finish){ .x = pair.a };
+		assert_int_equal(pthread_create(&thread, NULL, finish_one, &a), 0);
+		assert_int_equal(weir_exchange_finish(pair.b, TIMEOUT_NS), 0);
+		pthread_join(thread, NULL);
+		assert_int_equal(a.rc, 0);
+		expect_end(pair.a);
+		expect_end(pair.b);
+		pair_close(&pair);
+	}
+}
+
+/* All that the other one put was taken: that ends the call of who has not taken all. */
+static void who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken(void **state)
+{
+	const struct weir_exchange_options options = { 0 };
+	struct pair pair = pair_of(options, options);
+	struct finish a = { .x = pair.a };
+	pthread_t thread;
+
+	(void)state;
+	put_all(pair.a, "late", 4);
+	assert_int_equal(pthread_create(&thread, NULL, finish_one, &a), 0);
+	assert_int_equal(weir_exchange_finish(pair.b, TIMEOUT_NS), 0);
+	assert_false(a.is_done);
+	expect(pair.b, "late", 4);
+	expect_end(pair.b);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	expect_end(pair.a);
+	pair_close(&pair);
+}
+
 static void what_is_too_long_is_dropped_and_the_next_is_got(void **state)
 {
 	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
@@ -1096,6 +1164,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_full_pool_takes_part_of_a_message_and_then_the_rest),
 		cmocka_unit_test(a_message_that_comes_slowly_is_got_by_the_deadline_or_later),
 		cmocka_unit_test(an_end_is_given_up_by_one_deadline),
+		cmocka_unit_test(both_ends_may_finish_at_once),
+		cmocka_unit_test(who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken),
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),
