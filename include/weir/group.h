@@ -131,7 +131,7 @@ int weir_group_barrier(struct weir_group *group);
  *
  * Then it can be closed, and nobody misses anything. Who is gone is not waited for.
  *
- * Return: as weir_group_broadcast(); -ENOMEM.
+ * Return: as weir_group_broadcast().
  */
 int weir_group_finish(struct weir_group *group);
 

@@ -35,7 +35,6 @@ int weir_group_add_peer(struct weir_group *group, unsigned int peer, struct weir
 	if (!p->held)
 		return -ENOMEM;
 	p->held_max = info.peer_slots;
-	p->free_max = info.slots;
 	p->x = x;
 	return 0;
 }
@@ -49,7 +48,6 @@ void weir_group_close(struct weir_group *group)
 	for (i = 0; group->peers && i < group->size; i++) {
 		weir_exchange_close(group->peers[i].x);
 		free(group->peers[i].held);
-		free(group->peers[i].free);
 	}
 	free(group->peers);
 	free(group->fds);
@@ -220,21 +218,8 @@ int weir_group_finish(struct weir_group *group)
 	if (status)
 		return status;
 	begin(group);
-	for (i = 0; i < group->size; i++) {
-		struct weir_group_peer *peer = &group->peers[i];
-
-		if (!peer->x)
-			continue;
-		peer->free_count = 0;
-		peer->free = calloc(peer->free_max, sizeof(*peer->free));
-		if (peer->free)
-			continue;
-		while (i--) {
-			free(group->peers[i].free);
-			group->peers[i].free = NULL;
-		}
-		return -ENOMEM;
-	}
+	for (i = 0; i < group->size; i++)
+		group->peers[i].finish_owed = group->peers[i].x;
 	return 0;
 }
 

@@ -2,8 +2,9 @@
 /*
  * Inside a group: what one operation moves between this member and each other one.
  *
- * All is done through the public calls on exchanges. What has come is taken at once and held
- * until its turn, so that an exchange with nothing to do has nothing to tell either.
+ * Messages go through the public calls on exchanges; what the peer has found and has taken, and whether
+ * it is there, is asked of the exchange itself. What has come is taken at once and held until its
+ * turn, so that an exchange with nothing to do has nothing to tell either.
  */
 #ifndef WEIR_LIB_GROUP_H
 #define WEIR_LIB_GROUP_H
@@ -19,7 +20,7 @@
  * @out, @out_left: what is to be put; @out_owed: until its end has been
  * @flush_owed: it has not all arrived
  * @in, @in_left: where what comes goes; @in_owed: until its end has come
- * @free, @free_count, @free_max: to finish, all slots are acquired: then all were taken; or NULL
+ * @finish_owed: it has not taken all that it was sent
  */
 struct weir_group_peer {
 	struct weir_exchange *x;
@@ -31,8 +32,7 @@ struct weir_group_peer {
 	char *in;
 	size_t in_left;
 	bool in_owed;
-	struct weir_exchange_slot *free;
-	unsigned int free_count, free_max;
+	bool finish_owed;
 };
 
 /**
@@ -69,7 +69,7 @@ int weir_group_add_peer(struct weir_group *group, unsigned int peer, struct weir
 /* Whether an operation has anything left to do with @peer. */
 static inline bool weir_group_is_owed(const struct weir_group_peer *peer)
 {
-	return peer->out_owed || peer->flush_owed || peer->in_owed || peer->free;
+	return peer->out_owed || peer->flush_owed || peer->in_owed || peer->finish_owed;
 }
 
 /* Copies the user's memory, which may be a GPU's if the slots are. Return: 0; -EIO. */

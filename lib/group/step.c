@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/exchange/exchange.h"
@@ -158,31 +157,28 @@ static int send_part(struct weir_group_peer *peer, bool *moved)
 	return 0;
 }
 
+/* A slot is free again when the peer has taken what was in it. */
+static bool is_all_taken(const struct weir_exchange *x)
+{
+	return x->out.freed == x->out.committed;
+}
+
 /*
- * A slot can be acquired when the peer has taken what was in it. Who is gone takes no more. What is to be
- * given back to the peer goes now: no later operation takes it along, and the peer waits for it, too.
+ * Who is gone takes no more. What is to be given back to the peer goes now: no later operation takes it
+ * along, and the peer waits for it, too.
  */
 static void finish(struct weir_group_peer *peer, bool *moved)
 {
-	int n = 0;
+	int status;
 
-	if (!peer->free)
+	if (!peer->finish_owed)
 		return;
 	weir_exchange_queue_gives(peer->x);
-	while (n >= 0 && peer->free_count < peer->free_max) {
-		n = weir_exchange_acquire(peer->x, &peer->free[peer->free_count],
-					  peer->free_max - peer->free_count, 0);
-		if (n == -EAGAIN)
-			return;
-		*moved = true;
-		if (n > 0)
-			peer->free_count += (unsigned int)n;
-	}
-	if (n >= 0 && peer->x->nr_back)
+	status = weir_exchange_wait(peer->x, is_all_taken, WEIR_EXCHANGE_ROOM, 0);
+	if (status == -EAGAIN || (!status && peer->x->nr_back))
 		return;
-	weir_exchange_abandon(peer->x, peer->free, peer->free_count);
-	free(peer->free);
-	peer->free = NULL;
+	peer->finish_owed = false;
+	*moved = true;
 }
 
 int weir_group_step(struct weir_group *group, bool *moved)

@@ -48,10 +48,11 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static void together(void (*work)(struct weir_group *), enum weir_exchange_mode mode)
+static void together_with(void (*work)(struct weir_group *), enum weir_exchange_mode mode,
+			  unsigned int slots)
 {
 	struct weir_exchange_options options = {
-		.mode = mode, .slots = 4, .slot_bytes = 512, .timeout_ns = PATIENCE_NS,
+		.mode = mode, .slots = slots, .slot_bytes = 512, .timeout_ns = PATIENCE_NS,
 		.key = fixture_key(),
 	};
 	struct weir_exchange_listener *listener;
@@ -69,6 +70,11 @@ static void together(void (*work)(struct weir_group *), enum weir_exchange_mode 
 	for (i = 0; i < SIZE; i++)
 		pthread_join(members[i].thread, NULL);
 	weir_exchange_unlisten(listener);
+}
+
+static void together(void (*work)(struct weir_group *), enum weir_exchange_mode mode)
+{
+	together_with(work, mode, 4);
 }
 
 static void fill(unsigned char *bytes, unsigned int value)
@@ -149,6 +155,25 @@ static void test_all_operations_with_immediates(void **state)
 	together(all_operations, WEIR_EXCHANGE_IMM);
 }
 
+static void send_and_finish(struct weir_group *group)
+{
+	unsigned char bytes[PART];
+
+	fill(bytes, weir_group_member(group) ? 0 : 7);
+	assert_int_equal(weir_group_broadcast(group, 0, bytes, PART), 0);
+	done(group);
+	assert_filled(bytes, 7);
+	assert_int_equal(weir_group_finish(group), 0);
+	done(group);
+}
+
+/* More than can be acquired at once. */
+static void test_a_group_of_many_slots_finishes(void **state)
+{
+	(void)state;
+	together_with(send_and_finish, WEIR_EXCHANGE_BITMAP, 4097);
+}
+
 static pthread_barrier_t all_have_met;
 
 /* Once all have met, member 1 goes: whoever waits for it is told so, and is told so again. */
@@ -204,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_operations_with_bitmaps),
 		cmocka_unit_test(test_all_operations_with_immediates),
+		cmocka_unit_test(test_a_group_of_many_slots_finishes),
 		cmocka_unit_test(test_a_member_that_leaves_ends_the_group),
 		cmocka_unit_test(test_nonsense_is_refused_and_changes_nothing),
 	};
