@@ -18,11 +18,12 @@
 #define NAP_US 50
 
 /*
- * @given: by the user; @options: with what he left open filled in
+ * @given: by the user; @options: with what he left open filled in; @device: the name in both, if any
  * @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is
  */
 struct weir_exchange_listener {
 	struct weir_exchange_options given, options;
+	char device[IBV_SYSFS_NAME_MAX];
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	char address[WEIR_ADDRESS_MAX];
@@ -75,6 +76,22 @@ void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsig
 	weir_exchange_options_fill(&listener->options, &options, NULL);
 }
 
+/* Return: as weir_exchange_options_fill(). */
+static int copy_options(struct weir_exchange_listener *listener,
+			const struct weir_exchange_options *options, struct weir_error *error)
+{
+	int rc = weir_exchange_options_fill(&listener->options, options, error);
+
+	if (rc || !options)
+		return rc;
+	listener->given = *options;
+	if (!options->device)
+		return 0;
+	strcpy(listener->device, options->device);
+	listener->given.device = listener->options.device = listener->device;
+	return 0;
+}
+
 int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
 			 struct weir_exchange_listener **out, struct weir_error *error)
 {
@@ -83,9 +100,7 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 
 	if (!listener)
 		return weir_fail(error, -ENOMEM, "out of memory");
-	if (options)
-		listener->given = *options;
-	rc = weir_exchange_options_fill(&listener->options, options, error);
+	rc = copy_options(listener, options, error);
 	if (!rc)
 		rc = try_gpu(&listener->options, error);
 	if (!rc) {

@@ -56,6 +56,8 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 		o->percent_min = PERCENT_DEFAULT;
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
+	if (o->device && strlen(o->device) >= IBV_SYSFS_NAME_MAX)
+		return weir_fail(error, -EINVAL, "device %s: no device has so long a name", o->device);
 	if (o->memory > WEIR_EXCHANGE_CUDA)
 		return weir_fail(error, -EINVAL, "memory %d: there is no such memory", (int)o->memory);
 	if (o->mode > WEIR_EXCHANGE_IMM)
@@ -72,7 +74,6 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	return 0;
 }
 
-/* Of a pool, but of a large one not much. */
 int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **out,
 		      struct weir_error *error)
 {

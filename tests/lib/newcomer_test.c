@@ -221,6 +221,44 @@ static void who_is_mute_is_sent_away_in_the_end(void **state)
 	mute_end(&mute);
 }
 
+/* Of one who comes. */
+static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listener, .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_info info;
+	struct weir_exchange *x;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &x, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_info(x, &info);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(listener);
+	return info;
+}
+
+static void a_listener_keeps_the_name_of_its_device(void **state)
+{
+	struct weir_exchange_info info = meet(listen_here());
+	struct weir_exchange_options options = { .key = fixture_key(), .device = info.device };
+	struct weir_exchange_listener *listener;
+	char address[80], longest[1000];
+
+	(void)state;
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
+	memset(info.device, 'x', sizeof(info.device) - 1);
+	meet(listener);
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	options.device = longest;
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), -EINVAL);
+}
+
 #define TWO "two.example" /* of two addresses: at the first, nobody listens */
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
@@ -267,6 +305,7 @@ int main(void)
 		cmocka_unit_test(who_is_mute_holds_nobody_up),
 		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
 		cmocka_unit_test(who_is_served_slowly_is_let_in),
+		cmocka_unit_test(a_listener_keeps_the_name_of_its_device),
 		cmocka_unit_test(all_addresses_of_a_name_are_tried),
 	};
 
