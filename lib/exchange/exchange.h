@@ -83,7 +83,7 @@ struct weir_exchange_pool {
  * @next: sequence of the slot that is to be taken next; @found: unordered: how many have come
  * @closing: unordered: number + 1 of the slot that says that there is no more, until all before it,
  *	@closing_sequence of them, have come
- * @nr_acquired: slots acquired, and neither committed nor abandoned
+ * @nr_acquired: slots acquired, and neither committed nor abandoned; @abandoned: so far
  * @nr_taken: slots the user has; @nr_released: since the peer was last woken for room
  *
  * @look: bitmap mode: when to look, to ring and to tell
@@ -144,6 +144,7 @@ struct weir_exchange {
 	uint32_t closing;
 	uint64_t closing_sequence;
 	uint32_t nr_acquired, nr_taken, nr_released;
+	uint64_t abandoned;
 
 	struct weir_look look;
 	bool is_armed, is_to_ring, is_probing;
@@ -186,7 +187,7 @@ static inline bool weir_exchange_is_over(const struct weir_exchange *x)
 /* Grows with all that may let a call do more than it could, but for what there is to take. */
 static inline uint64_t weir_exchange_progress(const struct weir_exchange *x)
 {
-	return x->out.freed + x->out.committed - weir_exchange_unconfirmed(x) +
+	return x->out.freed + x->abandoned + x->out.committed - weir_exchange_unconfirmed(x) +
 	       weir_exchange_is_over(x);
 }
 

@@ -152,6 +152,7 @@ int weir_exchange_abandon(struct weir_exchange *x, const struct weir_exchange_sl
 			return -EINVAL;
 		weir_confirm_out_abandon(&x->out, slots[i].number);
 		x->nr_acquired--;
+		x->abandoned++;
 	}
 	return 0;
 }

@@ -590,6 +590,23 @@ static void a_descriptor_tells_when_there_is_something(void **state)
 }
 
 /* Asks after each message, and waits for no answer: that takes no more of the queue than it has. */
+static void who_found_no_slot_hears_of_one_that_is_abandoned(void **state)
+{
+	const struct weir_exchange_options options = { .slots = 1 };
+	struct pair pair = pair_of(options, options);
+	struct weir_exchange_slot slot;
+	size_t done;
+
+	(void)state;
+	assert_int_equal(weir_exchange_acquire(pair.a, &slot, 1, TIMEOUT_NS), 1);
+	assert_int_equal(weir_exchange_put(pair.a, "x", 1, 0, &done), -EAGAIN);
+	assert_int_equal(weir_exchange_process(pair.a), 0);
+	assert_int_equal(weir_exchange_abandon(pair.a, &slot, 1), 0);
+	assert_int_equal(weir_exchange_process(pair.a), 1);
+	assert_int_equal(weir_exchange_put(pair.a, "x", 1, 0, &done), 0);
+	pair_close(&pair);
+}
+
 static void asking_without_waiting_costs_nothing(void **state)
 {
 	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
@@ -1168,6 +1185,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_finishes_hears_of_the_end_only_behind_what_it_has_not_taken),
 		cmocka_unit_test(what_is_too_long_is_dropped_and_the_next_is_got),
 		cmocka_unit_test(a_descriptor_tells_when_there_is_something),
+		cmocka_unit_test(who_found_no_slot_hears_of_one_that_is_abandoned),
 		cmocka_unit_test(asking_without_waiting_costs_nothing),
 		cmocka_unit_test(who_will_be_woken_looks_no_more),
 		cmocka_unit_test(a_little_room_is_heard_of_when_its_giver_waits),
