@@ -235,6 +235,40 @@ class Messages(unittest.TestCase):
             self.assertEqual(theirs.get(PATIENCE_S), message)
             thread.join()
 
+    def test_an_interrupted_message_goes_on_later(self):
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(*_):
+            raise Interrupt
+
+        def interrupt_when_full():
+            while ours.info.put < 2:
+                time.sleep(0.001)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+        ours, theirs = pair(slots=2, slot_bytes=64)
+        with ours, theirs:
+            message = os.urandom(64 * 5)
+            before = signal.signal(signal.SIGUSR1, interrupt)
+            thread = threading.Thread(target=interrupt_when_full)
+            thread.start()
+            try:
+                with self.assertRaises(Interrupt) as caught:
+                    ours.put(message, PATIENCE_S)
+            finally:
+                thread.join()
+                signal.signal(signal.SIGUSR1, before)
+            done = caught.exception.done
+            self.assertEqual(done, 128)
+            got = []
+            thread = threading.Thread(target=lambda: got.append(theirs.get(PATIENCE_S)))
+            thread.start()
+            ours.put(message[done:], PATIENCE_S)
+            ours.flush(PATIENCE_S)
+            thread.join()
+            self.assertEqual(got, [message])
+
     def test_nothing_there_is_a_timeout(self):
         ours, theirs = pair()
         with ours, theirs:

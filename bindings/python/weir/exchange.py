@@ -141,18 +141,18 @@ class Exchange:
 
         Call flush() after the last for now: the peer may not find it before.
 
-        After a TimeoutError a part may have been taken: its attribute done says how many bytes. The
-        message goes on with the rest of them, before anything else.
+        After an exception, whether a TimeoutError or an interrupt, a part may have been taken: its
+        attribute done says how many bytes. The message goes on with the rest of them, before anything
+        else. If no byte is left, all of it was sent.
         """
         memory, length = memory_of(data, gpu=self._in_gpu)
-        done = ffi.new("size_t *")
-        sent = 0
+        sent = (0, ffi.new("size_t *"))  # before this attempt, and by it: an interrupt finds both of one attempt
 
         def attempt(timeout_ns: int) -> int:
             nonlocal sent
-            status: int = self._call(lib.weir_exchange_put, memory + sent, length - sent, timeout_ns, done)
-            sent += done[0] if status else 0
-            done[0] = 0
+            sent = (sent[0] + sent[1][0], ffi.new("size_t *"))
+            before, done = sent
+            status: int = self._call(lib.weir_exchange_put, memory + before, length - before, timeout_ns, done)
             return status
 
         try:
@@ -161,8 +161,8 @@ class Exchange:
                 check(self._wait(left, attempt))
             finally:
                 self._putting.release()
-        except TimeoutError as error:
-            error.done = sent  # type: ignore[attr-defined]
+        except BaseException as error:
+            error.done = int(sent[0] + sent[1][0])  # type: ignore[attr-defined]
             raise
 
     def get(self, timeout: float | None = None) -> bytes:
