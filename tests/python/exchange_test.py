@@ -498,6 +498,25 @@ class Slots(unittest.TestCase):
             ours.flush(PATIENCE_S)
             self.assertEqual([theirs.get(PATIENCE_S) for _ in slots], [b"x"] * 2)
 
+    def test_slots_that_are_refused_can_still_be_sent_or_abandoned(self):
+        ours, theirs = pair(slots=2, unordered=True)
+        with ours, theirs:
+            slots = ours.acquire(2, PATIENCE_S)
+            for slot in slots:
+                slot.data[:1] = b"x"
+                slot.length = 1
+            slots[1].last = False  # a message has one slot here
+            with self.assertRaises(OSError) as caught:
+                ours.commit(slots)
+            self.assertEqual(caught.exception.errno, errno.EMSGSIZE)
+            self.assertEqual(ours.info.put, 0)
+            slots[0].data[:1] = b"y"
+            ours.commit(slots[:1])
+            ours.abandon(slots[1:])
+            ours.flush(PATIENCE_S)
+            self.assertEqual(theirs.get(PATIENCE_S), b"y")
+            ours.abandon(ours.acquire(1, PATIENCE_S))
+
     def test_a_length_beyond_the_slot_is_refused(self):
         ours, theirs = pair(slot_bytes=64)
         with ours, theirs:

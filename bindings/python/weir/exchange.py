@@ -34,18 +34,23 @@ class Slot:
     ends with it.
     """
 
-    __slots__ = ("data", "length", "last", "_number", "_size", "_memory")
+    __slots__ = ("data", "length", "last", "_number", "_size", "_at", "_in_gpu", "_memory")
 
     def __init__(self, slot: Any, in_gpu: bool) -> None:
         self.length: int = slot.length
         self._size = self.length
         self.last: bool = slot.last
         self._number: int = slot.number
+        self._at, self._in_gpu = slot.data, in_gpu
+        self._show_all()
+
+    def _show_all(self) -> None:
+        """As it was when it came."""
         self._memory: Any = None
-        if in_gpu:
-            self.data: Any = DeviceMemory(int(ffi.cast("uintptr_t", slot.data)), slot.length)
+        if self._in_gpu:
+            self.data: Any = DeviceMemory(int(ffi.cast("uintptr_t", self._at)), self._size)
         else:
-            self._show(ffi.buffer(slot.data, slot.length))
+            self._show(ffi.buffer(self._at, self._size))
 
     def _show(self, memory: Any) -> None:
         self._memory = weakref.ref(memory)
@@ -251,7 +256,7 @@ class Exchange:
         return found
 
     def commit(self, slots: Sequence[Slot]) -> None:
-        """Sends slots that were filled, in this order."""
+        """Sends slots that were filled, in this order. OSError with EMSGSIZE: none was sent, and all are held still."""
         for slot in slots:
             if not 0 <= slot.length <= slot._size:
                 raise ValueError(f"length {slot.length} of a slot of {slot._size} bytes")
@@ -266,15 +271,24 @@ class Exchange:
         if len(set(slots)) < len(slots):
             raise ValueError("a slot is there twice")
         given = ffi.new("struct weir_exchange_slot[]", len(slots))
-        for number, slot in enumerate(slots):
-            if self._out.get(slot) is not taken:
-                raise ValueError(f"that slot was not {'taken' if taken else 'acquired'} here, or is given back")
-            given[number].number, given[number].length, given[number].last = slot._number, slot.length, slot.last
-        for slot in slots:
-            slot._hide()
-        for slot in slots:
-            del self._out[slot]
-        return self._call(function, given, len(slots))
+
+        def attempt(x: Any) -> int:
+            for number, slot in enumerate(slots):
+                if self._out.get(slot) is not taken:
+                    raise ValueError(f"that slot was not {'taken' if taken else 'acquired'} here, or is given back")
+                given[number].number, given[number].length, given[number].last = slot._number, slot.length, slot.last
+            for slot in slots:
+                slot._hide()
+            for slot in slots:
+                del self._out[slot]
+            status = int(function(x, given, len(slots)))
+            if status == -errno.EMSGSIZE:  # nothing was sent
+                for slot in slots:
+                    slot._show_all()
+                    self._out[slot] = taken
+            return status
+
+        return self._call(attempt)
 
     def flush(self, timeout: float | None = None) -> None:
         """Makes sure that the peer can take all that was put."""
