@@ -11,6 +11,8 @@ import os
 import select
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 
 def _close(*descriptors: int) -> None:
@@ -18,18 +20,34 @@ def _close(*descriptors: int) -> None:
         os.close(descriptor)
 
 
+def release_own(lock: Any) -> None:
+    """Of an RLock, if this thread has it."""
+    try:
+        lock.release()
+    except RuntimeError:
+        pass
+
+
 class FairLock:
-    """Given in the order in which it is asked for: who takes it again and again keeps it from nobody."""
+    """Given in the order in which it is asked for: who takes it again and again keeps it from nobody.
+
+    An interrupt leaves it to nobody: it comes between two steps of Python, also before the first of a function.
+    """
 
     def __init__(self) -> None:
-        self._next, self._lock = threading.Lock(), threading.Lock()
+        self._next, self._lock = threading.Lock(), threading.RLock()
 
     def __enter__(self) -> None:
-        with self._next:  # who has had it comes behind who waits for it
-            self._lock.acquire()
+        try:
+            with self._next:  # who has had it comes behind who waits for it
+                self._lock.acquire()
+        except BaseException:
+            release_own(self._lock)
+            raise
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+    @property
+    def __exit__(self) -> Callable[..., None]:
+        return self._lock.__exit__  # no function of Python: an interrupt would end it before it begins
 
 
 class Turns(FairLock):

@@ -19,7 +19,7 @@ from typing import Any
 from weir._library import NOT_YET, SLICE_S, check, check_met, ffi, lib, too_late
 from weir._memory import DeviceMemory, memory_of
 from weir._options import Info, info_of, options_of
-from weir._turns import Turns
+from weir._turns import Turns, release_own
 from weir.key import Key
 
 _TAKE = 64  # slots in one call
@@ -65,14 +65,18 @@ class Slot:
             raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
 
 
-def _begin(lock: threading.Lock, timeout: float | None) -> float | None:
-    """Takes the lock. Return: what is left of the timeout."""
-    if lock.acquire(blocking=False):
-        return timeout
-    begin = time.monotonic()
-    if not lock.acquire(timeout=-1 if timeout is None else timeout):
-        raise too_late(timeout)
-    return None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
+def _begin(lock: Any, timeout: float | None) -> float | None:
+    """Takes the lock, an RLock. Return: what is left of the timeout."""
+    try:
+        if lock.acquire(blocking=False):
+            return timeout
+        begin = time.monotonic()
+        if not lock.acquire(timeout=-1 if timeout is None else timeout):
+            raise too_late(timeout)
+        return None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
+    except BaseException:
+        release_own(lock)
+        raise
 
 
 class Exchange:
@@ -84,7 +88,7 @@ class Exchange:
     def __init__(self, pointer: Any, kept: Any) -> None:
         self._x, self._kept = pointer, kept
         self._turns = Turns()
-        self._putting, self._getting = threading.Lock(), threading.Lock()  # a message is of one thread
+        self._putting, self._getting = threading.RLock(), threading.RLock()  # a message is of one thread
         self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
         self._one = ffi.new("struct weir_exchange_slot[1]")  # what get() has just taken
         self._parts: list[bytes] = []
@@ -175,8 +179,8 @@ class Exchange:
         if self._in_gpu:
             raise ValueError("the slots are in a GPU's memory: use get_into()")
         left = _begin(self._getting, timeout)
-        deadline = None if left is None else time.monotonic() + left
         try:
+            deadline = None if left is None else time.monotonic() + left
             while check(self._wait(left, lambda ns: self._call(self._get_slot, ns))):
                 if self._one[0].last:
                     message = b"".join(self._parts)
