@@ -15,6 +15,7 @@
 #define HANDLE_DMABUF 1 /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 #define ATTRIBUTE_WRITES_ORDERING 118 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING */
 #define ORDERING_OWNER 100 /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER */
+#define ATTRIBUTE_SYNC_MEMOPS 6 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 #define FLUSH_CURRENT 0 /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX */
 #define FLUSH_TO_OWNER 100 /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER */
 
@@ -39,8 +40,10 @@ struct weir_cuda {
 	int (*pop)(void **context);
 	int (*alloc)(uint64_t *at, size_t bytes);
 	int (*free)(uint64_t at);
+	int (*mark)(const void *value, int attribute, uint64_t at);
 	int (*set)(uint64_t at, unsigned char value, size_t bytes);
 	int (*copy)(uint64_t to, uint64_t from, size_t bytes);
+	int (*wait)(void *stream);
 	int (*handle)(void *handle, uint64_t at, size_t bytes, int type, unsigned long long flags);
 	int (*flush)(int target, int scope);
 	int (*explain)(int status, const char **text);
@@ -70,8 +73,10 @@ static const char *find_all(struct weir_cuda *cuda)
 		{ &cuda->pop, "cuCtxPopCurrent_v2", false },
 		{ &cuda->alloc, "cuMemAlloc_v2", false },
 		{ &cuda->free, "cuMemFree_v2", false },
+		{ &cuda->mark, "cuPointerSetAttribute", false },
 		{ &cuda->set, "cuMemsetD8_v2", false },
 		{ &cuda->copy, "cuMemcpy", false },
+		{ &cuda->wait, "cuStreamSynchronize", false },
 		{ &cuda->explain, "cuGetErrorString", false },
 		{ &cuda->handle, "cuMemGetHandleForAddressRange", true },
 		{ &cuda->flush, "cuFlushGPUDirectRDMAWrites", true },
@@ -155,6 +160,19 @@ static int enter(struct weir_cuda *cuda)
 	return cuda->push(cuda->context);
 }
 
+/* The user's own copies to and from it are done, too, when they return: other devices reach it. */
+static int allocate(struct weir_cuda *cuda, uint64_t *base, size_t bytes)
+{
+	const unsigned int on = 1;
+	int status = cuda->alloc(base, bytes);
+
+	if (!status)
+		status = cuda->mark(&on, ATTRIBUTE_SYNC_MEMOPS, *base);
+	if (!status)
+		status = cuda->set(*base, 0, bytes);
+	return status ? status : cuda->wait(NULL);
+}
+
 int weir_cuda_alloc(struct weir_cuda *cuda, size_t bytes, struct weir_cuda_memory *memory,
 		    struct weir_error *error)
 {
@@ -162,9 +180,7 @@ int weir_cuda_alloc(struct weir_cuda *cuda, size_t bytes, struct weir_cuda_memor
 
 	memory->base = 0;
 	if (!status) {
-		status = cuda->alloc(&memory->base, bytes + WEIR_CUDA_ALIGN);
-		if (!status)
-			status = cuda->set(memory->base, 0, bytes + WEIR_CUDA_ALIGN);
+		status = allocate(cuda, &memory->base, bytes + WEIR_CUDA_ALIGN);
 		leave(cuda, status);
 	}
 	if (status) {
@@ -183,13 +199,22 @@ void weir_cuda_free(struct weir_cuda *cuda, struct weir_cuda_memory *memory)
 	*memory = (struct weir_cuda_memory){ 0 };
 }
 
+/*
+ * Between two places in a GPU a copy goes on behind the call, and one of pageable memory may, too: the driver's
+ * documentation, "API synchronization behavior". It is in the default stream, which is waited for.
+ */
 int weir_cuda_copy(struct weir_cuda *cuda, void *to, const void *from, size_t bytes)
 {
+	int status;
+
 	if (!bytes)
 		return 0;
 	if (enter(cuda))
 		return -EIO;
-	return leave(cuda, cuda->copy((uintptr_t)to, (uintptr_t)from, bytes)) ? -EIO : 0;
+	status = cuda->copy((uintptr_t)to, (uintptr_t)from, bytes);
+	if (!status)
+		status = cuda->wait(NULL);
+	return leave(cuda, status) ? -EIO : 0;
 }
 
 int weir_cuda_dmabuf(struct weir_cuda *cuda, const struct weir_cuda_memory *memory, size_t bytes)

@@ -4,6 +4,9 @@
  * lib/cuda.c wants. Its memory is the host's, but who reads or writes it by the address that was given
  * dies, as it would with a GPU's: only the driver's copies know where it is.
  *
+ * What is done to its memory is done as late as a driver may: when the stream is waited for, or what
+ * is there is read back.
+ *
  * Loaded before the verbs device, with CUDA_STUB_REACHED set, it is also one that the device reaches: its
  * memory is then open at its address, and ibv_reg_dmabuf_mr() registers it there.
  */
@@ -19,6 +22,7 @@
 #include <infiniband/verbs.h>
 
 #define ALLOCATIONS_MAX 64
+#define SYNC_MEMOPS 6
 #define ERROR_VALUE 1
 #define ERROR_NO_DEVICE 100
 
@@ -27,7 +31,19 @@ static struct allocation {
 	char *far, *near;
 	size_t bytes;
 	int fd;
+	unsigned int is_sync; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 } allocations[ALLOCATIONS_MAX];
+
+/* Bytes that are to be @near, from there or, if that is NULL, from @kept. */
+struct work {
+	struct work *next;
+	char *near;
+	const char *from;
+	size_t bytes;
+	char kept[];
+};
+
+static struct work *works, **works_end = &works;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -116,11 +132,70 @@ static struct allocation *find(uint64_t at)
 	return NULL;
 }
 
+/* In the order given. The lock is held. */
+static void work_all(void)
+{
+	struct work *w;
+
+	while ((w = works)) {
+		works = w->next;
+		memmove(w->near, w->from ? w->from : w->kept, w->bytes);
+		free(w);
+	}
+	works_end = &works;
+}
+
+static struct work *work_add(char *near, size_t bytes, size_t kept)
+{
+	struct work *w = calloc(1, sizeof(*w) + kept);
+
+	if (!w)
+		abort();
+	w->near = near;
+	w->bytes = bytes;
+	*works_end = w;
+	works_end = &w->next;
+	return w;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+	pthread_mutex_lock(&lock);
+	work_all();
+	pthread_mutex_unlock(&lock);
+	return stream || !depth ? ERROR_VALUE : 0;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, uint64_t at)
+{
+	struct allocation *a;
+
+	pthread_mutex_lock(&lock);
+	a = find(at);
+	if (a && attribute == SYNC_MEMOPS)
+		a->is_sync = *(const unsigned int *)value;
+	pthread_mutex_unlock(&lock);
+	return a && attribute == SYNC_MEMOPS && depth ? 0 : ERROR_VALUE;
+}
+
+int cuPointerGetAttribute(void *value, int attribute, uint64_t at)
+{
+	const struct allocation *a;
+
+	pthread_mutex_lock(&lock);
+	a = find(at);
+	if (a && attribute == SYNC_MEMOPS)
+		*(unsigned int *)value = a->is_sync;
+	pthread_mutex_unlock(&lock);
+	return a && attribute == SYNC_MEMOPS && depth ? 0 : ERROR_VALUE;
+}
+
 int cuMemFree_v2(uint64_t at)
 {
 	struct allocation *a;
 
 	pthread_mutex_lock(&lock);
+	work_all();
 	a = find(at);
 	if (a) {
 		munmap(a->far, a->bytes);
@@ -149,9 +224,22 @@ int cuMemsetD8_v2(uint64_t at, unsigned char value, size_t bytes)
 	pthread_mutex_lock(&lock);
 	near = near_of(at, bytes);
 	if (near)
-		memset(near, value, bytes);
+		memset(work_add(near, bytes, bytes)->kept, value, bytes);
 	pthread_mutex_unlock(&lock);
 	return near && depth ? 0 : ERROR_VALUE;
+}
+
+/* Of the host's memory what is in it now is meant. */
+static void copy(char *to, const char *from, size_t bytes, bool is_to_gpu, bool is_from_gpu)
+{
+	if (!is_to_gpu) {
+		work_all();
+		memmove(to, from, bytes);
+	} else if (is_from_gpu) {
+		work_add(to, bytes, 0)->from = from;
+	} else {
+		memcpy(work_add(to, bytes, bytes)->kept, from, bytes);
+	}
 }
 
 int cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
@@ -163,11 +251,10 @@ int cuMemcpy(uint64_t to, uint64_t from, size_t bytes)
 	pthread_mutex_lock(&lock);
 	near_to = near_of(to, bytes);
 	near_from = near_of(from, bytes);
+	if (near_to && near_from && depth)
+		copy(near_to, near_from, bytes, find(to), find(from));
 	pthread_mutex_unlock(&lock);
-	if (!near_to || !near_from || !depth)
-		return ERROR_VALUE;
-	memmove(near_to, near_from, bytes);
-	return 0;
+	return near_to && near_from && depth ? 0 : ERROR_VALUE;
 }
 
 int cuMemGetHandleForAddressRange(void *handle, uint64_t at, size_t bytes, int type,

@@ -59,20 +59,78 @@ static void meet(enum weir_exchange_memory one, enum weir_exchange_memory other,
 	*b = m.x;
 }
 
-/* As a program on the GPU would write and read it. */
-static void gpu_copy(void *to, const void *from, size_t bytes)
+/* The driver, as a program on the GPU would use it. */
+struct gpu {
+	void *driver;
+	int (*retain)(void **context, int device);
+	int (*push)(void *context);
+	int (*pop)(void **context);
+	int (*alloc)(uint64_t *at, size_t bytes);
+	int (*free)(uint64_t at);
+	int (*copy)(uint64_t to, uint64_t from, size_t bytes);
+	int (*wait)(void *stream);
+	int (*ask)(void *value, int attribute, uint64_t at);
+};
+
+static struct gpu gpu_enter(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
-	int (*retain)(void **context, int device) = dlsym(driver, "cuDevicePrimaryCtxRetain");
-	int (*push)(void *context) = dlsym(driver, "cuCtxPushCurrent_v2");
-	int (*pop)(void **context) = dlsym(driver, "cuCtxPopCurrent_v2");
-	int (*copy)(uint64_t to, uint64_t from, size_t bytes) = dlsym(driver, "cuMemcpy");
+	struct gpu gpu = {
+		driver, dlsym(driver, "cuDevicePrimaryCtxRetain"), dlsym(driver, "cuCtxPushCurrent_v2"),
+		dlsym(driver, "cuCtxPopCurrent_v2"), dlsym(driver, "cuMemAlloc_v2"),
+		dlsym(driver, "cuMemFree_v2"), dlsym(driver, "cuMemcpy"),
+		dlsym(driver, "cuStreamSynchronize"), dlsym(driver, "cuPointerGetAttribute"),
+	};
 
-	assert_int_equal(retain(&context, 0), 0);
-	assert_int_equal(push(context), 0);
-	assert_int_equal(copy((uintptr_t)to, (uintptr_t)from, bytes), 0);
-	assert_int_equal(pop(&context), 0);
-	dlclose(driver);
+	assert_int_equal(gpu.retain(&context, 0), 0);
+	assert_int_equal(gpu.push(context), 0);
+	return gpu;
+}
+
+static void gpu_leave(struct gpu *gpu)
+{
+	void *context;
+
+	assert_int_equal(gpu->pop(&context), 0);
+	dlclose(gpu->driver);
+}
+
+static void gpu_copy(void *to, const void *from, size_t bytes)
+{
+	struct gpu gpu = gpu_enter();
+
+	assert_int_equal(gpu.copy((uintptr_t)to, (uintptr_t)from, bytes), 0);
+	assert_int_equal(gpu.wait(NULL), 0);
+	gpu_leave(&gpu);
+}
+
+static void *gpu_alloc(size_t bytes)
+{
+	struct gpu gpu = gpu_enter();
+	uint64_t at;
+
+	assert_int_equal(gpu.alloc(&at, bytes), 0);
+	gpu_leave(&gpu);
+	return (void *)(uintptr_t)at;
+}
+
+static void gpu_free(void *at)
+{
+	struct gpu gpu = gpu_enter();
+
+	assert_int_equal(gpu.free((uintptr_t)at), 0);
+	gpu_leave(&gpu);
+}
+
+/* Whether a copy to and from there is done when the call returns. */
+static bool gpu_waits_for(const void *at)
+{
+	struct gpu gpu = gpu_enter();
+	unsigned int is_on = 0;
+
+	assert_int_equal(gpu.ask(&is_on, 6 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */, (uintptr_t)at), 0);
+	gpu_leave(&gpu);
+	return is_on;
 }
 
 static void without_a_driver_it_is_refused_and_said_why(void **state)
@@ -190,6 +248,7 @@ static void slots_are_filled_and_read_in_the_gpu(void **state)
 	(void)state;
 	meet(WEIR_EXCHANGE_CUDA, WEIR_EXCHANGE_CUDA, &a, &b);
 	assert_int_equal(weir_exchange_acquire(a, slots, SLOTS, 0), SLOTS);
+	assert_true(gpu_waits_for(slots[0].data));
 	for (i = 0; i < (int)SLOTS; i++) {
 		memset(data, i + 1, sizeof(data));
 		gpu_copy(slots[i].data, data, sizeof(data));
@@ -202,6 +261,7 @@ static void slots_are_filled_and_read_in_the_gpu(void **state)
 	}
 	for (i = 0; i < (int)SLOTS; i++) {
 		assert_int_equal(got[i].length, SLOT_BYTES);
+		assert_true(gpu_waits_for(got[i].data));
 		gpu_copy(data, got[i].data, sizeof(data));
 		assert_int_equal(data[0], i + 1);
 		assert_int_equal(data[SLOT_BYTES - 1], i + 1);
@@ -209,6 +269,34 @@ static void slots_are_filled_and_read_in_the_gpu(void **state)
 	assert_int_equal(weir_exchange_release(b, got, SLOTS), 0);
 	weir_exchange_close(a);
 	weir_exchange_close(b);
+}
+
+/* Copies within the GPU are not done when the driver returns: neither may a slot be sent before, nor given back. */
+static void what_the_user_has_in_the_gpu_is_put_and_got(void **state)
+{
+	char *mine = gpu_alloc(SLOT_BYTES), *got = gpu_alloc(SLOTS * 3 * SLOT_BYTES), data[SLOT_BYTES];
+	struct weir_exchange *a, *b;
+	size_t length, done;
+	unsigned int i;
+
+	(void)state;
+	meet(WEIR_EXCHANGE_CUDA, WEIR_EXCHANGE_CUDA, &a, &b);
+	for (i = 0; i < SLOTS * 3; i++) {
+		memset(data, (int)i + 1, sizeof(data));
+		gpu_copy(mine, data, sizeof(data));
+		assert_int_equal(weir_exchange_put(a, mine, SLOT_BYTES, TIMEOUT_NS, &done), 0);
+		assert_int_equal(weir_exchange_flush(a, TIMEOUT_NS), 0);
+		assert_int_equal(weir_exchange_get(b, got + i * SLOT_BYTES, SLOT_BYTES, &length, TIMEOUT_NS), 0);
+	}
+	for (i = 0; i < SLOTS * 3; i++) {
+		gpu_copy(data, got + i * SLOT_BYTES, sizeof(data));
+		assert_int_equal(data[0], i + 1);
+		assert_int_equal(data[SLOT_BYTES - 1], i + 1);
+	}
+	weir_exchange_close(a);
+	weir_exchange_close(b);
+	gpu_free(mine);
+	gpu_free(got);
 }
 
 static void a_driver_that_fails_ends_the_exchange(void **state)
@@ -312,6 +400,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_gpu_that_is_not_there_is_named),
 		cmocka_unit_test(what_is_put_is_got_wherever_the_slots_are),
 		cmocka_unit_test(slots_are_filled_and_read_in_the_gpu),
+		cmocka_unit_test(what_the_user_has_in_the_gpu_is_put_and_got),
 		cmocka_unit_test(groups_gather_and_sum_up_through_the_gpu),
 		cmocka_unit_test(a_driver_that_fails_ends_the_exchange),
 	};
@@ -321,5 +410,6 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "none"))
 		return run_without();
 	is_reached = !strcmp(argv[1], "reached");
+	assert_non_null(dlopen("libcuda.so.1", RTLD_NOW)); /* it stays, with what it has */
 	return fixture_run_modes(tests, sizeof(tests) / sizeof(tests[0]));
 }
