@@ -46,7 +46,7 @@ check-vm:
 check-kernel-debug:
 	@scripts/deps debug
 	@$(MAKE) --no-print-directory build
-	tests/vm/vm --debug check $(BUILD) 'block device' || [ $$? -eq 77 ]
+	tests/vm/vm --debug check $(BUILD) 'block device' 'block device with a local disk' || [ $$? -eq 77 ]
 
 MINUTES ?= 60
 
