@@ -59,15 +59,30 @@ static bool is_weirs(unsigned long address)
 	return false;
 }
 
-/* At its first instruction a function's caller is at the top of the stack. */
+static unsigned int find(const unsigned long *stack, unsigned int nr, unsigned long address)
+{
+	unsigned int i = 0;
+
+	while (i < nr && stack[i] != address)
+		i++;
+	return i;
+}
+
+/*
+ * At its first instruction a function's caller is at the top of the stack. Who walks by frame pointers
+ * does not see the caller of a function that has made no frame yet, but the function itself.
+ */
 static bool is_for_weir(const struct pt_regs *regs)
 {
 	unsigned long caller = *(unsigned long *)kernel_stack_pointer((struct pt_regs *)regs);
 	unsigned long stack[DEPTH];
-	unsigned int nr = stack_trace_save(stack, DEPTH, 0), i = 0, end;
+	unsigned int nr = stack_trace_save(stack, DEPTH, 0), i, end;
 
-	while (i < nr && stack[i] != caller)
-		i++;
+	i = find(stack, nr, caller);
+	if (i == nr)
+		i = find(stack, nr, instruction_pointer((struct pt_regs *)regs));
+	if (near && is_weirs(caller))
+		return true;
 	for (end = min(nr, i + near); i < end; i++) {
 		if (is_weirs(stack[i]))
 			return true;
@@ -75,9 +90,15 @@ static bool is_for_weir(const struct pt_regs *regs)
 	return false;
 }
 
+/* Whether what a probe has stopped is an interrupt's: a breakpoint is an NMI itself, and counts as one. */
+static bool is_interrupts(void)
+{
+	return in_serving_softirq() || hardirq_count() > (in_nmi() ? HARDIRQ_OFFSET : 0);
+}
+
 static bool is_denied(const struct pt_regs *regs, gfp_t gfp)
 {
-	if (!atomic_long_read(&fail) || gfp & __GFP_NOFAIL || !in_task() || !is_for_weir(regs))
+	if (!atomic_long_read(&fail) || gfp & __GFP_NOFAIL || is_interrupts() || !is_for_weir(regs))
 		return false;
 	atomic_long_inc(&seen);
 	return atomic_long_dec_if_positive(&skip) < 0 && atomic_long_dec_if_positive(&fail) >= 0;
