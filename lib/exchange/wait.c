@@ -145,6 +145,12 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
 }
 
+/* Behind large writes, or on a slow wire: the completion raises an event, and that is worth a sleep. */
+static bool look_is_long(const struct weir_exchange *x, uint64_t now_ns)
+{
+	return x->look.is_looking && now_ns >= x->look.asked_ns + WEIR_WAKE_NS;
+}
+
 /* One round awake. Return: whether what is waited for will be heard of, but for the arming. */
 static bool look_round(struct attempt *a, uint64_t now_ns)
 {
@@ -156,18 +162,24 @@ static bool look_round(struct attempt *a, uint64_t now_ns)
 	}
 	look_on(a, now_ns);
 	weir_exchange_queue_poll(x);
-	return weir_exchange_has_asked(x, a->want);
+	return weir_exchange_has_asked(x, a->want) || look_is_long(x, now_ns);
 }
 
 /* It is armed before the last poll: what came before raises no event. */
 static void obey(struct attempt *a, enum weir_poll_verdict verdict)
 {
+	struct weir_exchange *x = a->x;
+	uint64_t now_ns;
+
 	if (verdict == WEIR_POLL_SLEEP) {
-		rest(a->x, a->deadline_ns);
-		verdict = weir_poll_woken(&a->poll, weir_now_ns());
+		rest(x, a->deadline_ns);
+		now_ns = weir_now_ns();
+		if (x->look.is_looking)
+			weir_look_polled(&x->look, now_ns); /* whoever sleeps for it waits for it */
+		verdict = weir_poll_woken(&a->poll, now_ns);
 	}
 	if (verdict == WEIR_POLL_ARM)
-		arm(a->x);
+		arm(x);
 }
 
 /* Whoever else had the processor meanwhile: a look that is under way was waited for. */

@@ -821,6 +821,34 @@ static void small_ones_in_large_slots_are_told_of_together(void **state)
 	assert_in_range(tells, 0, count / 2);
 }
 
+/* Return: how often it slept until four large ones were at the peer. */
+static uint64_t sleeps_for_large_ones(void)
+{
+	const struct weir_exchange_options options = { .slots = 4, .slot_bytes = 4 * MIB };
+	struct pair pair = pair_of(options, (struct weir_exchange_options){ 0 });
+	struct weir_exchange_slot slots[4];
+	struct weir_exchange_info info;
+
+	assert_int_equal(weir_exchange_acquire(pair.a, slots, 4, TIMEOUT_NS), 4);
+	assert_int_equal(weir_exchange_commit(pair.a, slots, 4), 0);
+	assert_int_equal(weir_exchange_flush(pair.a, TIMEOUT_NS), 0);
+	weir_exchange_info(pair.a, &info);
+	pair_close(&pair);
+	return info.sleeps;
+}
+
+/* It stands behind them. On a busy machine it may be back when it is first waited for. */
+static void a_look_that_takes_long_is_slept_for(void **state)
+{
+	uint64_t sleeps = 0;
+	int tries = 30;
+
+	(void)state;
+	while (tries-- && !sleeps)
+		sleeps = sleeps_for_large_ones();
+	assert_true(sleeps);
+}
+
 /* A slot that is used again lies before one that was used once: it is found first, and comes later. */
 static void find_two(bool unordered, const char *first, const char *second)
 {
@@ -1166,6 +1194,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_waits_is_told_of_what_comes_alone),
 		cmocka_unit_test(who_waits_is_told_of_many_together),
 		cmocka_unit_test(small_ones_in_large_slots_are_told_of_together),
+		cmocka_unit_test(a_look_that_takes_long_is_slept_for),
 		cmocka_unit_test(what_is_found_first_is_taken_first_if_order_is_not_wanted),
 	};
 	const struct CMUnitTest tests[] = {
