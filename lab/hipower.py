@@ -4,6 +4,7 @@
 from lab.experiment import Series
 
 SLOTS = 256  # lib/exchange's default; the paper says only that both pools are of one size
+SLOTS_MIN, POOL_BYTES = 8, 32 << 20  # large slots are as many as its default pool has room for
 # The sender looks for free slots below so many per cent: 50 in the paper's section 4.1, 40 in 3.1.
 WAYS = {"bitmaps": {"imm": 0, "percent": 50}, "bitmaps, 40 %": {"imm": 0, "percent": 40},
         "immediates": {"imm": 1, "gives": 1}}
@@ -29,8 +30,9 @@ TCP_NOTE = (f"TCP/IP is arithmetic, not a run: {TCP_CALL_US:.0f} us a call at ea
             "link; a message that comes alone also an interrupt and a wake-up, as the profile has them.")
 
 
-def settings(way, size, memory="CPU", clients=1, servers=1, slots=SLOTS, **more):
+def settings(way, size, memory="CPU", clients=1, servers=1, slots=0, **more):
     """Messages one at a time, whenever a slot is free."""
+    slots = slots or max(SLOTS_MIN, min(SLOTS, POOL_BYTES // size))
     asked = {"driver": "exchange", "size": size, "slots": slots, "slot_bytes": max(size, 4096),
              "clients": clients, "servers": servers, **NIC, **WAYS[way], **MEMORIES[memory], **more}
     # All slots may be told of at once: several such times are counted.
