@@ -716,23 +716,42 @@ static void await_rung(struct weir_exchange *x, unsigned int heard)
 	} while (info.completions < info.looks + heard);
 }
 
-/* To who waits, one that comes alone is a single request, and no look is needed to find it. */
+/* Return: whether each of @count that come alone was told of at once; the sender does nothing more for it. */
+static bool are_told_of_alone(const struct pair *pair, unsigned int count)
+{
+	struct pollfd fd = { .fd = weir_exchange_fd(pair->b), .events = POLLIN };
+	struct weir_exchange_slot slot;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		await_rung(pair->b, i);
+		put_all(pair->a, &i, sizeof(i));
+		while (weir_exchange_take(pair->b, &slot, 1, 0) != 1)
+			if (!weir_exchange_process(pair->b) && !poll(&fd, 1, 5000))
+				return false;
+		assert_memory_equal(slot.data, &i, sizeof(i));
+		assert_int_equal(weir_exchange_release(pair->b, &slot, 1), 0);
+	}
+	return true;
+}
+
+/*
+ * To who waits, one that comes alone is a single request, and no look is needed to find it. Where a look took
+ * as long as on a slow wire, because the machine stood still, who waits is told of many together.
+ */
 static void who_waits_is_told_of_what_comes_alone(void **state)
 {
 	const unsigned int count = 64; /* that a ring is good for */
 	struct pair pair = pair_of((struct weir_exchange_options){ 0 },
 				   (struct weir_exchange_options){ 0 });
 	struct weir_exchange_info sender, receiver;
-	struct weir_exchange_slot slot;
-	unsigned int i;
+	int tries = 10;
 
 	(void)state;
-	for (i = 0; i < count; i++) {
-		await_rung(pair.b, i);
-		put_all(pair.a, &i, sizeof(i));
-		slot = await_one(pair.b);
-		assert_memory_equal(slot.data, &i, sizeof(i));
-		assert_int_equal(weir_exchange_release(pair.b, &slot, 1), 0);
+	while (!are_told_of_alone(&pair, count)) {
+		assert_true(--tries);
+		pair_close(&pair);
+		pair = pair_of((struct weir_exchange_options){ 0 }, (struct weir_exchange_options){ 0 });
 	}
 	weir_exchange_info(pair.a, &sender);
 	weir_exchange_info(pair.b, &receiver);

@@ -339,7 +339,7 @@ class Messages(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     def test_who_waits_for_messages_keeps_nobody_from_putting_them(self):
-        """200 answers to 200 questions took as many tenths of a second, and more."""
+        """Each answer took a tenth of a second, and more; on a busy machine some may."""
         for mode in ("bitmap", "imm"):
             ours, theirs = pair(mode=mode)
             answers = queue.SimpleQueue()
@@ -358,12 +358,14 @@ class Threads(unittest.TestCase):
             with ours, theirs:
                 for thread in threads:
                     thread.start()
-                begin = time.monotonic()
+                took = []
                 for number in range(200):
+                    begin = time.monotonic()
                     ours.put(b"%d" % number)
                     ours.flush(PATIENCE_S)
                     self.assertEqual(answers.get(timeout=PATIENCE_S), b"%d" % number)
-                self.assertLess(time.monotonic() - begin, 15)
+                    took.append(time.monotonic() - begin)
+                self.assertLess(sorted(took)[len(took) // 4], 0.1)
                 ours.finish(PATIENCE_S)
                 for thread in threads:
                     thread.join()

@@ -226,7 +226,7 @@ class Ends(unittest.TestCase):
                    "listener = weir.listen('127.0.0.1:0')\n"
                    "if sys.argv[1] == 'join':\n"
                    "    wait = lambda: weir.join(listener.address, 1, 3, timeout=%d)\n"
-                   "    threading.Thread(target=lambda: weir.lead(listener, 3, 2), daemon=True).start()\n"
+                   "    threading.Thread(target=lambda: weir.lead(listener, 3, %d), daemon=True).start()\n"
                    "else:\n"
                    "    wait = lambda: weir.lead(listener, 2, %d)\n"
                    "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
@@ -234,7 +234,7 @@ class Ends(unittest.TestCase):
                    "try:\n"
                    "    wait()\n"
                    "except KeyboardInterrupt:\n"
-                   "    print('heard')\n" % (PATIENCE_S, PATIENCE_S))
+                   "    print('heard')\n" % (PATIENCE_S, PATIENCE_S, PATIENCE_S))
         for what in ("lead", "join"):
             done = subprocess.run([sys.executable, "-c", program, what], check=True, capture_output=True, text=True,
                                   timeout=PATIENCE_S / 2)
