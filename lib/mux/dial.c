@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Making the lanes to another mux, from an application's thread. It owns the new lane until it
- * is proven; one thread dials a node at a time, and the others wait for what comes of it.
+ * is proven; one thread dials a node at a time, and the others wait for what comes of it. Once the handshake
+ * has begun the other end may use the lane before this one knows: if nobody waits for it any more, since the
+ * tenant is gone or has no time left, it is left to the poller. Broken off, it would break the node over there.
  *
  * Who is at an address is known only then. If it is a mux that has a node already, the lane goes, and the
  * name is that node's from then on: see meet.c.
@@ -27,6 +29,7 @@ enum { DIALLED, SPARE, CROSSED };
 
 /*
  * @known: the session that the other end says there is; @ended: of which this end knows nothing
+ * @is_left: the lane is the poller's, and with it that the node is being dialled
  */
 struct dial {
 	struct weir_hub *hub;
@@ -38,6 +41,7 @@ struct dial {
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	uint64_t known, ended;
+	bool is_left;
 };
 
 static int explain(const struct dial *d, const struct rdma_cm_event *event)
@@ -169,8 +173,11 @@ static int prove(struct dial *d, struct weir_lane *lane)
 				 weir_strerror(rc));
 	while (!rc && lane->state == WEIR_LANE_PROVING)
 		rc = weir_owner_wait(d->owner, &d->hub->changed, d->deadline_ns);
-	if (rc)
+	if (rc) {
+		weir_lane_leave(lane);
+		d->is_left = true;
 		return late(d, rc);
+	}
 	if (lane->state == WEIR_LANE_UP)
 		return DIALLED;
 	if (lane->state == WEIR_LANE_SPARE) {
@@ -212,7 +219,7 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 		epoll_ctl(hub->epoll, EPOLL_CTL_ADD, d->cm->fd, &in);
 		rc = prove(d, lane);
 	}
-	if (rc && lane && node->lanes[class] != lane) {
+	if (rc && lane && !d->is_left && node->lanes[class] != lane) {
 		weir_lane_destroy(lane);
 	} else if (!lane) {
 		if (d->id)
@@ -257,10 +264,12 @@ static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 		else if (rc == CROSSED || (rc == -EAGAIN && node->lanes[0]))
 			rc = wait_crossed(d, node);
 	}
-	node->is_dialing = false;
-	if (rc && !node->lanes[0]) {
-		weir_node_uncharge(node);
-		weir_node_fail(node, rc == SPARE ? -ECONNRESET : rc);
+	if (!d->is_left) {
+		node->is_dialing = false;
+		if (rc && !node->lanes[0]) {
+			weir_node_uncharge(node);
+			weir_node_fail(node, rc == SPARE ? -ECONNRESET : rc);
+		}
 	}
 	weir_fd_ring(hub->bell); /* it may have failed meanwhile, and waited for us */
 	pthread_cond_broadcast(&hub->changed);

@@ -166,6 +166,32 @@ int weir_lane_hello(struct weir_lane *lane, bool is_client)
 	return handshake_send(lane, out, length);
 }
 
+/* It is in proof no longer. If nobody waits for that, the node can be dialled again; or it has failed. */
+static void lane_settled(struct weir_lane *lane)
+{
+	struct weir_node *node = lane->node;
+
+	pthread_cond_broadcast(&node->hub->changed);
+	if (!lane->is_orphan)
+		return;
+	node->is_dialing = false;
+	if (lane->state == WEIR_LANE_SPARE)
+		rdma_disconnect(lane->id);
+	if (!node->lanes[0]) {
+		weir_node_uncharge(node);
+		weir_node_fail(node, -ECONNRESET);
+	}
+	weir_fd_ring(node->hub->bell);
+}
+
+void weir_lane_leave(struct weir_lane *lane)
+{
+	lane->is_orphan = true;
+	/* By then the other end has welcomed us, or has ended a lane that was never proven. */
+	lane->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
+	weir_fd_ring(lane->node->hub->bell);
+}
+
 void weir_lane_fail(struct weir_lane *lane, int status)
 {
 	struct weir_node *node = lane->node;
@@ -181,7 +207,7 @@ void weir_lane_fail(struct weir_lane *lane, int status)
 	lane->status = status;
 	if (!node->is_ours && !node->lanes[0])
 		weir_node_fail(node, status);
-	pthread_cond_broadcast(&node->hub->changed);
+	lane_settled(lane);
 	weir_fd_ring(node->hub->bell);
 }
 
@@ -210,7 +236,7 @@ static int lane_up(struct weir_lane *lane)
 		return rc;
 	lane->state = WEIR_LANE_UP;
 	__atomic_store_n(&node->lanes[lane->class], lane, __ATOMIC_RELEASE);
-	pthread_cond_broadcast(&node->hub->changed);
+	lane_settled(lane);
 	return 0;
 }
 
@@ -243,7 +269,7 @@ static int welcomed(struct weir_lane *lane)
 	if (rc <= 0)
 		return rc ? rc : lane_up(lane);
 	lane->state = WEIR_LANE_SPARE;
-	pthread_cond_broadcast(&lane->node->hub->changed);
+	lane_settled(lane);
 	return 0;
 }
 

@@ -114,12 +114,26 @@ void weir_node_uncharge(struct weir_node *node)
 	node->party = NULL;
 }
 
+/* Nobody waits for those: who dials a node himself sees that it is lost. */
+static void orphans_fail(struct weir_node *node)
+{
+	struct weir_list *at;
+
+	for (at = node->hub->lanes.next; at != &node->hub->lanes; at = at->next) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		if (lane->node == node && lane->is_orphan && lane->state == WEIR_LANE_PROVING)
+			weir_lane_fail(lane, -ECONNRESET);
+	}
+}
+
 /* So that what is posted completes, and the other end hears of it. */
 void weir_lanes_break(struct weir_node *node)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	unsigned int i;
 
+	orphans_fail(node);
 	for (i = 0; i < node->hub->options.nr_classes; i++) {
 		struct weir_lane *lane = node->lanes[i];
 
@@ -168,7 +182,7 @@ static void node_reap(struct weir_node *node)
 	node_end(node);
 }
 
-/* Links that were not proven; those of an application's thread are its own. */
+/* Lanes that were not proven; those of an application's thread are its own. */
 static void lanes_reap(struct weir_hub *hub)
 {
 	struct weir_list *at = hub->lanes.next;
@@ -177,7 +191,7 @@ static void lanes_reap(struct weir_hub *hub)
 		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
 
 		at = at->next;
-		if (lane->state == WEIR_LANE_FAILED && !lane->cm &&
+		if (lane->state == WEIR_LANE_FAILED && (!lane->cm || lane->is_orphan) &&
 		    lane->node->lanes[lane->class] != lane)
 			weir_lane_destroy(lane);
 	}

@@ -70,6 +70,7 @@ struct weir_lane {
 	struct weir_handshake handshake;
 	uint64_t deadline_ns;
 	bool is_counted; /* among the unproven */
+	bool is_orphan; /* who dialled it waits for it no longer: it is the poller's */
 
 	struct wire_mux *controls;
 	struct ibv_mr *mr;
@@ -105,7 +106,7 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  * @nr_refusals: of its OPENs, not yet sent; hub->lock
  * @nr_openings: of its OPENs, that wait for rings; hub->lock
  * @heard: as of hub->last_event, when something first came by a lane of its; 0: nothing has; hub->lock
- * @is_dialing: an application's thread connects, for a lane of class @dialing
+ * @is_dialing: an application's thread connects, for a lane of class @dialing; or has left that to the poller
  * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the queue pairs
  *	go, once that is agreed; hub->lock
  * @status: why it is lost, or 0; any thread
@@ -192,6 +193,8 @@ struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn);
 /* Begins the handshake, as who has connected or as who was connected to. */
 int weir_lane_hello(struct weir_lane *lane, bool is_client);
 void weir_lane_fail(struct weir_lane *lane, int status);
+/* Who waits for its proof does so no longer: it goes on all the same, until its deadline. */
+void weir_lane_leave(struct weir_lane *lane);
 /* A message of the handshake came, from whoever it is. */
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
 

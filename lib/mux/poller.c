@@ -165,17 +165,29 @@ static bool channel_is_there(const struct weir_hub *hub, const struct rdma_event
 	return cm == hub->cm;
 }
 
-static void lanes_expire(struct weir_hub *hub)
+/* Nobody but the poller waits for its proof. */
+static bool is_awaited(const struct weir_lane *lane)
 {
-	uint64_t now_ns = weir_now_ns();
+	return lane->is_counted || (lane->is_orphan && lane->state == WEIR_LANE_PROVING);
+}
+
+/* Ends those that took too long. Return: when the next has. */
+static uint64_t lanes_look(struct weir_hub *hub, uint64_t now_ns)
+{
+	uint64_t next_ns = UINT64_MAX;
 	struct weir_list *at;
 
 	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
 		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
 
-		if (lane->is_counted && lane->deadline_ns <= now_ns)
+		if (!is_awaited(lane))
+			continue;
+		if (lane->deadline_ns <= now_ns)
 			weir_lane_fail(lane, -ETIMEDOUT);
+		else if (lane->deadline_ns < next_ns)
+			next_ns = lane->deadline_ns;
 	}
+	return next_ns;
 }
 
 /* All but what arrives. It may sleep for @timeout_ms. Return: whether the mux is at its end. */
@@ -183,6 +195,7 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int i, n = epoll_wait(hub->epoll, events, EVENTS_MAX, timeout_ms);
+	uint64_t now_ns;
 	bool over;
 
 	pthread_mutex_lock(&hub->lock);
@@ -196,9 +209,9 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 		else if (channel_is_there(hub, what))
 			weir_hub_cm_events(hub, what);
 	}
-	if (hub->nr_unproven)
-		lanes_expire(hub);
-	weir_leaves_look(hub, weir_now_ns());
+	now_ns = weir_now_ns();
+	lanes_look(hub, now_ns);
+	weir_leaves_look(hub, now_ns);
 	weir_nodes_reap(hub);
 	over = hub->is_stopping && weir_list_is_empty(&hub->nodes);
 	pthread_mutex_unlock(&hub->lock);
@@ -208,7 +221,7 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 /* Sleeps until something comes: unless it has come before the CQ was armed. */
 static bool nap(struct weir_hub *hub)
 {
-	uint64_t now_ns, due_ns;
+	uint64_t now_ns, due_ns, lanes_ns;
 
 	weir_intake_arm(&hub->intakes[0]);
 	weir_intake_arm(&hub->intakes[1]);
@@ -218,10 +231,9 @@ static bool nap(struct weir_hub *hub)
 	pthread_mutex_lock(&hub->lock);
 	now_ns = weir_now_ns();
 	due_ns = weir_leaves_look(hub, now_ns);
-	if (hub->nr_unproven && due_ns > now_ns + WEIR_HANDSHAKE_NS)
-		due_ns = now_ns + WEIR_HANDSHAKE_NS;
+	lanes_ns = lanes_look(hub, now_ns);
 	pthread_mutex_unlock(&hub->lock);
-	return look_around(hub, weir_poll_ms(due_ns));
+	return look_around(hub, weir_poll_ms(due_ns < lanes_ns ? due_ns : lanes_ns));
 }
 
 void *weir_hub_poller(void *arg)

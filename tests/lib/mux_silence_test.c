@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Another mux that says nothing for a while: who waits for it may go, and it takes nothing along. */
+#include <errno.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/lib/ends.h"
+
+int __real_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
+int __wrap_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
+
+/* Who has proven himself on a lane of that class is not welcomed before he may be. */
+static struct {
+	int class_nr; /* -1: of none */
+	sem_t proven, may;
+} gate = { .class_nr = -1 };
+
+int __wrap_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome)
+{
+	if (__atomic_load_n(&gate.class_nr, __ATOMIC_ACQUIRE) == lane->class) {
+		sem_post(&gate.proven);
+		while (sem_wait(&gate.may))
+			;
+	}
+	return __real_weir_lane_met_client(lane, welcome);
+}
+
+static void gate_shut(int class_nr)
+{
+	assert_int_equal(sem_init(&gate.proven, 0, 0), 0);
+	assert_int_equal(sem_init(&gate.may, 0, 0), 0);
+	__atomic_store_n(&gate.class_nr, class_nr, __ATOMIC_RELEASE);
+}
+
+static void gate_open(void)
+{
+	__atomic_store_n(&gate.class_nr, -1, __ATOMIC_RELEASE);
+	sem_post(&gate.may);
+}
+
+/* A tenant, who is there as long as his end of the socket is, and connects to @to. */
+struct tenant {
+	struct weir_owner owner;
+	pthread_t thread;
+	const struct end *to;
+	uint8_t class_nr;
+	int end, rc;
+};
+
+static void *dial(void *arg)
+{
+	struct tenant *tenant = arg;
+	struct weir_node *node;
+
+	tenant->rc = weir_hub_dial(&tenant->owner, tenant->to->address, tenant->class_nr,
+				   weir_now_ns() + PATIENCE_NS, &node, NULL);
+	return NULL;
+}
+
+/* Returns when he has proven the key, and before he is welcomed. */
+static void tenant_dials(struct tenant *tenant, const struct end *from, const struct end *to,
+			 uint8_t class_nr)
+{
+	int sockets[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+	weir_owner_init(&tenant->owner, from->hub);
+	tenant->owner.socket = sockets[0];
+	tenant->end = sockets[1];
+	tenant->to = to;
+	tenant->class_nr = class_nr;
+	gate_shut(class_nr);
+	assert_int_equal(pthread_create(&tenant->thread, NULL, dial, tenant), 0);
+	while (sem_wait(&gate.proven))
+		;
+}
+
+/* He does not wait for the other end. */
+static void tenant_is_gone(struct tenant *tenant)
+{
+	close(tenant->end);
+	assert_int_equal(pthread_join(tenant->thread, NULL), 0);
+	assert_int_equal(tenant->rc, -ECONNRESET);
+	close(tenant->owner.socket);
+	weir_owner_fini(&tenant->owner);
+}
+
+static void wait_queue_pairs(const struct end *end, unsigned int count)
+{
+	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
+	struct weir_mux_info info;
+
+	for (weir_hub_info(end->hub, &info); info.queue_pairs != count; weir_hub_info(end->hub, &info)) {
+		assert_true(weir_now_ns() < deadline_ns);
+		usleep(1000);
+	}
+}
+
+/* What others have with that mux stays, and so does the queue pair that he has begun. */
+static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
+{
+	struct weir_conn *near, *far, *other, *there;
+	struct tenant tenant;
+	struct end a, b;
+
+	(void)state;
+	end_open(&a, 0);
+	end_open(&b, 0);
+	near = connect_at(&a, b.address, WEIR_CLASS_URGENT);
+	far = accept_at(&b);
+	tenant_dials(&tenant, &a, &b, WEIR_CLASS_NORMAL);
+	tenant_is_gone(&tenant);
+	gate_open();
+	wait_queue_pairs(&a, 2);
+	wait_queue_pairs(&b, 2);
+	pass(near, far);
+	pass(far, near);
+	other = connect_to(&a, &b);
+	there = accept_at(&b);
+	assert_ptr_equal(node_of(other), node_of(near));
+	pass(other, there);
+	wait_queue_pairs(&b, 2);
+	weir_conn_close(near);
+	weir_conn_close(far);
+	weir_conn_close(other);
+	weir_conn_close(there);
+	end_close(&a);
+	end_close(&b);
+}
+
+/* The other end can use it as soon as it has welcomed who is gone. */
+static void the_first_lane_of_who_dies_is_there_for_others(void **state)
+{
+	struct weir_conn *near, *far;
+	struct tenant tenant;
+	struct end a, b;
+
+	(void)state;
+	end_open(&a, 0);
+	end_open(&b, 0);
+	tenant_dials(&tenant, &a, &b, WEIR_CLASS_URGENT);
+	tenant_is_gone(&tenant);
+	gate_open();
+	near = connect_at(&a, b.address, WEIR_CLASS_URGENT);
+	far = accept_at(&b);
+	pass(near, far);
+	assert_int_equal(nodes_of(a.hub), 1);
+	wait_queue_pairs(&a, 1);
+	wait_queue_pairs(&b, 1);
+	weir_conn_close(near);
+	weir_conn_close(far);
+	end_close(&a);
+	end_close(&b);
+}
+
+/* Nobody waits for a mux that is to be closed: a lane in proof does not hold it up. */
+static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
+{
+	struct tenant tenant;
+	struct end a, b;
+
+	(void)state;
+	end_open(&a, 0);
+	end_open(&b, 0);
+	tenant_dials(&tenant, &a, &b, WEIR_CLASS_URGENT);
+	tenant_is_gone(&tenant);
+	assert_int_equal(nodes_of(a.hub), 1);
+	end_close(&a);
+	gate_open();
+	end_close(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tenant_who_dies_as_he_connects_breaks_nobody),
+		cmocka_unit_test(the_first_lane_of_who_dies_is_there_for_others),
+		cmocka_unit_test(a_mux_ends_while_a_lane_is_left_in_proof),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
