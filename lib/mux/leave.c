@@ -13,13 +13,14 @@
  *
  * The last FIN of a connection goes by another lane, and LEFT can overtake it. So who hears LEFT has the
  * queue pairs end when the last of his connections is over; and who says it leaves that to him, for a while.
+ * Whose LEAVE is not answered in as long ends them alone: the other end is stopped, or has lost its way.
  * tests/model/leave.pml has all that in every interleaving.
  */
 #include <errno.h>
 
 #include "lib/mux/hub.h"
 
-#define PATIENCE_NS WEIR_HANDSHAKE_NS /* of who has said LEFT */
+#define PATIENCE_NS WEIR_HANDSHAKE_NS /* of who has said LEFT, or LEAVE and hears nothing */
 
 /* The mux's own reference is the only one. */
 static bool is_deserted(const struct weir_node *node)
@@ -71,8 +72,10 @@ int weir_leave_input(struct weir_lane *lane, enum wire_mux_type what)
 static uint64_t ask(struct weir_node *node, uint64_t now_ns)
 {
 	node->leave = WEIR_LEAVE_ASKED;
-	if (!weir_circuit_say(node, WIRE_MUX_LEAVE))
-		return UINT64_MAX;
+	if (!weir_circuit_say(node, WIRE_MUX_LEAVE)) {
+		node->part_ns = now_ns + PATIENCE_NS;
+		return node->part_ns;
+	}
 	/* No memory, or the other end takes in nothing: later. */
 	node->leave = WEIR_LEAVE_NONE;
 	node->quiet_ns = now_ns;
@@ -87,15 +90,21 @@ static uint64_t part(struct weir_node *node, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/* Nobody is there. */
+/* Nobody is there, but who says that it leaves. */
+static bool may_look(const struct weir_node *node)
+{
+	if (!node->lanes[0] || __atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+		return false;
+	return is_deserted(node) ||
+	       (node->leave == WEIR_LEAVE_ASKED && node->refs == 1 + node->nr_refusals);
+}
+
 static uint64_t look(struct weir_node *node, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	if (node->leave == WEIR_LEAVE_LEFT)
+	if (node->leave != WEIR_LEAVE_NONE)
 		return part(node, now_ns);
-	if (node->leave == WEIR_LEAVE_ASKED)
-		return UINT64_MAX;
 	if (!node->quiet_ns)
 		node->quiet_ns = now_ns;
 	due_ns = weir_after_ns(node->quiet_ns, node->hub->options.idle_ns);
@@ -112,8 +121,7 @@ uint64_t weir_leaves_look(struct weir_hub *hub, uint64_t now_ns)
 	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
-		if (!node->lanes[0] || !is_deserted(node) ||
-		    __atomic_load_n(&node->status, __ATOMIC_ACQUIRE))
+		if (!may_look(node))
 			continue;
 		due_ns = look(node, now_ns);
 		if (due_ns < next_ns)

@@ -171,12 +171,51 @@ static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
 	end_close(&b);
 }
 
+static void wait_deserted(const struct end *end)
+{
+	const uint64_t deadline_ns = weir_now_ns() + PATIENCE_NS;
+	bool is_deserted = false;
+
+	while (!is_deserted) {
+		assert_true(weir_now_ns() < deadline_ns);
+		usleep(1000);
+		pthread_mutex_lock(&end->hub->lock);
+		is_deserted = weir_list_entry(end->hub->nodes.next, struct weir_node, link)->refs == 1;
+		pthread_mutex_unlock(&end->hub->lock);
+	}
+}
+
+/* It is stopped, or has lost its way; its NIC takes all in. */
+static void who_does_not_answer_is_left_all_the_same(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_open(&a, UINT64_MAX);
+	end_open(&b, UINT64_MAX);
+	weir_conn_close(connect_to(&a, &b));
+	weir_conn_close(accept_at(&b));
+	wait_deserted(&a);
+	wait_deserted(&b);
+	pthread_mutex_lock(&b.hub->lock);
+	pthread_mutex_lock(&a.hub->lock);
+	a.hub->options.idle_ns = 1;
+	weir_fd_ring(a.hub->bell);
+	pthread_mutex_unlock(&a.hub->lock);
+	wait_nodes(&a, 0);
+	pthread_mutex_unlock(&b.hub->lock);
+	wait_nodes(&b, 0);
+	end_close(&a);
+	end_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tenant_who_dies_as_he_connects_breaks_nobody),
 		cmocka_unit_test(the_first_lane_of_who_dies_is_there_for_others),
 		cmocka_unit_test(a_mux_ends_while_a_lane_is_left_in_proof),
+		cmocka_unit_test(who_does_not_answer_is_left_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
