@@ -20,8 +20,10 @@
  * A mux that connects to itself has two nodes, as two muxes have, which are of one session: that which
  * dialled, and that which was dialled.
  *
- * Who has the key and claims another's id is taken for that mux: he can end what we have with it, and no
- * more. So can whoever has the key: they trust each other so far.
+ * Who has the key and claims another's id is taken for that mux. He ends what we have with it when he connects;
+ * and if he connected first, and then says nothing, the lane by which we reach the other is taken for the one
+ * of two that goes, where our id is the higher, and what is meant for the other goes to him. All who have the
+ * key are trusted not to claim another's id.
  */
 #include <errno.h>
 #include <stdio.h>
