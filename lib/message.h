@@ -90,6 +90,7 @@ struct weir_messages {
 
 /* A copy of a message. NULL: out of memory. Without the lock. */
 struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body);
+void weir_parcels_free(struct weir_list *list);
 
 /* Takes memory; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */
 int weir_messages_init(struct weir_session *session, struct weir_error *error);
@@ -123,6 +124,9 @@ bool weir_messages_are_sent(const struct weir_session *session);
 
 /* Is there room for what channel 0 may still have received? */
 bool weir_messages_have_room(const struct weir_session *session);
+
+/* Of calls that are not sent yet the next channel 0 will send the question: they are not lost. */
+void weir_messages_keep_calls(struct weir_session *session);
 
 /**
  * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken
