@@ -2,7 +2,8 @@
 /* What completions say: of what was posted, and of what has come. */
 #include <errno.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/look.h"
+#include "lib/exchange/queue.h"
 
 #define POLLED 32
 

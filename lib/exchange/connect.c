@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
 
 #define RETRY_COUNT 7
 #define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/queue.h"
+#include "lib/exchange/wait.h"
 #include "lib/yield.h"
 
 /* A packet that was lost is sent again after 2.1 s, as rdma_cm connects over Ethernet. */

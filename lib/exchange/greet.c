@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
 
 #define READS_MAX 4 /* looks of a peer that are answered at once: it has one under way */
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
 
 #define BACKLOG 64
 #define NEWCOMERS_MAX 32u

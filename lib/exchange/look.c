@@ -5,7 +5,8 @@
  */
 #include <assert.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/look.h"
+#include "lib/exchange/queue.h"
 
 static_assert(WIRE_NEWS == WEIR_LOOK_NEWS && WIRE_ROOM == WEIR_LOOK_ROOM, "what is waited for");
 static_assert(WIRE_TELLS_MAX == WEIR_LOOK_TELLS_MAX, "what a ring allows");

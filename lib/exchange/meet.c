@@ -9,7 +9,9 @@
 
 #include "lib/endpoint.h"
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/queue.h"
 #include "lib/yield.h"
 
 #define SLOTS_DEFAULT_MIN 8

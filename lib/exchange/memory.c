@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/memory.h"
 
 #define PAGE 4096ull
 #define BELL_BYTES 64u

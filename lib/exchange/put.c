@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/queue.h"
+#include "lib/exchange/wait.h"
 
 #define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be sent */
 

@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/look.h"
+#include "lib/exchange/queue.h"
 
 #define SIGNAL_EVERY 32u /* writes that tell, with one completion */
 

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/look.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/queue.h"
+#include "lib/exchange/wait.h"
 
 /* At its place in the order sent. */
 static int arrive_in_order(struct weir_exchange *x, uint32_t slot, const struct wire_slot *head)

@@ -7,7 +7,9 @@
 #include <poll.h>
 
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/look.h"
+#include "lib/exchange/queue.h"
+#include "lib/exchange/wait.h"
 #include "lib/yield.h"
 
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/wait.h"
 #include "lib/group/group.h"
 
 struct weir_group *weir_group_new(unsigned int member, unsigned int size)

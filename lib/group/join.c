@@ -7,7 +7,7 @@
 
 #include "lib/clock.h"
 #include "lib/error.h"
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/meet.h"
 #include "lib/group/group.h"
 #include "wire/group.h"
 

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/exchange/exchange.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/queue.h"
+#include "lib/exchange/wait.h"
 #include "lib/group/group.h"
 
 enum { RELEASE_MAX = 16 };
