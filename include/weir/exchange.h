@@ -22,8 +22,9 @@
  * seen that it arrived. So whoever has put its last for now calls weir_exchange_flush(), or waits in
  * weir_exchange_take().
  *
- * Context of all: one thread at a time for an exchange, whichever it is; other exchanges are
- * independent. A call that waits stops waiting after its timeout: 0 does not wait,
+ * Context of all: one thread at a time for an exchange, whichever it is, also to close it: nothing ends a call
+ * that waits in another thread but its timeout and its peer. Other exchanges are independent. A listener
+ * may be used by any number of threads. A call that waits stops waiting after its timeout: 0 does not wait,
  * WEIR_EXCHANGE_FOREVER has no end. Where slots are in a GPU's memory, -EIO says that the driver
  * failed to copy one, and the exchange has ended.
  */
@@ -123,14 +124,22 @@ const char *weir_exchange_address(const struct weir_exchange_listener *listener)
  * @x: receives an exchange with it; end it with weir_exchange_close()
  *
  * One that fails to prove the key is refused, and the next one waited for. All who come prove it at
- * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s.
+ * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s. Each peer goes to one of
+ * those who call.
  *
- * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ENOMEM; -EIO.
+ * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ECANCELED the listener was closed; -ENOMEM; -EIO.
  */
 int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
 			 struct weir_exchange **x, struct weir_error *error);
 
-/* Stops listening. Exchanges that were accepted stay. */
+/**
+ * weir_exchange_unlisten() - stop listening
+ * @listener: NULL is nothing
+ *
+ * Exchanges that were accepted stay. Calls of weir_exchange_accept() and weir_group_lead() that are under way
+ * in other threads end with -ECANCELED, which this waits for: so not from within goes_on. No other call may
+ * begin any more.
+ */
 void weir_exchange_unlisten(struct weir_exchange_listener *listener);
 
 /**

@@ -22,7 +22,7 @@
  * Where its exchanges have their slots in a GPU's memory, so may operations have theirs, or in the
  * host's; -EIO says that the CUDA driver failed to copy.
  *
- * Context of all: one thread at a time for a group.
+ * Context of all: one thread at a time for a group, also to close it.
  */
 #ifndef WEIR_GROUP_H
 #define WEIR_GROUP_H
@@ -47,8 +47,8 @@ struct weir_group;
  * @error: may be NULL
  *
  * Return: 0; -EINVAL; -EEXIST two say that they are one member; -EPROTO one has another size, or
- * talks nonsense; -ETIMEDOUT not all have come; -ECANCELED the options' goes_on has said so; -ECONNRESET one has left again; or as
- * weir_exchange_accept().
+ * talks nonsense; -ETIMEDOUT not all have come; -ECANCELED the options' goes_on has said so, or the
+ * listener was closed; -ECONNRESET one has left again; or as weir_exchange_accept().
  */
 int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
 		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error);

@@ -2,12 +2,18 @@
 /*
  * Who comes is a newcomer until he has proved the key and both know where their memory is. All newcomers
  * are served at once, by whoever calls accept: one that is mute holds nobody up.
+ *
+ * Any number of threads may call it: they serve by turns, and sleep out of turn. A bell wakes those who
+ * sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of whom
+ * no descriptor tells.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "lib/error.h"
@@ -16,10 +22,15 @@
 #define BACKLOG 64
 #define NEWCOMERS_MAX 32u
 #define NAP_US 50
+#define CLOSED "the listener was closed"
 
 /*
  * @given: by the user; @options: with what he left open filled in; @device: the name in both, if any
+ * @bell: readable: whoever sleeps looks again
+ * @lock: guards all below, and @options; who holds it serves
+ * @left: a user has
  * @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is
+ * @users: calls that need it still; @is_ending: they are to end
  */
 struct weir_exchange_listener {
 	struct weir_exchange_options given, options;
@@ -27,9 +38,19 @@ struct weir_exchange_listener {
 	struct rdma_event_channel *cm;
 	struct rdma_cm_id *id;
 	char address[WEIR_ADDRESS_MAX];
+	int bell;
+	pthread_mutex_t lock;
+	pthread_cond_t left;
 	struct weir_exchange *newcomers[NEWCOMERS_MAX];
-	unsigned int nr_newcomers;
+	unsigned int nr_newcomers, users;
+	bool is_ending;
 };
+
+static void ring(const struct weir_exchange_listener *listener)
+{
+	if (listener->bell >= 0)
+		eventfd_write(listener->bell, 1);
+}
 
 static int bind_to(struct weir_exchange_listener *listener, const char *name,
 		   struct weir_error *error)
@@ -60,20 +81,49 @@ static int try_gpu(const struct weir_exchange_options *options, struct weir_erro
 	return rc;
 }
 
-const struct weir_exchange_options *
-weir_exchange_listener_options(const struct weir_exchange_listener *listener)
+int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct weir_error *error)
 {
-	return &listener->options;
+	bool is_ending;
+
+	pthread_mutex_lock(&listener->lock);
+	is_ending = listener->is_ending;
+	listener->users += !is_ending;
+	pthread_mutex_unlock(&listener->lock);
+	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
+}
+
+void weir_exchange_listener_leave(struct weir_exchange_listener *listener)
+{
+	pthread_mutex_lock(&listener->lock);
+	if (--listener->users && listener->nr_newcomers)
+		ring(listener);
+	pthread_cond_broadcast(&listener->left);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
+				       struct weir_error *error)
+{
+	bool is_ending;
+
+	pthread_mutex_lock(&listener->lock);
+	is_ending = listener->is_ending;
+	pthread_mutex_unlock(&listener->lock);
+	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
 }
 
 /* What was given has been checked. */
-void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges)
+void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges,
+				  struct weir_exchange_options *shared)
 {
 	struct weir_exchange_options options = listener->given;
 
 	if (!options.exchanges)
 		options.exchanges = exchanges;
+	pthread_mutex_lock(&listener->lock);
 	weir_exchange_options_fill(&listener->options, &options, NULL);
+	*shared = listener->options;
+	pthread_mutex_unlock(&listener->lock);
 }
 
 /* Return: as weir_exchange_options_fill(). */
@@ -100,7 +150,12 @@ int weir_exchange_listen(const char *address, const struct weir_exchange_options
 
 	if (!listener)
 		return weir_fail(error, -ENOMEM, "out of memory");
+	pthread_mutex_init(&listener->lock, NULL);
+	pthread_cond_init(&listener->left, NULL);
+	listener->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = copy_options(listener, options, error);
+	if (!rc && listener->bell < 0)
+		rc = weir_fail(error, -ENOMEM, "no descriptor: %s", weir_strerror(-errno));
 	if (!rc)
 		rc = try_gpu(&listener->options, error);
 	if (!rc) {
@@ -130,12 +185,22 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener)
 {
 	if (!listener)
 		return;
+	pthread_mutex_lock(&listener->lock);
+	listener->is_ending = true;
+	ring(listener);
+	while (listener->users)
+		pthread_cond_wait(&listener->left, &listener->lock);
+	pthread_mutex_unlock(&listener->lock);
 	while (listener->nr_newcomers)
 		weir_exchange_close(listener->newcomers[--listener->nr_newcomers]);
 	if (listener->id)
 		rdma_destroy_id(listener->id);
 	if (listener->cm)
 		rdma_destroy_event_channel(listener->cm);
+	if (listener->bell >= 0)
+		close(listener->bell);
+	pthread_cond_destroy(&listener->left);
+	pthread_mutex_destroy(&listener->lock);
 	free(listener);
 }
 
@@ -230,31 +295,69 @@ static struct weir_exchange *serve(struct weir_exchange_listener *listener, stru
 	return NULL;
 }
 
-/* What newcomers say comes to a queue of each: with some there it naps, and looks. */
-static void rest(struct weir_exchange_listener *listener, uint64_t deadline_ns)
+/* In turn. Return: 0; -EAGAIN, and @naps: whether newcomers are there; -ECANCELED. */
+static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x, bool *naps,
+		     struct weir_error *why)
 {
-	struct pollfd fd = { .fd = listener->cm->fd, .events = POLLIN };
+	eventfd_t rung;
+	int rc;
 
-	if (listener->nr_newcomers)
+	pthread_mutex_lock(&listener->lock);
+	rc = listener->is_ending ? -ECANCELED : -EAGAIN;
+	if (rc == -EAGAIN) {
+		eventfd_read(listener->bell, &rung);
+		take_requests(listener, why);
+		*x = serve(listener, why);
+		rc = *x ? 0 : -EAGAIN;
+	}
+	*naps = listener->nr_newcomers;
+	pthread_mutex_unlock(&listener->lock);
+	return rc;
+}
+
+/* What newcomers say comes to a queue of each: with some there it naps, and looks. */
+static void rest(const struct weir_exchange_listener *listener, bool naps, uint64_t deadline_ns)
+{
+	struct pollfd fds[] = {
+		{ .fd = listener->cm->fd, .events = POLLIN },
+		{ .fd = listener->bell, .events = POLLIN },
+	};
+
+	if (naps)
 		usleep(NAP_US);
 	else
-		poll(&fd, 1, weir_poll_ms(deadline_ns));
+		poll(fds, 2, weir_poll_ms(deadline_ns));
+}
+
+static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_ns,
+		      struct weir_exchange **x, struct weir_error *error)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
+	struct weir_error why = { "" };
+	bool naps;
+	int rc;
+
+	for (;;) {
+		rc = take_turn(listener, x, &naps, &why);
+		if (rc == -ECANCELED)
+			return weir_fail(error, rc, CLOSED);
+		if (!rc)
+			return 0;
+		if (weir_now_ns() >= deadline_ns)
+			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN, "nobody came%s%s",
+					 why.text[0] ? ", and " : "", why.text);
+		rest(listener, naps, deadline_ns);
+	}
 }
 
 int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
 			 struct weir_exchange **x, struct weir_error *error)
 {
-	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
-	struct weir_error why = { "" };
+	int rc = weir_exchange_listener_enter(listener, error);
 
-	for (;;) {
-		take_requests(listener, &why);
-		*x = serve(listener, &why);
-		if (*x)
-			return 0;
-		if (weir_now_ns() >= deadline_ns)
-			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN, "nobody came%s%s",
-					 why.text[0] ? ", and " : "", why.text);
-		rest(listener, deadline_ns);
-	}
+	if (rc)
+		return rc;
+	rc = accept_one(listener, timeout_ns, x, error);
+	weir_exchange_listener_leave(listener);
+	return rc;
 }

@@ -84,11 +84,21 @@ int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
 
 /* greet.c, listen.c: the listening end */
 
-const struct weir_exchange_options *
-weir_exchange_listener_options(const struct weir_exchange_listener *listener);
+/*
+ * A call that needs the listener until it leaves: who closes it waits for that. It asks now and then whether to
+ * go on. Return: 0; -ECANCELED it is being closed, and nothing is owed.
+ */
+int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct weir_error *error);
+void weir_exchange_listener_leave(struct weir_exchange_listener *listener);
+int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
+				       struct weir_error *error);
 
-/* Who is accepted from now on shares the memory among @exchanges, unless the user said how many do. */
-void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges);
+/*
+ * Who is accepted from now on shares the memory among @exchanges, unless the user said how many do: with
+ * these options.
+ */
+void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges,
+				  struct weir_exchange_options *shared);
 
 /* Lets in who asked with @param on @x->id, to prove the key. Return: 0; why not. */
 int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *param,

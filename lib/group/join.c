@@ -53,6 +53,8 @@ static bool goes_on(const struct join *j, int *status)
 	if (*status != -ETIMEDOUT && *status != -EAGAIN)
 		return false;
 	rc = weir_exchange_ask_whether(&j->options, j->error);
+	if (!rc && j->listener)
+		rc = weir_exchange_listener_ask_whether(j->listener, j->error);
 	if (rc)
 		*status = rc;
 	return !rc && weir_now_ns() < j->deadline_ns;
@@ -258,18 +260,22 @@ int weir_group_lead(struct weir_exchange_listener *listener, unsigned int size,
 		    uint64_t timeout_ns, struct weir_group **group, struct weir_error *error)
 {
 	struct join j = { .listener = listener, .error = error };
-	int status;
+	struct weir_exchange_options alone;
+	int status = weir_exchange_listener_enter(listener, error);
 
-	j.options = *weir_exchange_listener_options(listener);
+	if (status)
+		return status;
 	status = begin(&j, 0, size, timeout_ns);
 	if (!status) {
-		weir_exchange_listener_share(listener, size - 1);
+		weir_exchange_listener_share(listener, size - 1, &j.options);
 		status = accept_those_above(&j);
-		weir_exchange_listener_share(listener, 1);
+		weir_exchange_listener_share(listener, 1, &alone);
 	}
 	if (!status)
 		status = tell_addresses(&j);
-	return end(&j, status, group);
+	status = end(&j, status, group);
+	weir_exchange_listener_leave(listener);
+	return status;
 }
 
 int weir_group_join(const char *address, const char *here, unsigned int member, unsigned int size,

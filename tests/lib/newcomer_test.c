@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Those who come to an exchange's listener and do not prove its key, those who come beside them, and
- * those who know it by a name of several addresses.
+ * Those who come to an exchange's listener and do not prove its key, those who come beside them,
+ * those who know it by a name of several addresses, and those who wait for them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <weir/group.h>
 
 #include "fixture.h"
 #include "lib/address.h"
@@ -259,6 +261,92 @@ static void a_listener_keeps_the_name_of_its_device(void **state)
 	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), -EINVAL);
 }
 
+#define ACCEPTORS 4
+
+/* Each who comes goes to one of those who wait. */
+static void many_may_wait_at_once(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_listener *listener = listen_here();
+	struct acceptor acceptors[ACCEPTORS];
+	struct weir_exchange *xs[ACCEPTORS];
+	pthread_t threads[ACCEPTORS];
+	int i, j;
+
+	(void)state;
+	for (i = 0; i < ACCEPTORS; i++) {
+		acceptors[i] = (struct acceptor){ .listener = listener, .timeout_ns = TIMEOUT_NS };
+		assert_int_equal(pthread_create(&threads[i], NULL, accept_one, &acceptors[i]), 0);
+	}
+	for (i = 0; i < ACCEPTORS; i++)
+		assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options,
+						       &xs[i], NULL), 0);
+	for (i = 0; i < ACCEPTORS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(acceptors[i].rc, 0);
+		for (j = 0; j < i; j++)
+			assert_ptr_not_equal(acceptors[i].x, acceptors[j].x);
+	}
+	for (i = 0; i < ACCEPTORS; i++) {
+		weir_exchange_close(xs[i]);
+		weir_exchange_close(acceptors[i].x);
+	}
+	weir_exchange_unlisten(listener);
+}
+
+/* Who has met a newcomer waits still, that much is known. */
+static void who_waits_hears_that_the_listener_was_closed(void **state)
+{
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = WEIR_EXCHANGE_FOREVER };
+	struct mute mute;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	mute_connect(&mute, weir_exchange_address(a.listener));
+	weir_exchange_unlisten(a.listener);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, -ECANCELED);
+	assert_null(a.x);
+	mute_end(&mute);
+}
+
+static void *lead(void *arg)
+{
+	struct acceptor *a = arg;
+	struct weir_group *group;
+
+	a->rc = weir_group_lead(a->listener, 2, a->timeout_ns, &group, NULL);
+	return NULL;
+}
+
+/* Whoever it waits for: one who does not prove the key, or one who does and does not say who it is. */
+static void who_leads_hears_that_the_listener_was_closed(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange *x = NULL;
+	struct acceptor a;
+	struct mute mute;
+	pthread_t thread;
+	bool is_mute;
+
+	(void)state;
+	for (is_mute = true; !x; is_mute = false) {
+		a = (struct acceptor){ .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+		assert_int_equal(pthread_create(&thread, NULL, lead, &a), 0);
+		if (is_mute)
+			mute_connect(&mute, weir_exchange_address(a.listener));
+		else
+			assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener),
+							       &options, &x, NULL), 0);
+		weir_exchange_unlisten(a.listener);
+		pthread_join(thread, NULL);
+		assert_int_equal(a.rc, -ECANCELED);
+	}
+	weir_exchange_close(x);
+	mute_end(&mute);
+}
+
 #define TWO "two.example" /* of two addresses: at the first, nobody listens */
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
@@ -306,6 +394,9 @@ int main(void)
 		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
 		cmocka_unit_test(who_is_served_slowly_is_let_in),
 		cmocka_unit_test(a_listener_keeps_the_name_of_its_device),
+		cmocka_unit_test(many_may_wait_at_once),
+		cmocka_unit_test(who_waits_hears_that_the_listener_was_closed),
+		cmocka_unit_test(who_leads_hears_that_the_listener_was_closed),
 		cmocka_unit_test(all_addresses_of_a_name_are_tried),
 	};
 
