@@ -440,6 +440,27 @@ class Threads(unittest.TestCase):
                 waiter.join()
         accepted[0].close()
 
+    def test_who_waits_for_peers_hears_that_the_listener_was_closed(self):
+        errors = []
+
+        def wait(listener):
+            try:
+                listener.accept()
+            except ValueError as error:
+                errors.append(str(error))
+
+        listener = weir.listen("127.0.0.1:0")
+        threads = [threading.Thread(target=wait, args=(listener,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)  # most likely they wait by now
+        listener.close()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, ["the listener is closed"] * 3)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            _ = listener.address
+
 
 class Slots(unittest.TestCase):
     def test_slots_are_written_and_read_where_they_lie(self):
@@ -484,6 +505,26 @@ class Slots(unittest.TestCase):
                 self.assertEqual(bytes(look), bytes(taken.data))
                 del look
             theirs.release([taken])
+
+    def test_a_slot_that_came_as_the_exchange_was_closed_cannot_be_reached(self):
+        for taken in (False, True):
+            ours, theirs = pair()
+            with ours, theirs:
+                ours.put(b"x")
+                ours.flush(PATIENCE_S)
+                x = theirs if taken else ours
+                in_turn = x._call
+
+                def call(function, *args, x=x, in_turn=in_turn):
+                    result = in_turn(function, *args)
+                    if result == 1:  # now another thread may have its turn
+                        x.close()
+                    return result
+
+                x._call = call
+                (slot,) = x.take(1, PATIENCE_S) if taken else x.acquire(1, PATIENCE_S)
+                with self.assertRaises(ValueError):
+                    bytes(slot.data)
 
     def test_a_slot_goes_once_in_one_call(self):
         ours, theirs = pair(slots=2)

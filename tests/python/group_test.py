@@ -240,6 +240,38 @@ class Ends(unittest.TestCase):
                                   timeout=PATIENCE_S / 2)
             self.assertEqual((done.stdout, done.stderr), ("heard\n", ""), what)
 
+    def test_who_leads_hears_that_the_listener_was_closed(self):
+        for has_come in (False, True):
+            listener, errors = weir.listen("127.0.0.1:0"), []
+
+            def lead(listener=listener, errors=errors):
+                try:
+                    weir.lead(listener, 2, PATIENCE_S)
+                except ValueError as error:
+                    errors.append(str(error))
+
+            thread = threading.Thread(target=lead)
+            thread.start()
+            other = weir.connect(listener.address, timeout=PATIENCE_S) if has_come else None  # and says nothing
+            listener.close()
+            thread.join()
+            self.assertEqual(errors, ["the listener is closed"])
+            if other:
+                other.close()
+
+    def test_a_signal_may_close_the_listener(self):
+        program = ("import signal, weir\n"
+                   "listener = weir.listen('127.0.0.1:0')\n"
+                   "signal.signal(signal.SIGALRM, lambda *_: listener.close())\n"
+                   "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+                   "try:\n"
+                   "    weir.lead(listener, 2, %d)\n"
+                   "except ValueError as error:\n"
+                   "    print(error)\n" % PATIENCE_S)
+        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
+                              timeout=PATIENCE_S / 2)
+        self.assertEqual((done.stdout, done.stderr), ("the listener is closed\n", ""))
+
     def test_nonsense_is_refused_at_once(self):
         for member, size in ((2, 2), (1, 0), (1, 1000)):
             with self.assertRaises(OSError) as caught:

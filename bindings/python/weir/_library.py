@@ -37,9 +37,12 @@ def _keep(_kind: object, error: BaseException, _trace: object) -> None:
     _ended.by = error
 
 
-def _hear_of_signals(_: Any) -> bool:
-    """Called from within calls that meet peers: Python looks for signals while it runs."""
-    return True
+def _hear_of_signals(closing: Any) -> bool:
+    """Called from within calls that meet peers: Python looks for signals while it runs.
+
+    Return: whether they go on: not if their listener is being closed, of which the handle tells.
+    """
+    return not (closing and ffi.from_handle(closing).is_set())
 
 
 goes_on: Any = ffi.callback("bool(void *)", _hear_of_signals, error=False, onerror=_keep)

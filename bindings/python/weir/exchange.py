@@ -229,12 +229,22 @@ class Exchange:
                 return
             yield message
 
-    def _take(self, count: int, timeout: float | None) -> list[Slot]:
+    def _hold(self, function: Any, count: int, timeout: float | None, taken: bool) -> list[Slot]:
         slots = ffi.new("struct weir_exchange_slot[]", count)
-        taken = check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_take, slots, count, ns)))
-        found = [Slot(slots[i], self._in_gpu) for i in range(taken)]
-        self._out.update(dict.fromkeys(found, True))
+        found: list[Slot] = []
+
+        def attempt(x: Any, timeout_ns: int) -> int:
+            """In turn: who closes the exchange finds them, and nobody reaches their memory any more."""
+            status: int = function(x, slots, count, timeout_ns)
+            found.extend(Slot(slots[i], self._in_gpu) for i in range(status))
+            self._out.update(dict.fromkeys(found, taken))
+            return status
+
+        check(self._wait(timeout, lambda ns: self._call(attempt, ns)))
         return found
+
+    def _take(self, count: int, timeout: float | None) -> list[Slot]:
+        return self._hold(lib.weir_exchange_take, count, timeout, taken=True)
 
     def take(self, count: int = _TAKE, timeout: float | None = None) -> list[Slot]:
         """Slots that have come, at most count, where they lie. None: the peer has finished.
@@ -253,11 +263,7 @@ class Exchange:
 
     def acquire(self, count: int = 1, timeout: float | None = None) -> list[Slot]:
         """Free slots to write messages in, at most count. Each goes to commit() or abandon()."""
-        slots = ffi.new("struct weir_exchange_slot[]", count)
-        got = check(self._wait(timeout, lambda ns: self._call(lib.weir_exchange_acquire, slots, count, ns)))
-        found = [Slot(slots[i], self._in_gpu) for i in range(got)]
-        self._out.update(dict.fromkeys(found, False))
-        return found
+        return self._hold(lib.weir_exchange_acquire, count, timeout, taken=False)
 
     def commit(self, slots: Sequence[Slot]) -> None:
         """Sends slots that were filled, in this order. OSError with EMSGSIZE: none was sent, and all are held still."""
@@ -330,14 +336,14 @@ class Exchange:
 
         BufferError: something still looks into a slot.
         """
-        for slot in self._out:
-            slot._hide()
         with self._turns:
+            for slot in self._out:
+                slot._hide()
             if self._x is not None:
                 lib.weir_exchange_close(self._x)
             self._x = self._kept = None
+            self._out.clear()
             self._turns.wake()
-        self._out.clear()
 
     def __enter__(self) -> Exchange:
         return self

@@ -7,11 +7,12 @@ are in seconds, None waits without end; after a TimeoutError the operation goes 
 """
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from typing import Any
 
-from weir._library import check, check_met, failure, ffi, lib, wait
+from weir._library import NOT_YET, check, check_met, failure, ffi, lib, wait
 from weir._memory import memory_of
 from weir._options import Info, info_of, options_of
 from weir._turns import FairLock
@@ -27,8 +28,11 @@ class Group:
 
     def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
         self._group, self._kept, self._in_gpu = pointer, kept, in_gpu
+        self.member = int(lib.weir_group_member(pointer))
+        """Which one this is."""
+        self.size = int(lib.weir_group_size(pointer))
         self._lock = FairLock()
-        self._busy_with: tuple[Any, ...] = ()  # what an operation works on
+        self._busy_with: tuple[Any, ...] = ()  # what an operation works on; changed in turn
         self._error: BaseException | None = None
 
     def _call(self, function: Any, *args: Any) -> Any:
@@ -36,15 +40,6 @@ class Group:
             if self._group is None:
                 raise ValueError("the group is closed")
             return function(self._group, *args)
-
-    @property
-    def member(self) -> int:
-        """Which one this is."""
-        return int(self._call(lib.weir_group_member))
-
-    @property
-    def size(self) -> int:
-        return int(self._call(lib.weir_group_size))
 
     def info(self, member: int) -> Info | None:
         """What became of the exchange with another member so far; None: it is this one."""
@@ -56,14 +51,25 @@ class Group:
         return info
 
     def _do(self, timeout: float | None, kept: tuple[Any, ...], function: Any, *args: Any) -> None:
-        self._check(self._call(function, *args))
-        self._busy_with = kept
+        def begin(group: Any) -> int:
+            """An interrupt between the two may keep memory for too long, and never for too short."""
+            before, self._busy_with = self._busy_with, (self._busy_with, kept)
+            status: int = function(group, *args)
+            self._busy_with = before if status else kept
+            return status
+
+        self._check(self._call(begin))
         self.wait(timeout)
 
     def wait(self, timeout: float | None = None) -> None:
         """Goes on with an operation after a TimeoutError."""
-        status = wait(timeout, lambda ns: self._call(lib.weir_group_wait, ns))
-        self._busy_with = ()
+        def attempt(group: Any, timeout_ns: int) -> int:
+            status: int = lib.weir_group_wait(group, timeout_ns)
+            if status not in NOT_YET:
+                self._busy_with = ()
+            return status
+
+        status = wait(timeout, lambda ns: self._call(attempt, ns))
         if self._error:
             error, self._error = self._error, None
             raise error
@@ -153,7 +159,14 @@ class Group:
 def lead(listener: Listener, size: int, timeout: float = 10) -> Group:
     """Member 0's part: the others join() at the listener's address. timeout is for all to come."""
     group, error = ffi.new("struct weir_group **"), ffi.new("struct weir_error *")
-    check_met(lib.weir_group_lead(listener._open(), size, int(timeout * 1e9), group, error), error)
+    with listener._used() as pointer:
+        status = lib.weir_group_lead(pointer, size, int(timeout * 1e9), group, error)
+    try:
+        check_met(status, error)
+    except OSError as ended:
+        if ended.errno == errno.ECANCELED:
+            listener._check_open()
+        raise
     return Group(group[0], listener._kept, listener._in_gpu)
 
 

@@ -2,50 +2,78 @@
 """Where exchanges begin that others connect to."""
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from weir._library import check, ffi, lib, wait
 from weir._options import options_of
-from weir._turns import FairLock
 from weir.exchange import Exchange
 from weir.key import Key
 
 
 class Listener:
-    """Waits for peers; made by listen(). A context manager. Exchanges outlive it."""
+    """Waits for peers; made by listen(). A context manager. Exchanges outlive it. Any thread may call."""
 
-    def __init__(self, pointer: Any, kept: Any, in_gpu: bool) -> None:
+    def __init__(self, pointer: Any, kept: Any, in_gpu: bool, closing: threading.Event) -> None:
         self._listener, self._kept, self._in_gpu = pointer, kept, in_gpu
-        self._lock = FairLock()
+        self._address = str(ffi.string(lib.weir_exchange_address(pointer)).decode())
+        self._closing = closing
+        self._changed = threading.Condition()  # guards what follows, and the listener's end
+        self._users: dict[object, int] = {}  # calls that need it, each of a thread; they ask whether it is closing
 
     @property
     def address(self) -> str:
         """Where it listens: address:port."""
-        with self._lock:
-            return str(ffi.string(lib.weir_exchange_address(self._open())).decode())
+        self._check_open()
+        return self._address
 
-    def _open(self) -> Any:
-        if self._listener is None:
+    def _check_open(self) -> None:
+        if self._closing.is_set():
             raise ValueError("the listener is closed")
-        return self._listener
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[Any]:
+        """The listener in C, which stays until the call is over. A signal's handler may close it at any time."""
+        call = object()
+        try:
+            with self._changed:
+                self._users[call] = threading.get_ident()
+            self._check_open()
+            yield self._listener
+        finally:
+            with self._changed:
+                self._users.pop(call, None)
+                self._end()
+
+    def _end(self) -> None:
+        """Changed. Whoever is the last to need it ends it."""
+        if self._closing.is_set() and not self._users and self._listener is not None:
+            lib.weir_exchange_unlisten(self._listener)
+            self._listener = None
+        self._changed.notify_all()
 
     def accept(self, timeout: float | None = None) -> Exchange:
         """The next peer that proves the key."""
         x, error = ffi.new("struct weir_exchange **"), ffi.new("struct weir_error *")
 
         def attempt(timeout_ns: int) -> int:
-            with self._lock:
-                return int(lib.weir_exchange_accept(self._open(), timeout_ns, x, error))
+            with self._used() as listener:
+                return int(lib.weir_exchange_accept(listener, timeout_ns, x, error))
 
         check(wait(timeout, attempt), error)
         return Exchange(x[0], self._kept)
 
     def close(self) -> None:
-        with self._lock:
-            if self._listener is not None:
-                lib.weir_exchange_unlisten(self._listener)
-            self._listener = None
+        """Stops listening, once those who wait for peers in other threads have heard of it: a ValueError."""
+        with self._changed:
+            self._closing.set()
+            self._end()
+            # A handler that has interrupted such a call cannot wait for it: that call ends it.
+            while self._users and threading.get_ident() not in self._users.values():
+                self._changed.wait()
 
     def __enter__(self) -> Listener:
         return self
@@ -54,7 +82,7 @@ class Listener:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        self.close()  # nobody is left to be waited for
 
 
 def listen(address: str | None = None, *, key: Key | None = None, device: str | None = None,
@@ -73,6 +101,8 @@ def listen(address: str | None = None, *, key: Key | None = None, device: str | 
     pointer, error = ffi.new("struct weir_exchange_listener **"), ffi.new("struct weir_error *")
     chosen, kept = options_of(key, device, mode, slots, slot_bytes, receive_bytes_max, busy, percent_min, timeout,
                               memory, gpu, pool_bytes, exchanges, unordered)
+    closing = threading.Event()
+    chosen.goes_on_arg = handle = ffi.new_handle(closing)
     where = ffi.NULL if address is None else os.fsencode(address)
     check(lib.weir_exchange_listen(where, chosen, pointer, error), error)
-    return Listener(pointer[0], kept, memory == "cuda")
+    return Listener(pointer[0], (kept, handle), memory == "cuda", closing)
