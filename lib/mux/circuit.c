@@ -191,6 +191,7 @@ static void ask_now(struct weir_circuit *conn)
 
 void weir_circuit_ask(struct weir_circuit *conn)
 {
+	weir_stake_asks(conn);
 	if (conn->node->nr_asking < WIRE_OPENS_MAX)
 		ask_now(conn);
 	else

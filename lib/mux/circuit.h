@@ -89,7 +89,7 @@ struct weir_landing {
  * @told: what the peer has been told that was read; written by the worker, read by all
  * @waiter: of the thread that waits for the answer; NULL: none does; hub->lock
  * @ask_link: in node->askers: its OPEN waits for others' to be answered; hub->lock
- * @is_asking: its OPEN is one of node->nr_asking; hub->lock
+ * @is_asking: its OPEN is one of node->nr_asking; @is_ours: its owner has connected; hub->lock
  * @chores, @has_news: any thread
  * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
  * @nr: what a tenant calls it
@@ -112,7 +112,7 @@ struct weir_circuit {
 	uint16_t weight;
 	uint32_t id, remote_id, service;
 	bool is_open, is_closed, is_finished, is_detached; /* hub->lock; is_* also read without */
-	bool is_asking;
+	bool is_asking, is_ours;
 	int status;
 
 	struct weir_chunk *chunk;

@@ -37,13 +37,13 @@ struct weir_posted {
 /**
  * struct weir_stake - what a party's connections to a node have in a class, together
  * @link: in node->stakes
- * @refs: connections; hub->lock
+ * @refs: connections; @nr_ours: of which so many have been connected from here; hub->lock
  * @bundle: the worker's; @pace_link: in node->paced as long as that is paused, and the worker's, too
  */
 struct weir_stake {
 	struct weir_list link, pace_link;
 	struct weir_party *party;
-	unsigned int refs;
+	unsigned int refs, nr_ours;
 	struct weir_bundle bundle;
 };
 
@@ -97,7 +97,8 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  * @session_id: names it to further lanes, which either end may dial
  * @is_ours: this end has dialled its lane of class 0
  * @refs: connections that know it, and one of the mux's, and who is about to connect; hub->lock
- * @party: whose connect has begun it, and whose it counts as; NULL: it was connected to; hub->lock
+ * @party: whose it counts as: whose connect has begun it, or holds it since; NULL: it is there because others
+ *	connect to us; hub->lock
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
  * @stakes: of parties who have connections; hub->lock
@@ -226,6 +227,8 @@ uint64_t weir_leaves_look(struct weir_hub *hub, uint64_t now_ns);
 /* stake.c: with hub->lock held. -ENOMEM. */
 int weir_stake_take(struct weir_circuit *conn);
 void weir_stake_give(struct weir_circuit *conn);
+/* The connection is one that is asked for here: its party may be who holds the node. */
+void weir_stake_asks(struct weir_circuit *conn);
 /*
  * The worker's, without hub->lock. weir_stake_follow(): the connection is of its owner's party, as that is
  * now; if there is no memory for that, of the last one. weir_stake_idle(): it has nothing to send, or may

@@ -3,6 +3,9 @@
  * Stakes: the connections of a party share with those of others as one, so that a user with many,
  * of however many processes, has no more than a user with one. An owner who is of another party from now
  * on takes his connections along, with what is in flight of them, and what they have spent of a round.
+ *
+ * A node counts as a party's whose connect has begun it, but not for as long as others like: when that has no
+ * connection there any more, it is a party's who has, and has connected himself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,6 +52,29 @@ static void stake_put(struct weir_stake *stake)
 	free(stake);
 }
 
+/* The last party to have a connection keeps it, until the node ends or somebody else connects. */
+static void node_charge(struct weir_node *node)
+{
+	struct weir_party *heir = NULL;
+	struct weir_list *at;
+
+	if (!node->party || weir_list_is_empty(&node->stakes))
+		return;
+	for (at = node->stakes.next; at != &node->stakes; at = at->next) {
+		struct weir_stake *stake = weir_list_entry(at, struct weir_stake, link);
+
+		if (stake->party == node->party)
+			return;
+		if (stake->nr_ours)
+			heir = stake->party;
+	}
+	weir_node_uncharge(node);
+	if (!heir)
+		return;
+	node->party = heir;
+	heir->nr_nodes++;
+}
+
 int weir_stake_take(struct weir_circuit *conn)
 {
 	conn->stake = stake_get(conn);
@@ -57,8 +83,18 @@ int weir_stake_take(struct weir_circuit *conn)
 
 void weir_stake_give(struct weir_circuit *conn)
 {
-	if (conn->stake)
-		stake_put(conn->stake);
+	if (!conn->stake)
+		return;
+	conn->stake->nr_ours -= conn->is_ours;
+	stake_put(conn->stake);
+	node_charge(conn->node);
+}
+
+void weir_stake_asks(struct weir_circuit *conn)
+{
+	conn->is_ours = true;
+	conn->stake->nr_ours++;
+	node_charge(conn->node);
 }
 
 /* Nobody of a stake that has nothing to send waits for its party's ceiling. */
@@ -81,7 +117,10 @@ void weir_stake_follow(struct weir_circuit *conn)
 		weir_flow_move(&conn->node->sched, &conn->flow, &to->bundle);
 		stake_rest(from);
 		conn->stake = to;
+		from->nr_ours -= conn->is_ours;
+		to->nr_ours += conn->is_ours;
 		stake_put(from);
+		node_charge(conn->node);
 	}
 	pthread_mutex_unlock(&hub->lock);
 }
