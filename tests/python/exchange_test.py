@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import weir
 from weir import _library, _memory, _options
@@ -696,6 +697,39 @@ x.flush(); print("they are there", flush=True); sys.stdin.readline()
         for use in (lambda: ours.put(b""), ours.get, lambda: ours.info, ours.fileno):
             with self.assertRaisesRegex(ValueError, "closed"):
                 use()
+
+    def test_what_an_interrupt_ended_in_close_is_not_closed_twice(self):
+        closed = []
+
+        class Interrupted:
+            def __getattr__(self, name):
+                def end(pointer):
+                    closed.append(name)
+                    getattr(_library.lib, name)(pointer)
+                    raise KeyboardInterrupt
+
+                return end if name.endswith(("_close", "_unlisten")) else getattr(_library.lib, name)
+
+        ours, theirs = pair()
+        listener = weir.listen("127.0.0.1:0")
+        for module, held in (("weir.exchange", ours), ("weir.listener", listener)):
+            with unittest.mock.patch(module + ".lib", Interrupted()):
+                with self.assertRaises(KeyboardInterrupt):
+                    held.close()
+                held.close()
+        theirs.close()
+        self.assertEqual(closed, ["weir_exchange_close", "weir_exchange_unlisten"])
+
+    def test_who_is_in_a_call_cannot_close_in_the_middle_of_it(self):
+        ours, theirs = pair()
+        with ours._turns:
+            with self.assertRaisesRegex(RuntimeError, "in the middle of a call"):
+                ours.close()
+        theirs.put(b"still there")
+        theirs.flush(PATIENCE_S)
+        self.assertEqual(ours.get(PATIENCE_S), b"still there")
+        for end in ours, theirs:
+            end.close()
 
     def test_ends_without_the_same_key_do_not_meet(self):
         with tempfile.TemporaryDirectory() as folder:

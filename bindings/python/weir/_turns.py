@@ -32,12 +32,15 @@ class FairLock:
     """Given in the order in which it is asked for: who takes it again and again keeps it from nobody.
 
     An interrupt leaves it to nobody: it comes between two steps of Python, also before the first of a function.
+    It is taken once: a signal's handler, or a callback, would find what it guards half changed.
     """
 
     def __init__(self) -> None:
-        self._next, self._lock = threading.Lock(), threading.RLock()
+        self._next, self._lock = threading.RLock(), threading.RLock()
 
     def __enter__(self) -> None:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise RuntimeError("this thread is in the middle of a call on it, which is to end first")
         try:
             with self._next:  # who has had it comes behind who waits for it
                 self._lock.acquire()

@@ -152,7 +152,7 @@ class Exchange:
 
         After an exception, whether a TimeoutError or an interrupt, a part may have been taken: its
         attribute done says how many bytes. The message goes on with the rest of them, before anything
-        else. If no byte is left, all of it was sent.
+        else. If it had bytes and none is left, all of it was sent.
         """
         memory, length = memory_of(data, gpu=self._in_gpu)
         sent = (0, ffi.new("size_t *"))  # before this attempt, and by it: an interrupt finds both of one attempt
@@ -334,14 +334,16 @@ class Exchange:
     def close(self) -> None:
         """Ends the exchange, and for the peer what it has not found: finish() first.
 
-        BufferError: something still looks into a slot.
+        BufferError: something still looks into a slot. RuntimeError: a signal's handler has interrupted a
+        call on the exchange, which is to end first.
         """
         with self._turns:
             for slot in self._out:
                 slot._hide()
-            if self._x is not None:
-                lib.weir_exchange_close(self._x)
-            self._x = self._kept = None
+            x, self._x = self._x, None  # first: an interrupt finds nothing more to close
+            if x is not None:
+                lib.weir_exchange_close(x)
+            self._kept = None
             self._out.clear()
             self._turns.wake()
 

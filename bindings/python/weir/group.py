@@ -138,9 +138,10 @@ class Group:
     def close(self) -> None:
         """Ends the group, and for the others what they have not taken: see finish()."""
         with self._lock:
-            if self._group is not None:
-                lib.weir_group_close(self._group)
-            self._group = self._kept = None
+            group, self._group = self._group, None  # first: an interrupt finds nothing more to close
+            if group is not None:
+                lib.weir_group_close(group)
+            self._kept = None
 
     def __enter__(self) -> Group:
         return self

@@ -51,8 +51,8 @@ class Listener:
     def _end(self) -> None:
         """Changed. Whoever is the last to need it ends it."""
         if self._closing.is_set() and not self._users and self._listener is not None:
-            lib.weir_exchange_unlisten(self._listener)
-            self._listener = None
+            listener, self._listener = self._listener, None  # first: an interrupt finds nothing more to end
+            lib.weir_exchange_unlisten(listener)
         self._changed.notify_all()
 
     def accept(self, timeout: float | None = None) -> Exchange:
