@@ -209,9 +209,12 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 		else if (channel_is_there(hub, what))
 			weir_hub_cm_events(hub, what);
 	}
-	now_ns = weir_now_ns();
-	lanes_look(hub, now_ns);
-	weir_leaves_look(hub, now_ns);
+	/* Who has slept, or was stopped, takes in first what came in time: nap() looks after that. */
+	if (!timeout_ms) {
+		now_ns = weir_now_ns();
+		lanes_look(hub, now_ns);
+		weir_leaves_look(hub, now_ns);
+	}
 	weir_nodes_reap(hub);
 	over = hub->is_stopping && weir_list_is_empty(&hub->nodes);
 	pthread_mutex_unlock(&hub->lock);
