@@ -10,7 +10,8 @@
  * struct pressure - of one session, lately
  * @entries: of the cache that is asked about; 0: the session does not count
  * @pages, @huge_pages: written, of 4 KiB and of 2 MiB
- * @hits, @huge_hits: of the writes, the part that a cache would find that keeps the pages written most
+ * @hits, @huge_hits: of the writes, the part that a cache would find that keeps the pages written
+ *	most
  */
 struct pressure {
 	uint64_t entries;

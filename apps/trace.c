@@ -2,8 +2,9 @@
 /*
  * weir trace: what the sessions of a running program decided, and why.
  *
- * The program does not notice: its decisions lie in memory that this maps. To follow them is to look
- * again and again, often enough to miss none at a usual pace, and to say when some were missed.
+ * The program does not notice: its decisions lie in memory that this maps. To follow them is to
+ * look again and again, often enough to miss none at a usual pace, and to say when some were
+ * missed.
  */
 #include "apps/cmd.h"
 #include "apps/find.h"

@@ -2,11 +2,11 @@
 /*
  * A donor's keep-alive: whether there is anybody at the other end of a client that says nothing.
  *
- * What a client reads and writes needs no CPU of the donor's, and a host that vanishes says nothing: its
- * memory would be held for ever. So a client of which nothing has come for options.keepalive_ms is
- * asked on its channel 0, by an empty RDMA write, as it asks in turn (keepalive.h): its NIC answers,
- * not its CPU, so that who is merely stopped counts as alive. Where nobody answers the transport gives up, and
- * the channel breaks.
+ * What a client reads and writes needs no CPU of the donor's, and a host that vanishes says
+ * nothing: its memory would be held for ever. So a client of which nothing has come for
+ * options.keepalive_ms is asked on its channel 0, by an empty RDMA write, as it asks in turn
+ * (keepalive.h): its NIC answers, not its CPU, so that who is merely stopped counts as alive. Where
+ * nobody answers the transport gives up, and the channel breaks.
  *
  * All functions: in the donor's thread.
  */
@@ -29,8 +29,8 @@ void weir_ask_look(struct weir_gate *gate, uint64_t now_ns);
 uint64_t weir_ask_due_ns(const struct weir_gate *gate);
 
 /*
- * How long @gate's client, if it breaks now, may take to come back. Who does not answer may have to do with a
- * network that is down: such a client, too, notices only when it sends something.
+ * How long @gate's client, if it breaks now, may take to come back. Who does not answer may have to
+ * do with a network that is down: such a client, too, notices only when it sends something.
  */
 uint64_t weir_ask_absence_ns(const struct weir_gate *gate);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The little of the driver's interface that is wanted is declared here: its header belongs to a toolkit
- * that few machines have. Each call makes the primary context current for as long as it takes, because
- * the caller's thread may have another, or none.
+ * The little of the driver's interface that is wanted is declared here: its header belongs to a
+ * toolkit that few machines have. Each call makes the primary context current for as long as it
+ * takes, because the caller's thread may have another, or none.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -200,8 +200,9 @@ void weir_cuda_free(struct weir_cuda *cuda, struct weir_cuda_memory *memory)
 }
 
 /*
- * Between two places in a GPU a copy goes on behind the call, and one of pageable memory may, too: the driver's
- * documentation, "API synchronization behavior". It is in the default stream, which is waited for.
+ * Between two places in a GPU a copy goes on behind the call, and one of pageable memory may, too:
+ * the driver's documentation, "API synchronization behavior". It is in the default stream, which is
+ * waited for.
  */
 int weir_cuda_copy(struct weir_cuda *cuda, void *to, const void *from, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A GPU's memory, through the CUDA driver, which is loaded when it is first wanted: nothing is linked
- * to it.
+ * A GPU's memory, through the CUDA driver, which is loaded when it is first wanted: nothing is
+ * linked to it.
  *
  * Context of all: any thread; they may sleep. One object is one caller's at a time.
  */

@@ -77,7 +77,8 @@ struct weir_handshake_setup {
  * struct weir_handshake - one channel's handshake
  * @state: read it after each call
  * @error: why it failed
- * @hello, @challenge: what was said; hello.credits and hello.mux are the client's, valid from PROVEN on
+ * @hello, @challenge: what was said; hello.credits and hello.mux are the client's, valid from
+ *	PROVEN on
  * @welcome: client: valid once DONE
  *
  * The owner serialises.
@@ -112,7 +113,8 @@ int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_len
 
 /**
  * weir_handshake_welcome() - donor: answer a proven client, and be proven to it
- * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set, and of a mux is_known and mux
+ * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set, and of a mux
+ *	is_known and mux
  *
  * State PROVEN only. Then it is DONE.
  */

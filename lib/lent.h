@@ -42,8 +42,8 @@ struct weir_lender {
 
 /**
  * struct weir_account - one session's part
- * @quota: bytes that it may be charged for; @charged: what it created and what still exists; @movable: of
- *	that, what it gives back when asked to
+ * @quota: bytes that it may be charged for; @charged: what it created and what still exists;
+ *	@movable: of that, what it gives back when asked to
  * @keep: bytes of what is movable that it was told to have at most, or WIRE_KEEP_ALL
  * @holds: what it holds, @nr_holds of them
  */

@@ -73,8 +73,8 @@ struct weir_link {
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
 
 /*
- * Posts one read or write of the engine's. Return: whether it is in flight; the engine is told nothing.
- * Who does not see it end at once owes a weir_links_show_window().
+ * Posts one read or write of the engine's. Return: whether it is in flight; the engine is told
+ * nothing. Who does not see it end at once owes a weir_links_show_window().
  */
 bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
 
@@ -82,8 +82,8 @@ bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
  * weir_link_succeeded_alone() - right after a weir_link_post_one() with nothing else in flight
  * @wc: what a poll has found, @got of them
  *
- * Return: whether it was the success of that; the engine knows, by the time that it was told last. If
- * not nothing has changed.
+ * Return: whether it was the success of that; the engine knows, by the time that it was told last.
+ * If not nothing has changed.
  */
 bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got);
 
@@ -95,8 +95,8 @@ int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struc
 void weir_links_show_window(struct weir_session *session);
 
 /*
- * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than @session
- * (NULL: all) that share it are due then. Return: WRs of @session that are completed.
+ * Takes @cq's completions of what was posted to the engine, on any link. Sessions other than
+ * @session (NULL: all) that share it are due then. Return: WRs of @session that are completed.
  */
 int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns);
 

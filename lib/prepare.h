@@ -48,8 +48,8 @@ static inline bool weir_prepare_for_queue(const struct weir_completion *completi
 }
 
 /*
- * Who is told of @request's end, and how often it may be tried; on failure nobody is. @has_room: its
- * queue has, or it has no queue.
+ * Who is told of @request's end, and how often it may be tried; on failure nobody is. @has_room:
+ * its queue has, or it has no queue.
  */
 static WEIR_HOT int weir_prepare_promise(struct weir_request *request,
 					 const struct weir_completion *completion,
@@ -128,8 +128,8 @@ static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir
 }
 
 /*
- * transfers.c: leaves several requests, all at once, for who has the NIC's lock. @submitted receives how
- * many. Return: as weir_transfer_async().
+ * transfers.c: leaves several requests, all at once, for who has the NIC's lock. @submitted
+ * receives how many. Return: as weir_transfer_async().
  */
 int weir_transfers_leave(struct weir_session *session, const struct weir_transfer *transfers,
 			 unsigned int count, unsigned int *submitted);

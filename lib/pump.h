@@ -2,9 +2,9 @@
 /*
  * The pump: does what the engine decides, and tells it what happened.
  *
- * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with nic->lock held.
- * Whoever polls or pulls leaves in the end, by weir_pump_leave() or weir_pump_part(): what it
- * posted must not complete unseen.
+ * All but weir_pump_step(), weir_pump_sleep(), weir_pump_spin() and weir_pump_kick(): with
+ * nic->lock held. Whoever polls or pulls leaves in the end, by weir_pump_leave() or
+ * weir_pump_part(): what it posted must not complete unseen.
  */
 #ifndef WEIR_LIB_PUMP_H
 #define WEIR_LIB_PUMP_H
@@ -27,7 +27,8 @@ void weir_pump_pull(struct weir_session *session);
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /*
- * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will wake.
+ * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will
+ * wake.
  */
 void weir_pump_look(struct weir_session *session, uint64_t now_ns);
 

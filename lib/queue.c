@@ -4,8 +4,8 @@
  * completes. The descriptor exists once somebody has asked for it: who does not, pays
  * no system calls for it.
  *
- * Who puts events in wakes who sleeps when he has put in all that he has, in this queue and in others:
- * woken by the first of them, a thread would often find just that one.
+ * Who puts events in wakes who sleeps when he has put in all that he has, in this queue and in
+ * others: woken by the first of them, a thread would often find just that one.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -29,8 +29,8 @@
  * @woken: weir_queue_wake() ends a wait
  * @ring, @size: room, a power of two
  * @first, @count: events in it
- * @reserved: events ever in it and to come; atomic. @taken: of those, how many are no longer; atomic
- *	to read. At most @size of the others were told that they fit
+ * @reserved: events ever in it and to come; atomic. @taken: of those, how many are no longer;
+ *	atomic to read. At most @size of the others were told that they fit
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {

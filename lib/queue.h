@@ -18,8 +18,8 @@ int weir_queue_reserve(struct weir_queue *queue, unsigned int count);
 void weir_queue_release(struct weir_queue *queue, unsigned int count);
 
 /*
- * Puts in @count events that were reserved. Cannot fail. Return: the futex on which threads sleep that
- * are to be woken now, or soon; the queue may be gone by then. NULL: none does.
+ * Puts in @count events that were reserved. Cannot fail. Return: the futex on which threads sleep
+ * that are to be woken now, or soon; the queue may be gone by then. NULL: none does.
  */
 uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
 			 unsigned int count);

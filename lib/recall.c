@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A donor that lends less from now on: clients who can are asked to give back what is beyond. Nobody is
- * waited for: what nobody gives back stays lent, and nothing new is until there is room.
+ * A donor that lends less from now on: clients who can are asked to give back what is beyond.
+ * Nobody is waited for: what nobody gives back stays lent, and nothing new is until there is room.
  */
 #include <errno.h>
 

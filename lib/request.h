@@ -17,8 +17,8 @@ struct weir_waiter;
  * @req: for the engine
  * @session: whose
  * @submitted_ns: when, unless it went out at once
- * @link: among those that a close may cancel; or those done that want more than a word to be said; or
- *	those whose queues have yet to be told
+ * @link: among those that a close may cancel; or those done that want more than a word to be said;
+ *	or those whose queues have yet to be told
  * @completion: the user's wish; with neither @done nor @queue, @arg is a struct weir_waiter
  * @stage: what it borrowed to reach its memory
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The donor's lock is held from a check to the end of its copy: a registration goes with that lock held,
- * so nothing is written after it has gone. The client can write to the buffer at any time, also
- * while it is read here: the length comes from the device.
+ * The donor's lock is held from a check to the end of its copy: a registration goes with that lock
+ * held, so nothing is written after it has gone. The client can write to the buffer at any time,
+ * also while it is read here: the length comes from the device.
  */
 #include <arpa/inet.h>
 #include <errno.h>

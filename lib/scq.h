@@ -3,14 +3,14 @@
  * Completion queues that sessions share, and the one thread that polls them without end: SCQ in
  * RDMAbox, section III-B.
  *
- * They are the NIC's. The first session that wants them makes them, and the thread; the last one that
- * lets go unmakes both. Whoever polls one, be it a thread that has just posted, finds completions of
- * any session and tells its engine; what follows from that, callbacks above all, is due, and the
- * thread sees to it. So who waits sleeps: there is no second poller.
+ * They are the NIC's. The first session that wants them makes them, and the thread; the last one
+ * that lets go unmakes both. Whoever polls one, be it a thread that has just posted, finds
+ * completions of any session and tells its engine; what follows from that, callbacks above all, is
+ * due, and the thread sees to it. So who waits sleeps: there is no second poller.
  *
  * A session is attached while it may have QPs, and driven from when it is open until it is to be
- * closed. Meanwhile the thread stands for one of its own. One that is attached and not driven is kicked
- * when another has taken its completions.
+ * closed. Meanwhile the thread stands for one of its own. One that is attached and not driven is
+ * kicked when another has taken its completions.
  */
 #ifndef WEIR_LIB_SCQ_H
 #define WEIR_LIB_SCQ_H

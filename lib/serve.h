@@ -28,9 +28,9 @@ void weir_nic_lock(struct weir_nic *nic);
 void weir_nic_unlock(struct weir_nic *nic);
 
 /*
- * With the lock held: wakes all who sleep on the futex @word, which need not exist any more by then,
- * when the lock is given back. Who is woken before that stands before the lock, or takes the CPU from
- * who has it and finds half of what he was woken for.
+ * With the lock held: wakes all who sleep on the futex @word, which need not exist any more by
+ * then, when the lock is given back. Who is woken before that stands before the lock, or takes the
+ * CPU from who has it and finds half of what he was woken for.
  */
 void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
 
@@ -69,8 +69,8 @@ static inline bool weir_serve_begin(struct weir_nic *nic)
  * @session: whose. Its completions are polled for, and delivered, by whoever comes for it
  *
  * The first when a request of @session is posted already, the second when it was all that was in
- * flight, and has ended; the third hands it to its engine: all after a weir_serve_begin(). The last leaves
- * some, without the lock, for who has it.
+ * flight, and has ended; the third hands it to its engine: all after a weir_serve_begin(). The last
+ * leaves some, without the lock, for who has it.
  */
 void weir_serve_posted(struct weir_nic *nic, struct weir_session *session);
 void weir_serve_ended(struct weir_nic *nic, struct weir_session *session);

@@ -52,7 +52,8 @@
  * @links: the channels, @nr_links of them
  * @id, @incarnation, @quota_bytes: what the donor said in its WELCOME
  * @address: of the donor; @peer: the same as "address:port"
- * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's; the last is @unload's alone
+ * @cqs: of what the channels send, @nr_cqs of them: @own_cqs, or the NIC's; the last is @unload's
+ *	alone
  * @scq, @scq_due: in the lists of the NIC's, with WEIR_POLLING_SCQ; @driven: by its thread
  * @comp: where all CQs of the session raise their events
  * @recv_cq: of channel 0's messages; @recv_armed as in struct weir_cq
@@ -189,8 +190,9 @@ int weir_session_attach(struct weir_session *session, struct ibv_context *contex
 void weir_session_free(struct weir_session *session);
 
 /*
- * Lets go of a channel's QP, and of what has not been taken of its completions. With nic->lock held,
- * which it gives up in between: destroying may have to wait for a peer. Owes a weir_pump_pull().
+ * Lets go of a channel's QP, and of what has not been taken of its completions. With nic->lock
+ * held, which it gives up in between: destroying may have to wait for a peer. Owes a
+ * weir_pump_pull().
  */
 void weir_session_retire(struct weir_session *session, uint16_t number);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Several at once: what each of them would fetch with an atomic operation of its own, all fetch with
- * one, and they meet in the inbox before the first is posted.
+ * Several at once: what each of them would fetch with an atomic operation of its own, all fetch
+ * with one, and they meet in the inbox before the first is posted.
  */
 #include "lib/prepare.h"
 #include "lib/serve.h"

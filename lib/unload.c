@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * That a write has arrived in the buffer, of which its own completion tells, means nothing yet:
- * only that it failed is news. Of those in flight when the link fails some may have been copied, and
- * some may be yet.
+ * only that it failed is news. Of those in flight when the link fails some may have been copied,
+ * and some may be yet.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A client's end of unloading: one more link, of which the engine knows that it unloads. Its writes go into
- * the slots of the donor's buffer, and are complete when a return says so. See wire/unload.h.
+ * A client's end of unloading: one more link, of which the engine knows that it unloads. Its writes
+ * go into the slots of the donor's buffer, and are complete when a return says so. See
+ * wire/unload.h.
  *
  * The link comes up, breaks and is mended as the others are: what it had in flight then is astray,
- * until the donor has given the buffer up. Data go inline: local memory is free once they are posted, and
- * what is too long for that is offloaded.
+ * until the donor has given the buffer up. Data go inline: local memory is free once they are
+ * posted, and what is too long for that is offloaded.
  *
  * All functions: with nic->lock held, unless noted.
  */

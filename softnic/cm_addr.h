@@ -41,8 +41,8 @@ bool cm_addr_is_local(const union cm_addr *addr);
 void cm_addr_unmap(union cm_addr *addr);
 
 /*
- * As RoCE v2 has it, groups too: IPv4 is mapped, IPv6 is what it is. The port has one GID for all of
- * 127.0.0.0/8.
+ * As RoCE v2 has it, groups too: IPv4 is mapped, IPv6 is what it is. The port has one GID for all
+ * of 127.0.0.0/8.
  */
 void cm_addr_gid(const union cm_addr *addr, union ibv_gid *gid);
 

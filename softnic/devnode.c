@@ -3,8 +3,8 @@
  * The device's node, /dev/infiniband/softnicN, which is not there.
  *
  * UCX leaves out a device unless its node is a character device that may be read and written,
- * and then never opens it. So stat() and access() say so where the kernel finds nothing. It is asked
- * first: it alone can tell a path that is none.
+ * and then never opens it. So stat() and access() say so where the kernel finds nothing. It is
+ * asked first: it alone can tell a path that is none.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Programs that load libibverbs or librdmacm while they run, as NCCL, TensorPipe and some bindings do,
- * look its functions up in what dlopen() gives them, where nothing stands in front. So it gives them
- * this library, which has all that there is to call in those two: what knows of no device goes on to
- * libibverbs.
+ * Programs that load libibverbs or librdmacm while they run, as NCCL, TensorPipe and some bindings
+ * do, look its functions up in what dlopen() gives them, where nothing stands in front. So it gives
+ * them this library, which has all that there is to call in those two: what knows of no device goes
+ * on to libibverbs.
  *
- * dlopen() and dlvsym() ask who calls them, for the directories and the libraries that are looked in
- * are that one's. So ours are left by a jump, as if the program had called the next ones itself.
+ * dlopen() and dlvsym() ask who calls them, for the directories and the libraries that are looked
+ * in are that one's. So ours are left by a jump, as if the program had called the next ones itself.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * In the order in which they were found, the link-local one and 127.0.0.1 first. The kernel tells of
- * each address that comes or goes before whoever changed it goes on. So a question need only look
- * whether there is such a notice, and read all again if there is.
+ * In the order in which they were found, the link-local one and 127.0.0.1 first. The kernel tells
+ * of each address that comes or goes before whoever changed it goes on. So a question need only
+ * look whether there is such a notice, and read all again if there is.
  */
 #include <arpa/inet.h>
 #include <endian.h>

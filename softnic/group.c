@@ -3,8 +3,8 @@
  * A name is "weir-softnic-UID-group-GID-QPN". Whoever attaches binds it first and counts second: of
  * those who come at the same time one sees the other, so there are never more than may be.
  *
- * The kernel gives its list in pieces. If a socket comes or goes between two of them, another may be
- * given twice, or be left out, once in very many times: as datagrams are.
+ * The kernel gives its list in pieces. If a socket comes or goes between two of them, another may
+ * be given twice, or be left out, once in very many times: as datagrams are.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -83,8 +83,8 @@ static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_q
 }
 
 /*
- * A queue pair heeds few of them, but programs give it the rights of their regions. The two to flush
- * have names in newer verbs.h only.
+ * A queue pair heeds few of them, but programs give it the rights of their regions. The two to
+ * flush have names in newer verbs.h only.
  */
 static bool rights_are_known(unsigned int access)
 {

@@ -17,7 +17,8 @@
  * X(NAME, name, kind, smallest, largest, if not given, what it is)
  *
  * A COUNT may end in K, M or G (powers of 1024), or be "never" where that is what holds
- * otherwise; a PERCENT may have decimals, and is kept in millionths. What comes after N operations comes with the next one if N is 0.
+ * otherwise; a PERCENT may have decimals, and is kept in millionths. What comes after N operations
+ * comes with the next one if N is 0.
  */
 #define SOFTNIC_OPTIONS(X)                                                                         \
 	X(DEVICES, "devices", COUNT, 1, 8, 1, "devices: softnic0, softnic1, ...")                  \

@@ -5,8 +5,8 @@ enum { SEAT_BITS = 8, WORD_BITS = 64, WORDS = SHARED_SEATS / WORD_BITS };
 _Static_assert(SHARED_SEATS == 1 << SEAT_BITS, "a seat for each hash");
 
 /*
- * Fibonacci hashing (Knuth, volume 3, 6.4): numbers at any one distance from each other, as programs
- * that deal queue pairs out to queues make them, are spread evenly.
+ * Fibonacci hashing (Knuth, volume 3, 6.4): numbers at any one distance from each other, as
+ * programs that deal queue pairs out to queues make them, are spread evenly.
  */
 static uint32_t seat_of(uint32_t qpn)
 {

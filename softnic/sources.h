@@ -5,12 +5,12 @@
  *
  * Each sits at one of its queue's seats, as the number of its queue pair says, and each bell has a
  * bit for each seat. Who completes stores the completion, sets the bit, then adds to the arrivals.
- * Who polls reads the arrivals, takes the bits, then looks: so what it heard of it finds, and what it
- * does not find it hears of later. A poll costs what there is, not how many queues there are: up to
- * 256 queue pairs have a seat of their own, and of 1,000 four share one.
+ * Who polls reads the arrivals, takes the bits, then looks: so what it heard of it finds, and what
+ * it does not find it hears of later. A poll costs what there is, not how many queues there are: up
+ * to 256 queue pairs have a seat of their own, and of 1,000 four share one.
  *
- * Bits are a hint. One that a peer sets for nothing costs a look, and one that it does not set keeps
- * back only what it has to say itself.
+ * Bits are a hint. One that a peer sets for nothing costs a look, and one that it does not set
+ * keeps back only what it has to say itself.
  *
  * Externally serialised, but for the marks.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the child of a fork has is a copy of its parent's memory, in whatever state its threads had it,
- * with its locks in whatever hands, and one thread. So it forgets all, and begins as a new program
- * does when it opens a device. What it does to its parent's objects, which it should not, goes to
- * the device.
+ * What the child of a fork has is a copy of its parent's memory, in whatever state its threads had
+ * it, with its locks in whatever hands, and one thread. So it forgets all, and begins as a new
+ * program does when it opens a device. What it does to its parent's objects, which it should not,
+ * goes to the device.
  */
 #ifndef UNLOAD_FORK_H
 #define UNLOAD_FORK_H

@@ -43,8 +43,8 @@ static bool is_own(struct ibv_context *context, uint8_t port, const union ibv_gi
 }
 
 /*
- * Where the peer is: a GID is an address, but for those that no host routes. One of ours is here, at
- * whichever device.
+ * Where the peer is: a GID is an address, but for those that no host routes. One of ours is here,
+ * at whichever device.
  */
 struct place {
 	struct in6_addr ip;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * To write with process_vm_writev(), which fails where a store would end the process, takes twice as
- * long as this and promises nothing of words that arrive whole.
+ * To write with process_vm_writev(), which fails where a store would end the process, takes twice
+ * as long as this and promises nothing of words that arrive whole.
  */
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A NIC reaches the pages that were there when memory was registered; a CPU reaches what the program
- * has mapped there now, and as it has: what it may not touch would end the process. So the kernel is
- * asked right before. It knows since Linux 5.14.
+ * A NIC reaches the pages that were there when memory was registered; a CPU reaches what the
+ * program has mapped there now, and as it has: what it may not touch would end the process. So the
+ * kernel is asked right before. It knows since Linux 5.14.
  */
 #ifndef UNLOAD_MEMORY_H
 #define UNLOAD_MEMORY_H

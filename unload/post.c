@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The order of one QP. An unloaded write goes past the QP: so it goes only when nothing else of the
- * QP is under way, and nothing else goes until it has been copied. Unloaded writes need not wait for
- * each other, for they are copied in order; who wants a completion waits for all. For who asks for
- * none, and may never post again, the service thread looks how they end.
+ * QP is under way, and nothing else goes until it has been copied. Unloaded writes need not wait
+ * for each other, for they are copied in order; who wants a completion waits for all. For who asks
+ * for none, and may never post again, the service thread looks how they end.
  *
  * What an unloaded write completes with is made by the device: once it has been copied, a write of
  * no bytes takes its place in the QP. So its completion comes in its turn and once, and raises its

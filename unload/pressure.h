@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What small writes ask of the peers' NICs: how far their translation caches would reach. Each queue
- * pair is counted for itself, as if its writes were all that its peer's NIC gets.
+ * What small writes ask of the peers' NICs: how far their translation caches would reach. Each
+ * queue pair is counted for itself, as if its writes were all that its peer's NIC gets.
  *
  * Context of all: with watch_life.
  */

@@ -29,8 +29,8 @@ extern struct said said;
 #define COUNT(name) ((void)__atomic_add_fetch(&said.name, 1, __ATOMIC_RELEASE))
 
 /*
- * A return is written by a device, and what was copied before it is seen by who finds it. Where both
- * are in one process, ThreadSanitizer must be told: it does not see what devices do.
+ * A return is written by a device, and what was copied before it is seen by who finds it. Where
+ * both are in one process, ThreadSanitizer must be told: it does not see what devices do.
  */
 #ifdef __SANITIZE_THREAD__
 void __tsan_acquire(void *addr);

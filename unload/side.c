@@ -239,8 +239,8 @@ int side_heard(struct side *side)
 }
 
 /*
- * A peer that was only stopped must not copy later what has failed by then. Its buffer is written to
- * without it: no slot leads anywhere any more once that is done.
+ * A peer that was only stopped must not copy later what has failed by then. Its buffer is written
+ * to without it: no slot leads anywhere any more once that is done.
  */
 static void take_back(struct side *side)
 {

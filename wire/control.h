@@ -104,8 +104,9 @@ static_assert(sizeof(struct wire_info) == 48, "wire_info");
 #define WIRE_KEEP_ALL (~(uint64_t)0)
 
 /*
- * The donor wants memory back. What the client has of it that is WIRE_MOVABLE is to become @keep_bytes or
- * less: it closes what it can do without, once it has what that holds elsewhere. Each RECALL takes the
+ * The donor wants memory back. What the client has of it that is WIRE_MOVABLE is to become
+ * @keep_bytes or less: it closes what it can do without, once it has what that holds elsewhere.
+ *	Each RECALL takes the
  * place of those before; WIRE_KEEP_ALL: the donor wants nothing any more.
  */
 struct wire_recall {

@@ -60,8 +60,9 @@ struct wire_offer {
 static_assert(sizeof(struct wire_offer) == 88, "wire_offer");
 
 /*
- * Of each slot, written with its data or after. In host memory it lies right before the data, so that
- * one write has both; of data in a GPU's memory it is apart, in host memory, where the CPU reads it.
+ * Of each slot, written with its data or after. In host memory it lies right before the data, so
+ * that one write has both; of data in a GPU's memory it is apart, in host memory, where the CPU
+ * reads it.
  */
 struct wire_slot {
 	uint64_t sequence; /* of all slots sent, from 0 */
@@ -75,10 +76,11 @@ static_assert(sizeof(struct wire_slot) == 16, "wire_slot");
 #define WIRE_SLOT_END 2u /* no message: nothing more will come */
 
 /*
- * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so may
- * those to who waits for news, until there have been as many in all as its ring says, which then has
- * been answered. It tells of so many slots before that one, too, as their headers lead from one to the
- * other; and may come with a WRITE of nothing behind that slot's. A WRITE of nothing has one of these, too:
+ * Where immediates confirm, each slot's write has one, which is its number. Where bitmaps do, so
+ * may those to who waits for news, until there have been as many in all as its ring says, which
+ * then has been answered. It tells of so many slots before that one, too, as their headers lead
+ * from one to the other; and may come with a WRITE of nothing behind that slot's. A WRITE of
+ * nothing has one of these, too:
  */
 static inline uint32_t wire_tell(uint32_t slot, uint32_t others)
 {
@@ -100,8 +102,9 @@ static inline uint32_t wire_tell_others(uint32_t imm)
 #define WIRE_HEARD 0x80000001u /* all was taken, also the slot with WIRE_SLOT_END */
 
 /*
- * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often it may
- * be told in all, how long it may wait for what comes to be told of together, which ring it is.
+ * What is written to the bell: who rings waits for that. From the lowest bit: what for, how often
+ * it may be told in all, how long it may wait for what comes to be told of together, which ring it
+ * is.
  */
 #define WIRE_NEWS 1u
 #define WIRE_ROOM 2u

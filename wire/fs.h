@@ -15,8 +15,8 @@
  * them has given the map back; it is zeroed before it is used again. Two more ways to give a
  * map back, which spare a message: a client's last FS_RELEASE of the file, and asking for
  * what cuts extents off (FS_SETATTR with a size, FS_FALLOCATE that punches a hole, FS_OPEN
- * with O_TRUNC): whoever asks that has nothing in flight to the file and has forgotten its map, so it is not recalled.
- * Maps are held of open files only.
+ * with O_TRUNC): whoever asks that has nothing in flight to the file and has forgotten its map, so
+ * it is not recalled. Maps are held of open files only.
  *
  * Extents beyond the end of a file are left by FS_ALLOC ahead of a writer. They are freed when
  * the file's last opener releases it, unless FS_FALLOCATE put them there.

@@ -21,9 +21,10 @@
  * beyond what has been granted: the window of OPEN or ACCEPT, and then each CREDIT's position.
  * After its FIN an end sends nothing more; who gets one owes one.
  *
- * LEAVE, LEFT and STAY are of the lane of class 0, and of no connection: whether the queue pairs between
- * two muxes may go, since none is left. Who has said LEAVE opens nothing until he has heard LEFT, STAY or the
- * other's LEAVE, which is as good as LEFT; who has said LEFT, or has heard it, opens nothing more.
+ * LEAVE, LEFT and STAY are of the lane of class 0, and of no connection: whether the queue pairs
+ * between two muxes may go, since none is left. Who has said LEAVE opens nothing until he has heard
+ * LEFT, STAY or the other's LEAVE, which is as good as LEFT; who has said LEFT, or has heard it,
+ * opens nothing more.
  *
  * A GRANT lets the other end read or write memory one-sidedly, within its bounds and rights, until
  * it has answered a WITHDRAW by WITHDRAWN, or has sent FIN: whatever it had posted is done by then.

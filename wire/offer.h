@@ -2,8 +2,8 @@
 /*
  * How two programs that run under "weir run --unload" find out that they can unload to each other.
  * For each of its connected QPs, a process asks where the peer's GID is. Who owns the other QP, and
- * sees that it is connected to the asker's, answers with a buffer of wire/unload.h. An offer that is
- * repeated gets the same answer; one that nobody answers means that nothing is unloaded.
+ * sees that it is connected to the asker's, answers with a buffer of wire/unload.h. An offer that
+ * is repeated gets the same answer; one that nobody answers means that nothing is unloaded.
  *
  * On one host offers go through Unix sockets, of which the kernel says whose they are: both ends
  * are the same user's. Between hosts they are datagrams to each of a few UDP ports, and both ends

@@ -3,11 +3,11 @@
  * Unloaded writes: what goes over the channel WIRE_CHANNEL_UNLOAD.
  *
  * A client writes, with immediate, into the slots of a buffer that its WELCOME named, one after the
- * other, round and round: where the data belong, and the data. The immediate is the region's rkey. The
- * length is that of the write. The donor checks and copies in the order of arrival, and tells how many are done
- * by an empty message whose immediate is a return. A client has at most as many under way as there
- * are slots, and posts as many receives before the first; it gives each one back before it uses the
- * slots that a return frees.
+ * other, round and round: where the data belong, and the data. The immediate is the region's rkey.
+ * The length is that of the write. The donor checks and copies in the order of arrival, and tells
+ * how many are done by an empty message whose immediate is a return. A client has at most as many
+ * under way as there are slots, and posts as many receives before the first; it gives each one back
+ * before it uses the slots that a return frees.
  *
  * A slot that is refused ends the buffer: those before it are done, none behind it ever is. The
  * channel that replaces it gets another.

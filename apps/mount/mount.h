@@ -3,10 +3,10 @@
  * One mounted donor.
  *
  * Threads. The main thread sleeps until there is a signal, a chore (chore.h), another client
- * (share.h), or the end. Some threads receive requests from the kernel (loop.h); they may block in calls to the donor. The
- * callbacks of the session (done, answered, message) run in its own thread or in any that
- * submits: they never block. File data is therefore moved, and replied to, entirely by
- * callbacks (data.c): a thread that has started a transfer goes on receiving.
+ * (share.h), or the end. Some threads receive requests from the kernel (loop.h); they may block in
+ * calls to the donor. The callbacks of the session (done, answered, message) run in its own thread
+ * or in any that submits: they never block. File data is therefore moved, and replied to, entirely
+ * by callbacks (data.c): a thread that has started a transfer goes on receiving.
  *
  * Locks: mount.inodes' lock, an inode's lock, the volume's lock. None is taken while another
  * is held, and no call is made under one.

@@ -89,8 +89,8 @@ static void come_back(struct worker *w, struct slot *slot, int status, uint64_t 
 
 /*
  * With a trace, others may wait for so many to be done. Who waits says so and then looks at what is
- * done; who adds to that does so and then looks who waits. In one order of both, one of the two sees the
- * other.
+ * done; who adds to that does so and then looks who waits. In one order of both, one of the two
+ * sees the other.
  */
 static void tell_done(struct load *load, unsigned int count)
 {

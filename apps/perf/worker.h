@@ -68,7 +68,8 @@ struct load {
  * @batch: those filled and not submitted yet, @nr_batch of them
  * @queue: where slots come back, and others wake it; @events: those taken from there
  * @at: with a trace, the next record to look at
- * @turn: with a trace, how many must be done before it goes on, UINT64_MAX if it does not wait; atomic
+ * @turn: with a trace, how many must be done before it goes on, UINT64_MAX if it does not wait;
+ *	atomic
  * @quota: requests that it may still submit
  * @has_begun: it has submitted some
  * @ops: that are done; others may read it, atomically. @bytes: what they moved

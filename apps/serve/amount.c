@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When less is available than is to be, so much less is lent; what clients give back is available then. More is
- * lent again only when an eighth more than that is available, so that it does not go up and down.
+ * When less is available than is to be, so much less is lent; what clients give back is available
+ * then. More is lent again only when an eighth more than that is available, so that it does not go
+ * up and down.
  */
 #include "apps/serve/amount.h"
 #include "apps/serve/available.h"

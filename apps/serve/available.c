@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * MemAvailable is the machine's: in a container there may be less, and who takes more is killed. So the
- * limits of control groups (version 2) count as well, all the way up.
+ * MemAvailable is the machine's: in a container there may be less, and who takes more is killed. So
+ * the limits of control groups (version 2) count as well, all the way up.
  */
 #include "apps/serve/available.h"
 

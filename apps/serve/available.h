@@ -9,7 +9,8 @@
  * @root: where /proc and /sys are; "": here
  *
  * The least of what the machine has, and of what each control group that the process is in, or
- * that group's parents, leave below their limits; with what could be had by dropping caches of files.
+ * that group's parents, leave below their limits; with what could be had by dropping caches of
+ * files.
  *
  * Return: bytes; UINT64_MAX where nobody says.
  */

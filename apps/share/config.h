@@ -48,8 +48,8 @@ struct rule {
 };
 
 /*
- * @classes: @nr_classes of them, those of a mux without options and as many as lines name; read when
- *	the daemon begins
+ * @classes: @nr_classes of them, those of a mux without options and as many as lines name; read
+ *	when the daemon begins
  */
 struct config {
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];

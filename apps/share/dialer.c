@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connects, which may take as long as the timeout, in threads of their own, so that the clerk goes on
- * meanwhile. They are a party's, few, and at a pace: what a user asks for in vain, in however many
- * processes, takes no more of the daemon than that.
+ * Connects, which may take as long as the timeout, in threads of their own, so that the clerk goes
+ * on meanwhile. They are a party's, few, and at a pace: what a user asks for in vain, in however
+ * many processes, takes no more of the daemon than that.
  */
 #include "apps/share/pace.h"
 #include "apps/share/share.h"

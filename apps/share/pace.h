@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How often a party may connect: each connect is paid for in time, and who is ahead of the clock
- * waits. What has not been used is kept, so that a program which makes its connections when it begins
- * is not held up, and one that tries again and again for nothing is.
+ * waits. What has not been used is kept, so that a program which makes its connections when it
+ * begins is not held up, and one that tries again and again for nothing is.
  */
 #ifndef WEIR_APPS_SHARE_PACE_H
 #define WEIR_APPS_SHARE_PACE_H

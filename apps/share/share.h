@@ -3,8 +3,8 @@
  * weir share: a hub, and the tenants whose connections it carries.
  *
  * tenant	a process that has connected to the socket: its board, its connections and offers
- * clerk	its thread: does what it asks, one after another, and ends what is its when it is gone
- * desk		of a party: where the connects that its tenants ask for wait
+ * clerk	its thread: does what it asks, one after another, and ends what is its when it is
+ * gone desk		of a party: where the connects that its tenants ask for wait
  * dialer	a thread of a desk, while something waits there: connects, which may take long
  * usher	one thread: hands what stands on the boards to the hub's workers
  *
@@ -27,8 +27,8 @@
 /**
  * struct tenant - one
  * @bell, @tenants_bell: both ends
- * @pid, @uid: as the kernel says, when it connected; @cgroup: when it was let in; none: it cannot be
- *	seen, or the process that connected had ended by then
+ * @pid, @uid: as the kernel says, when it connected; @cgroup: when it was let in; none: it cannot
+ *	be seen, or the process that connected had ended by then
  * @conns, @offers: by the number that it knows; the clerk alone takes them away
  * @connecting: what it has asked for and is not answered yet; share->lock
  * @is_in: it has said HELLO, and may stay; share->lock

@@ -51,8 +51,8 @@ static bool has_ended(const struct tenant *tenant)
 }
 
 /*
- * Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. If it has
- * ended its number may be another's: nothing of that one is its.
+ * Its name for people, and its cgroup in the unified hierarchy: "/" if the kernel has none. If it
+ * has ended its number may be another's: nothing of that one is its.
  */
 static void look_up(struct tenant *tenant)
 {

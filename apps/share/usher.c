@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The usher: looks at the boards, and does what there is to do for connections of which there is news,
- * if no worker is at it. It sleeps when there has been none for a while. Tenants put news on the board
- * first and then look whether it sleeps; it says that it sleeps, and then looks at the boards once more.
+ * The usher: looks at the boards, and does what there is to do for connections of which there is
+ * news, if no worker is at it. It sleeps when there has been none for a while. Tenants put news on
+ * the board first and then look whether it sleeps; it says that it sleeps, and then looks at the
+ * boards once more.
  *
  * What stands on a board may be nonsense. It is bits, and a bit means: look at that
  * connection, if there is one.
@@ -71,8 +72,8 @@ static void say_asleep(struct share *share, uint32_t asleep)
 
 /*
  * A bell rings once for each time that it is armed; what is in it is nobody's business. Whoever
- * rings as said never leaves more in it than this takes. Who floods it leaves some, and does not hold
- * up the others: every further byte raises an event anew (EPOLLET).
+ * rings as said never leaves more in it than this takes. Who floods it leaves some, and does not
+ * hold up the others: every further byte raises an event anew (EPOLLET).
  */
 static void silence(struct share *share, const struct epoll_event *events, int n)
 {

@@ -9,8 +9,8 @@
  * comparison: an immediate a message, and messages that give slots back.
  *
  * Messages arrive once and in order for as long as the connection lives. When it breaks, what was
- * found until then can still be taken, weir_exchange_info() says what the peer is known to have, and
- * nothing is repeated.
+ * found until then can still be taken, weir_exchange_info() says what the peer is known to have,
+ * and nothing is repeated.
  *
  *	sender                                     receiver
  *	weir_exchange_put(x, data, length, ...)    n = weir_exchange_take(x, slots, max, ...)
@@ -19,14 +19,14 @@
  *
  * An exchange is driven by the calls on it, and by nothing else: no thread is started. What was put
  * is on its way when the call returns, but the peer may not find it until a later call here has
- * seen that it arrived. So whoever has put its last for now calls weir_exchange_flush(), or waits in
- * weir_exchange_take().
+ * seen that it arrived. So whoever has put its last for now calls weir_exchange_flush(), or waits
+ * in weir_exchange_take().
  *
- * Context of all: one thread at a time for an exchange, whichever it is, also to close it: nothing ends a call
- * that waits in another thread but its timeout and its peer. Other exchanges are independent. A listener
- * may be used by any number of threads. A call that waits stops waiting after its timeout: 0 does not wait,
- * WEIR_EXCHANGE_FOREVER has no end. Where slots are in a GPU's memory, -EIO says that the driver
- * failed to copy one, and the exchange has ended.
+ * Context of all: one thread at a time for an exchange, whichever it is, also to close it: nothing
+ * ends a call that waits in another thread but its timeout and its peer. Other exchanges are
+ * independent. A listener may be used by any number of threads. A call that waits stops waiting
+ * after its timeout: 0 does not wait, WEIR_EXCHANGE_FOREVER has no end. Where slots are in a GPU's
+ * memory, -EIO says that the driver failed to copy one, and the exchange has ended.
  */
 #ifndef WEIR_EXCHANGE_H
 #define WEIR_EXCHANGE_H
@@ -124,10 +124,11 @@ const char *weir_exchange_address(const struct weir_exchange_listener *listener)
  * @x: receives an exchange with it; end it with weir_exchange_close()
  *
  * One that fails to prove the key is refused, and the next one waited for. All who come prove it at
- * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s. Each peer goes to one of
- * those who call.
+ * once, in calls of this, 32 at a time; one that is mute is sent away after 5 s. Each peer goes to
+ * one of those who call.
  *
- * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ECANCELED the listener was closed; -ENOMEM; -EIO.
+ * Return: 0; -EAGAIN nobody (timeout 0); -ETIMEDOUT; -ECANCELED the listener was closed; -ENOMEM;
+ * -EIO.
  */
 int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
 			 struct weir_exchange **x, struct weir_error *error);
@@ -136,9 +137,9 @@ int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeo
  * weir_exchange_unlisten() - stop listening
  * @listener: NULL is nothing
  *
- * Exchanges that were accepted stay. Calls of weir_exchange_accept() and weir_group_lead() that are under way
- * in other threads end with -ECANCELED, which this waits for: so not from within goes_on. No other call may
- * begin any more.
+ * Exchanges that were accepted stay. Calls of weir_exchange_accept() and weir_group_lead() that are
+ * under way in other threads end with -ECANCELED, which this waits for: so not from within goes_on.
+ * No other call may begin any more.
  */
 void weir_exchange_unlisten(struct weir_exchange_listener *listener);
 
@@ -149,8 +150,8 @@ void weir_exchange_unlisten(struct weir_exchange_listener *listener);
  *
  * Return: 0; -EINVAL malformed name or option;
  * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN; -EKEYREJECTED; -EPROTO; -EPROTONOSUPPORT;
- * -EPROTO also if the peer wants the other mode; -EDQUOT an end takes no pool as large as the other's;
- * -ENODEV no device, or no GPU; -ETIMEDOUT; -ENOMEM.
+ * -EPROTO also if the peer wants the other mode; -EDQUOT an end takes no pool as large as the
+ * other's; -ENODEV no device, or no GPU; -ETIMEDOUT; -ENOMEM.
  */
 int weir_exchange_connect(const char *peer, const struct weir_exchange_options *options,
 			  struct weir_exchange **x, struct weir_error *error);
@@ -166,8 +167,8 @@ int weir_exchange_connect(const char *peer, const struct weir_exchange_options *
  * nothing else before. A part that was taken is never lost while the connection lives.
  *
  * Return: 0 all of it is on its way; -EAGAIN no free slot (timeout 0); -ETIMEDOUT; -ECONNRESET the
- * connection is gone; -EINVAL after weir_exchange_finish(); -EMSGSIZE longer than a slot, and the peer
- * takes messages unordered.
+ * connection is gone; -EINVAL after weir_exchange_finish(); -EMSGSIZE longer than a slot, and the
+ * peer takes messages unordered.
  */
 int weir_exchange_put(struct weir_exchange *x, const void *data, size_t length,
 		      uint64_t timeout_ns, size_t *done);
@@ -189,9 +190,9 @@ int weir_exchange_acquire(struct weir_exchange *x, struct weir_exchange_slot *sl
  * weir_exchange_commit() - send slots that were filled, in this order
  * @slots: acquired, with length and last set
  *
- * They must not be written to any more. Return: 0; -EMSGSIZE longer than the slot, or not the last of
- * its message though the peer takes messages unordered, -EINVAL a slot that was not acquired: nothing
- * was sent; -ECONNRESET.
+ * They must not be written to any more. Return: 0; -EMSGSIZE longer than the slot, or not the last
+ * of its message though the peer takes messages unordered, -EINVAL a slot that was not acquired:
+ * nothing was sent; -ECONNRESET.
  */
 int weir_exchange_commit(struct weir_exchange *x, const struct weir_exchange_slot *slots,
 			 unsigned int count);
@@ -214,8 +215,8 @@ int weir_exchange_flush(struct weir_exchange *x, uint64_t timeout_ns);
 /**
  * weir_exchange_finish() - say that nothing more will be put, and wait until all was taken
  *
- * If the peer has not taken all in time it can be called again. Both ends may finish at once. What the peer
- * has put is not taken here: who has messages left to take keeps the peer's call waiting.
+ * If the peer has not taken all in time it can be called again. Both ends may finish at once. What
+ * the peer has put is not taken here: who has messages left to take keeps the peer's call waiting.
  *
  * Return: 0: the peer has taken all that was put; -EAGAIN not yet (timeout 0); -ETIMEDOUT;
  * -ECONNRESET; -EINVAL a message was not put to its end.
@@ -229,9 +230,9 @@ int weir_exchange_finish(struct weir_exchange *x, uint64_t timeout_ns);
  *
  * A message longer than a slot comes slot by slot: @last tells its end.
  *
- * Return: how many; 0 the peer has finished and all was taken; -EAGAIN nothing is there (timeout 0);
- * -ETIMEDOUT; -ECONNRESET the connection is gone, and all that had come was taken; -EPROTO the peer
- * breaks the rules.
+ * Return: how many; 0 the peer has finished and all was taken; -EAGAIN nothing is there (timeout
+ * 0); -ETIMEDOUT; -ECONNRESET the connection is gone, and all that had come was taken; -EPROTO the
+ * peer breaks the rules.
  */
 int weir_exchange_take(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max,
 		       uint64_t timeout_ns);
@@ -265,16 +266,18 @@ int weir_exchange_get(struct weir_exchange *x, void *data, size_t max, size_t *l
 /**
  * weir_exchange_process() - do what is to be done, without waiting
  *
- * For event loops: while it returns 1 there is something to take, or room where there was none, or a
- * call that was refused with -EAGAIN is worth another try. When it has returned 0,
+ * For event loops: while it returns 1 there is something to take, or room where there was none, or
+ * a call that was refused with -EAGAIN is worth another try. When it has returned 0,
  * weir_exchange_fd() becomes readable once there may be.
  *
- * It asks nothing of a peer that is silent, so neither this nor the descriptor tells of one that has
- * vanished without a word, as when its host loses power. Who has to know calls, after each second or
- * so in which the descriptor was silent, weir_exchange_take() or another call that waits, with a timeout of
- * some milliseconds: that asks. Once the device has given up, weir_exchange_process() says -ECONNRESET.
+ * It asks nothing of a peer that is silent, so neither this nor the descriptor tells of one that
+ * has vanished without a word, as when its host loses power. Who has to know calls, after each
+ * second or so in which the descriptor was silent, weir_exchange_take() or another call that waits,
+ * with a timeout of some milliseconds: that asks. Once the device has given up,
+ * weir_exchange_process() says -ECONNRESET.
  *
- * Return: 1; 0; -ECONNRESET and -EPROTO, as weir_exchange_take(), when there is nothing left to take.
+ * Return: 1; 0; -ECONNRESET and -EPROTO, as weir_exchange_take(), when there is nothing left to
+ * take.
  */
 int weir_exchange_process(struct weir_exchange *x);
 
@@ -311,8 +314,8 @@ void weir_exchange_info(const struct weir_exchange *x, struct weir_exchange_info
  * weir_exchange_close() - end the exchange
  *
  * What the peer has not found yet is lost to it, unless weir_exchange_finish() has said that it has
- * taken all. Waits for nothing but, five seconds at most, for a peer that has finished to hear that all of
- * it was taken. Slots that are taken or acquired go with it. NULL is nothing.
+ * taken all. Waits for nothing but, five seconds at most, for a peer that has finished to hear that
+ * all of it was taken. Slots that are taken or acquired go with it. NULL is nothing.
  */
 void weir_exchange_close(struct weir_exchange *x);
 

@@ -3,8 +3,8 @@
  * Groups: programs that send the same to all, and to one what all have (HiPower, section 4.2).
  *
  * A group has members 0 to size - 1, with an exchange between each two. Its operations are those of
- * ring and parameter server: broadcast, gather, reduce-scatter and all-gather. Every member calls the
- * same operations with the same lengths in the same order. One is begun, and then waited for:
+ * ring and parameter server: broadcast, gather, reduce-scatter and all-gather. Every member calls
+ * the same operations with the same lengths in the same order. One is begun, and then waited for:
  *
  *	weir_group_broadcast(g, 0, data, length);
  *	status = weir_group_wait(g, WEIR_EXCHANGE_FOREVER);
@@ -140,8 +140,8 @@ int weir_group_finish(struct weir_group *group);
  * @timeout_ns: 0 does not wait; WEIR_EXCHANGE_FOREVER has no end
  *
  * Return: 0: it is over, or nothing was begun; -EAGAIN (timeout 0) or -ETIMEDOUT it goes on at the
- * next call; -ECONNRESET a member is gone; -EPROTO one sent another length than it was to. After the
- * last two the group has ended, and its memory is the caller's again.
+ * next call; -ECONNRESET a member is gone; -EPROTO one sent another length than it was to. After
+ * the last two the group has ended, and its memory is the caller's again.
  */
 int weir_group_wait(struct weir_group *group, uint64_t timeout_ns);
 

@@ -55,8 +55,8 @@ int weir_call(struct weir_session *session, const void *data, size_t length, voi
 typedef void weir_reply_fn(void *arg, int status, const void *reply, size_t length);
 
 /* The same without waiting, and without a time limit if @timeout_ns is UINT64_MAX (0: the
- * session's): for answers that may be long in coming, such as a lock. @fn runs as weir_done_fn does, once,
- * if this returns 0. */
+ * session's): for answers that may be long in coming, such as a lock. @fn runs as weir_done_fn
+ * does, once, if this returns 0. */
 int weir_call_async(struct weir_session *session, const void *data, size_t length,
 		    uint64_t timeout_ns, weir_reply_fn *fn, void *arg);
 

@@ -15,9 +15,9 @@
  *	weir_conn_close(conn);
  *	weir_mux_close(mux);
  *
- * Or the mux is a daemon's that many processes share ('weir share'): option share, or the environment
- * variable WEIR_SHARE. The calls are the same. No such process touches a device: the daemon alone
- * does, and maps the memory that their connections' rings are in.
+ * Or the mux is a daemon's that many processes share ('weir share'): option share, or the
+ * environment variable WEIR_SHARE. The calls are the same. No such process touches a device: the
+ * daemon alone does, and maps the memory that their connections' rings are in.
  *
  * Connections carry messages, whole and in order. One whose reader does not read is held
  * back, and no other: each has a window at the receiver, and nothing is sent beyond it.
@@ -194,8 +194,8 @@ int weir_mux_connect(struct weir_mux *mux, const char *peer, uint32_t service,
  * @weight: among the connections of its class, 1 to 1024: of what this end sends, from its next
  *	round on. Who has accepted one begins with 1
  *
- * The rings are as long as the weight of who has connected made them: a larger one than that shows as
- * far as there is room for it.
+ * The rings are as long as the weight of who has connected made them: a larger one than that shows
+ * as far as there is room for it.
  *
  * Context: any thread, one at a time for a connection.
  * Return: 0; -EINVAL; -ECONNRESET the daemon is gone.
@@ -218,8 +218,8 @@ int weir_conn_weigh(struct weir_conn *conn, unsigned int weight);
  *
  * Context: any thread; one at a time for a connection.
  * Return: 0: it will arrive unless the connection breaks; -EAGAIN; -EMSGSIZE; -EINVAL the ring has
- * taken more of the last message than this one has; -ENOTCONN the other end has closed; -ECONNRESET the
- * connection is lost.
+ * taken more of the last message than this one has; -ENOTCONN the other end has closed; -ECONNRESET
+ * the connection is lost.
  */
 int weir_conn_send(struct weir_conn *conn, const void *data, size_t length, int flags);
 
@@ -252,11 +252,11 @@ struct weir_conn_part {
  *	message there is one, which is empty, too
  * @flags: 0, or WEIR_CONN_DONTWAIT
  *
- * The memory is the connection's ring: it may be read until weir_conn_give() gives it back, which is
- * due before the next call. What is held holds back the other end of this connection, and nobody
+ * The memory is the connection's ring: it may be read until weir_conn_give() gives it back, which
+ * is due before the next call. What is held holds back the other end of this connection, and nobody
  * else. Only a message of which weir_conn_recv() has received nothing can be taken, and who has
- * begun to take one takes all of it. The other end's mux, which has proven the key, could still write
- * there if it broke the rules: who does not trust it copies first what he checks.
+ * begun to take one takes all of it. The other end's mux, which has proven the key, could still
+ * write there if it broke the rules: who does not trust it copies first what he checks.
  *
  * Context: as weir_conn_recv(), with which it alternates.
  * Return: 0; -EAGAIN; -EINVAL a part has not been given back, or the message has begun otherwise;
@@ -290,7 +290,8 @@ void *weir_mux_region_data(const struct weir_mux_region *region);
 /**
  * weir_mux_region_close() - give the memory back
  *
- * Waits for the other ends of connections that have been closed, and for what is being sent from it.
+ * Waits for the other ends of connections that have been closed, and for what is being sent from
+ * it.
  * Context: any thread; none sends from it, nor reads or writes with it by weir_conn_read() or
  * weir_conn_write().
  * Return: 0 and it is gone; -EBUSY it is granted on a connection that is open: withdraw it;
@@ -309,8 +310,8 @@ int weir_mux_region_close(struct weir_mux_region *region);
  * but -EAGAIN; 0 says that all has been sent. The other end receives it as any other message:
  * there it is copied out of the ring, unless weir_conn_take() takes it where it lies.
  *
- * Waits until all has been sent, unless told not to. After -EAGAIN the caller owes the same call, once
- * weir_conn_room_fd() is readable; nothing else is sent on the connection before that.
+ * Waits until all has been sent, unless told not to. After -EAGAIN the caller owes the same call,
+ * once weir_conn_room_fd() is readable; nothing else is sent on the connection before that.
  *
  * Context: any thread; one at a time for a connection, of this and weir_conn_send().
  * Return: 0; -EAGAIN; -EMSGSIZE; -EINVAL beyond the region's end, or another message is owed a
@@ -322,9 +323,9 @@ int weir_conn_send_region(struct weir_conn *conn, const struct weir_mux_region *
 			  uint64_t length, int flags);
 
 /*
- * One-sided reads and writes: from one end's memory into the other's, without a copy and without the
- * other's CPU. Who has a region grants the other end of a connection a part of it, and tells it the
- * handle by a message; nobody else can do anything with that.
+ * One-sided reads and writes: from one end's memory into the other's, without a copy and without
+ * the other's CPU. Who has a region grants the other end of a connection a part of it, and tells it
+ * the handle by a message; nobody else can do anything with that.
  */
 #define WEIR_MAY_READ 1u
 #define WEIR_MAY_WRITE 2u
@@ -360,8 +361,8 @@ int weir_conn_withdraw(struct weir_conn *conn, uint32_t handle);
  * Waits until all is there. Turns are the scheduler's as for messages, a segment each.
  * Context: any thread; one weir_conn_write() or weir_conn_read() at a time for a connection.
  * Return: 0; -EACCES no such handle, beyond its end, or not with its rights; -EINVAL beyond the
- * region's end; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: what was under way may
- * still come about until the region is closed.
+ * region's end; -ENOTCONN the other end has closed; -ECONNRESET the connection is lost: what was
+ * under way may still come about until the region is closed.
  */
 int weir_conn_write(struct weir_conn *conn, uint32_t handle, uint64_t there,
 		    const struct weir_mux_region *region, uint64_t at, uint64_t length);

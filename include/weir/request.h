@@ -100,7 +100,8 @@ struct weir_transfer {
  *
  * Context: any thread; does not block. Completions may be delivered before this returns.
  * Return: 0, when all were; otherwise why the next one after *@submitted was not: as
- * weir_read_async(), and -EINVAL also for a region of another session. Those after it were not, either.
+ * weir_read_async(), and -EINVAL also for a region of another session. Those after it were not,
+ * either.
  */
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
 			unsigned int *submitted);

@@ -5,8 +5,9 @@
  * A channel that breaks is connected anew, as often as it takes and for as long as the session's
  * timeout, while the donor lives and remembers the session. Then reads that were under way are
  * repeated, and so are writes to regions held exclusively, if they have retries left; all else
- * ends with -ECONNRESET, outcome unknown. Calls that were sent and not answered end so at once. What
- * was not sent yet is sent. A session whose donor has ended, or that could not be mended, is down.
+ * ends with -ECONNRESET, outcome unknown. Calls that were sent and not answered end so at once.
+ * What was not sent yet is sent. A session whose donor has ended, or that could not be mended, is
+ * down.
  *
  * A session that has posted nothing for keepalive_ns asks on each channel whether the donor's host
  * is there still, by an empty RDMA write, which takes none of the donor's CPU time. A host that has
@@ -60,9 +61,9 @@ enum weir_admission {
 };
 
 /*
- * How small writes go: by RDMA, or unloaded, that is into a buffer which the donor's CPU copies from.
- * That is faster where the donor's NIC would have to look up where the page lies. Either way they
- * complete, fail and keep their order alike.
+ * How small writes go: by RDMA, or unloaded, that is into a buffer which the donor's CPU copies
+ * from. That is faster where the donor's NIC would have to look up where the page lies. Either way
+ * they complete, fail and keep their order alike.
  */
 enum weir_unloading {
 	WEIR_UNLOAD_DEFAULT, /* off */
@@ -149,9 +150,10 @@ struct weir_session_options {
  *
  * Blocks up to the timeout. Context: any thread.
  * Return: 0; -EINVAL malformed name or option; -ENODEV no verbs device reaches the donor;
- * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN the donor has no room just now; -EKEYREJECTED either side could not prove the key;
- * -EPROTONOSUPPORT the donor speaks another version; -EPROTO it answered nonsense; -EDQUOT;
- * -ETIMEDOUT; -ENOMEM (also locked-memory limit: the text says so).
+ * -EHOSTUNREACH; -ECONNREFUSED nobody listens; -EAGAIN the donor has no room just now;
+ * -EKEYREJECTED either side could not prove the key; -EPROTONOSUPPORT the donor speaks another
+ * version; -EPROTO it answered nonsense; -EDQUOT; -ETIMEDOUT; -ENOMEM (also locked-memory limit:
+ * the text says so).
  */
 int weir_session_open(const char *donor, const struct weir_session_options *options,
 		      struct weir_session **session, struct weir_error *error);
@@ -170,7 +172,8 @@ void weir_session_close(struct weir_session *session);
  * weir_session_fd() - a descriptor that is readable when weir_session_process() has work
  *
  * For poll/epoll. Owned by the session. What was done when it was submitted has been told by then,
- * and raises nothing here: look into queues before you sleep on it, or sleep on their descriptors too.
+ * and raises nothing here: look into queues before you sleep on it, or sleep on their descriptors
+ * too.
  */
 int weir_session_fd(const struct weir_session *session);
 
@@ -231,7 +234,8 @@ int weir_session_donor_state(struct weir_session *session, struct weir_donor_sta
  * weir_session_verbs() - the plain verbs objects of one channel, for what weir does not do
  *
  * They are the session's. The QP's and CQ's own queues belong to weir; a user's traffic
- * wants a QP of its own on @pd. A channel that breaks gets another QP, and the old one is gone then;
+ * wants a QP of its own on @pd. A channel that breaks gets another QP, and the old one is gone
+ * then;
  * @pd and @cq stay until the session is closed.
  * Return: 0, or -EINVAL if there is no such channel, or it is not up.
  */

@@ -6,8 +6,8 @@
  *				until both ends have proven the key and told where their memory is
  *	memory			what is registered, in the host and in a GPU
  *	queue, complete		work requests; completions, and what they mean
- *	look			when to look at the peer's bitmaps, to ask it for a sign, and to give one
- *	wait			when to sleep, and for what
+ *	look			when to look at the peer's bitmaps, to ask it for a sign, and to
+ *	give one wait			when to sleep, and for what
  *	put, take		what the user calls
  *
  * Here is what all of them know.
@@ -51,7 +51,8 @@ struct weir_exchange_arrival {
  * struct weir_exchange_pool - memory of slots
  * @heads, @head_stride: a wire_slot of each, in host memory
  * @data, @stride: what they carry, where the device reads and writes it
- * @user: where the user has it: elsewhere only if that is a GPU's memory that the device cannot reach
+ * @user: where the user has it: elsewhere only if that is a GPU's memory that the device cannot
+ *	reach
  * @gpu: the GPU's memory, if it is wanted
  * @gpu_mr: its registration, if the device can reach it
  */
@@ -95,10 +96,10 @@ struct weir_exchange_pool {
  * @is_to_ring: the next look is to ring, for all
  * @is_probing: immediate mode: a write of nothing is under way, to see whether the peer is there
  * @looks: that a wait begins with before it rings, as far as they have been of use lately
- * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last that
- *	will say so; @marked: those before the last write of nothing that will
- * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said since
- *	that it is to be tried again; @progress when the first one did
+ * @acked, @signalled: slots whose writes are known to be done; of them all, those before the last
+ *	that will say so; @marked: those before the last write of nothing that will
+ * @was_refused: a call has found less than it wanted, and weir_exchange_process() has not said
+ *	since that it is to be tried again; @progress when the first one did
  * @nr_spare: receives that are to be posted again: their buffers are in @spare
  * @nr_back: immediate mode: slots to be given back, in @back
  *

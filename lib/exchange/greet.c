@@ -142,8 +142,9 @@ int weir_exchange_greet(struct weir_exchange *x, const struct rdma_conn_param *p
 }
 
 /*
- * Who serves many, and makes memory for each, may come back to one late. That one's time begins anew with all
- * that it says, of which there is little; and who has proven the key has as much as who connects.
+ * Who serves many, and makes memory for each, may come back to one late. That one's time begins
+ * anew with all that it says, of which there is little; and who has proven the key has as much as
+ * who connects.
  */
 static void renew(struct weir_exchange *x)
 {

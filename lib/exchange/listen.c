@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who comes is a newcomer until he has proved the key and both know where their memory is. All newcomers
- * are served at once, by whoever calls accept: one that is mute holds nobody up.
+ * Who comes is a newcomer until he has proved the key and both know where their memory is. All
+ * newcomers are served at once, by whoever calls accept: one that is mute holds nobody up.
  *
- * Any number of threads may call it: they serve by turns, and sleep out of turn. A bell wakes those who
- * sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of whom
- * no descriptor tells.
+ * Any number of threads may call it: they serve by turns, and sleep out of turn. A bell wakes those
+ * who sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of
+ * whom no descriptor tells.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@
 #define CLOSED "the listener was closed"
 
 /*
- * @given: by the user; @options: with what he left open filled in; @device: the name in both, if any
+ * @given: by the user; @options: with what he left open filled in; @device: the name in both, if
+ *	any
  * @bell: readable: whoever sleeps looks again
  * @lock: guards all below, and @options; who holds it serves
  * @left: a user has

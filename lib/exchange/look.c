@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What core/look decides, done. A ring is a word of the peer's, to which is written what is waited for
- * and how often it may be told; a sign is an immediate of nothing.
+ * What core/look decides, done. A ring is a word of the peer's, to which is written what is waited
+ * for and how often it may be told; a sign is an immediate of nothing.
  */
 #include <assert.h>
 
@@ -91,8 +91,8 @@ int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_
 }
 
 /*
- * A sleeper that waits for room is woken for a good part of the pool; or for what there is if no more will come
- * soon, for the user has nothing that it could give back.
+ * A sleeper that waits for room is woken for a good part of the pool; or for what there is if no
+ * more will come soon, for the user has nothing that it could give back.
  */
 static bool is_worth_waking(const struct weir_exchange *x, unsigned int what)
 {

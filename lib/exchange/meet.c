@@ -27,8 +27,8 @@
 #define NAPS_ASKED 1000u
 
 /*
- * As many as there is memory for: what one end shares among its exchanges, the own pool and the mirror of
- * one like it in each, but enough that one can be written while another is read.
+ * As many as there is memory for: what one end shares among its exchanges, the own pool and the
+ * mirror of one like it in each, but enough that one can be written while another is read.
  */
 static unsigned int slots_for(const struct weir_exchange_options *o)
 {

@@ -85,8 +85,8 @@ int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error);
 /* greet.c, listen.c: the listening end */
 
 /*
- * A call that needs the listener until it leaves: who closes it waits for that. It asks now and then whether to
- * go on. Return: 0; -ECANCELED it is being closed, and nothing is owed.
+ * A call that needs the listener until it leaves: who closes it waits for that. It asks now and
+ * then whether to go on. Return: 0; -ECANCELED it is being closed, and nothing is owed.
  */
 int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct weir_error *error);
 void weir_exchange_listener_leave(struct weir_exchange_listener *listener);
@@ -94,8 +94,8 @@ int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
 				       struct weir_error *error);
 
 /*
- * Who is accepted from now on shares the memory among @exchanges, unless the user said how many do: with
- * these options.
+ * Who is accepted from now on shares the memory among @exchanges, unless the user said how many do:
+ * with these options.
  */
 void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges,
 				  struct weir_exchange_options *shared);

@@ -4,10 +4,10 @@
  * bell behind it, may read the bits, and may not touch the rest. It is a file's, not the process's
  * own: a fork() then cannot come between the pages and the device.
  *
- * In a GPU's memory lies what the slots carry, and nothing else: the CPU reads all that is said beside.
- * A device that can reach it is given it as a dma-buf, or by the module that lends it to devices
- * (nvidia-peermem). For another one slots are copied by the driver between there and host memory, which
- * is then laid out as if no GPU were there.
+ * In a GPU's memory lies what the slots carry, and nothing else: the CPU reads all that is said
+ * beside. A device that can reach it is given it as a dma-buf, or by the module that lends it to
+ * devices (nvidia-peermem). For another one slots are copied by the driver between there and host
+ * memory, which is then laid out as if no GPU were there.
  */
 #include <errno.h>
 #include <stdlib.h>

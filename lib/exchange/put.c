@@ -36,8 +36,9 @@ static bool is_ended(const struct weir_exchange *x)
 }
 
 /*
- * Who finishes takes no more, and so hears of the peer's end, which else would wait for it. Where bitmaps confirm
- * it does so once its own end can be found: a look that finds that the peer's was taken finds that, too.
+ * Who finishes takes no more, and so hears of the peer's end, which else would wait for it. Where
+ * bitmaps confirm it does so once its own end can be found: a look that finds that the peer's was
+ * taken finds that, too.
  */
 static bool is_to_hear_end(const struct weir_exchange *x)
 {

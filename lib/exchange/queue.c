@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Slots are posted in chains, with one doorbell each. Where bitmaps confirm, writes ask for no
- * completion: the look behind them has one, and says for all of them that they are done, and more. Where
- * immediates do, and of the slots that a peer is told of, every so many writes ask for one.
+ * completion: the look behind them has one, and says for all of them that they are done, and more.
+ * Where immediates do, and of the slots that a peer is told of, every so many writes ask for one.
  */
 #include <errno.h>
 #include <string.h>

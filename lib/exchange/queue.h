@@ -44,8 +44,9 @@ int weir_exchange_queue_heard(struct weir_exchange *x);
 int weir_exchange_queue_probe(struct weir_exchange *x);
 
 /*
- * Immediate mode: gives back what is to be given back; and has it told that all was written. Some of
- * it waits for the completions of what is under way: so they come after the completions are taken.
+ * Immediate mode: gives back what is to be given back; and has it told that all was written. Some
+ * of it waits for the completions of what is under way: so they come after the completions are
+ * taken.
  */
 int weir_exchange_queue_gives(struct weir_exchange *x);
 int weir_exchange_queue_mark(struct weir_exchange *x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Slots are found in no order, for a look reads one word of bits after the other while the peer flips
- * them: their headers say where they belong.
+ * Slots are found in no order, for a look reads one word of bits after the other while the peer
+ * flips them: their headers say where they belong.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps confirm,
- * who has rung at the peer polls for its answer only: there is nothing to be looked at until that comes.
+ * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps
+ * confirm, who has rung at the peer polls for its answer only: there is nothing to be looked at
+ * until that comes.
  */
 #include <errno.h>
 #include <poll.h>

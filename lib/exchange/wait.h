@@ -20,8 +20,8 @@ int weir_exchange_wait(struct weir_exchange *x, weir_exchange_ready_fn *is_ready
 void weir_exchange_attend(struct weir_exchange *x);
 
 /*
- * Of who hears of nothing for long: the peer may have vanished without a word, or be busy with what it gives
- * back little of. If it is gone, what is posted here fails.
+ * Of who hears of nothing for long: the peer may have vanished without a word, or be busy with what
+ * it gives back little of. If it is gone, what is posted here fails.
  */
 void weir_exchange_inquire(struct weir_exchange *x);
 

@@ -2,9 +2,9 @@
 /*
  * Inside a group: what one operation moves between this member and each other one.
  *
- * Messages go through the public calls on exchanges; what the peer has found and has taken, and whether
- * it is there, is asked of the exchange itself. What has come is taken at once and held until its
- * turn, so that an exchange with nothing to do has nothing to tell either.
+ * Messages go through the public calls on exchanges; what the peer has found and has taken, and
+ * whether it is there, is asked of the exchange itself. What has come is taken at once and held
+ * until its turn, so that an exchange with nothing to do has nothing to tell either.
  */
 #ifndef WEIR_LIB_GROUP_H
 #define WEIR_LIB_GROUP_H
@@ -44,7 +44,8 @@ struct weir_group_peer {
  * @turn: whose turn that is
  * @mine, @sum, @part: this member's own part of the sum, where that goes, and their length
  * @fds: to wait with; @size of them
- * @inquired_ns: when those who are owed were last asked whether they are there, or the operation began
+ * @inquired_ns: when those who are owed were last asked whether they are there, or the operation
+ *	began
  */
 struct weir_group {
 	unsigned int member, size;

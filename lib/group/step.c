@@ -103,8 +103,8 @@ static int read_held(struct weir_group *group, struct weir_group_peer *peer, boo
 }
 
 /*
- * Sums are made in the order of the members, this one's part at its turn. A copy of that which fails has
- * ended an exchange, which says so when it is used next.
+ * Sums are made in the order of the members, this one's part at its turn. A copy of that which
+ * fails has ended an exchange, which says so when it is used next.
  */
 static bool is_its_turn(struct weir_group *group, unsigned int member)
 {
@@ -166,8 +166,8 @@ static bool is_all_taken(const struct weir_exchange *x)
 }
 
 /*
- * Who is gone takes no more. What is to be given back to the peer goes now: no later operation takes it
- * along, and the peer waits for it, too.
+ * Who is gone takes no more. What is to be given back to the peer goes now: no later operation
+ * takes it along, and the peer waits for it, too.
  */
 static void finish(struct weir_group_peer *peer, bool *moved)
 {

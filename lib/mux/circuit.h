@@ -16,8 +16,8 @@ struct weir_stake;
 
 #define WEIR_GRANTS_MAX 16 /* of a connection, either way */
 /*
- * Of a node, to be sent or in flight: as many as can be wanted at once, and those whose completions have
- * not been seen yet.
+ * Of a node, to be sent or in flight: as many as can be wanted at once, and those whose completions
+ * have not been seen yet.
  */
 #define WEIR_REFUSALS_MAX (4 * WIRE_OPENS_MAX)
 
@@ -94,7 +94,8 @@ struct weir_landing {
  * @fd, @room_fd: rung when a ring is told and somebody waits so; -1: nobody does; any thread
  * @nr: what a tenant calls it
  * @service: what was asked for; of one that only says something (WEIR_CHORE_SAY), what
- * @slot, @nr_slots: of its chunk; NULL: a speaker, that says one thing, and has no rings and no @stake
+ * @slot, @nr_slots: of its chunk; NULL: a speaker, that says one thing, and has no rings and no
+ *	@stake
  * @leaving: as @out; its position is what has been sent, completions seen
  * @posted: of the ring out; @lent: of the stream besides, from loans
  * @sent, @sent_lent: of both, bytes whose completions were seen, for who looks; @put, @fetched: the
@@ -164,8 +165,8 @@ static inline uint32_t weir_circuit_remote(const struct weir_circuit *conn)
 }
 
 /*
- * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. weir_circuit_new(): -EPERM
- * where @class is not for @owner; -EDQUOT; -ENOMEM; -EAGAIN as weir_chunk_take().
+ * circuit.c: with hub->lock held, but weir_circuit_fail(), which takes none. weir_circuit_new():
+ * -EPERM where @class is not for @owner; -EDQUOT; -ENOMEM; -EAGAIN as weir_chunk_take().
  * @window: what the peer offers, whose rings are as long as ours then, or who opens it asks for; 0:
  * neither does.
  */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Making the lanes to another mux, from an application's thread. It owns the new lane until it
- * is proven; one thread dials a node at a time, and the others wait for what comes of it. Once the handshake
- * has begun the other end may use the lane before this one knows: if nobody waits for it any more, since the
- * tenant is gone or has no time left, it is left to the poller. Broken off, it would break the node over there.
+ * is proven; one thread dials a node at a time, and the others wait for what comes of it. Once the
+ * handshake has begun the other end may use the lane before this one knows: if nobody waits for it
+ * any more, since the tenant is gone or has no time left, it is left to the poller. Broken off, it
+ * would break the node over there.
  *
- * Who is at an address is known only then. If it is a mux that has a node already, the lane goes, and the
- * name is that node's from then on: see meet.c.
+ * Who is at an address is known only then. If it is a mux that has a node already, the lane goes,
+ * and the name is that node's from then on: see meet.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -305,8 +306,9 @@ static int node_begin(const struct dial *d, const char *name, struct weir_node *
 }
 
 /*
- * The other end knows us, by a node whose lane we have, or are about to be welcomed on; or have lost. Then it
- * is told so when it is dialled again. With hub->lock held, which it leaves in between.
+ * The other end knows us, by a node whose lane we have, or are about to be welcomed on; or have
+ * lost. Then it is told so when it is dialled again. With hub->lock held, which it leaves in
+ * between.
  */
 static int join(struct dial *d, const char *name)
 {

@@ -4,8 +4,8 @@
  * device's key, which its mux keeps to itself; the application over there has a number that means
  * something on this connection only.
  *
- * A grant that is withdrawn is in force until the other mux has said that it posts nothing more by it and
- * that all it had posted is done: no work request of it can fail, and break the QP of all.
+ * A grant that is withdrawn is in force until the other mux has said that it posts nothing more by
+ * it and that all it had posted is done: no work request of it can fail, and break the QP of all.
  */
 #include <errno.h>
 #include <string.h>

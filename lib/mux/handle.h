@@ -119,9 +119,9 @@ struct weir_conn {
 };
 
 /*
- * onesided.c: an order that has been given. weir_order_look(): -EAGAIN it is not done; weir_order_wait()
- * sleeps until it is. Return: its status, or why the connection does nothing more; an order that
- * had not been taken by then is taken back.
+ * onesided.c: an order that has been given. weir_order_look(): -EAGAIN it is not done;
+ * weir_order_wait() sleeps until it is. Return: its status, or why the connection does nothing
+ * more; an order that had not been taken by then is taken back.
  */
 int weir_order_look(struct weir_conn *conn, struct weir_order *order);
 int weir_order_wait(struct weir_conn *conn, struct weir_order *order);

@@ -56,7 +56,8 @@
  * @table: connections by index, the lower half of an id; @generations: the upper half of the
  *	last that had that place, so that an id is not met again soon
  * @changed: broadcast when a lane has become something else
- * @low_bytes, @low_nodes: what of lower levels is in flight over all nodes, and how many have some; any thread
+ * @low_bytes, @low_nodes: what of lower levels is in flight over all nodes, and how many have some;
+ *	any thread
  * @completions: of both intakes: of the first level, and of all others
  */
 struct weir_hub {
@@ -142,8 +143,8 @@ int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class, uin
 int weir_control_input(struct weir_lane *lane, const void *data, size_t length);
 
 /*
- * opening.c: another mux's OPEN came by @lane. It is answered at once, or by another thread later, if there
- * are no rings for it yet. The poller's, with hub->lock held. -EPROTO.
+ * opening.c: another mux's OPEN came by @lane. It is answered at once, or by another thread later,
+ * if there are no rings for it yet. The poller's, with hub->lock held. -EPROTO.
  */
 int weir_opening_input(struct weir_lane *lane, const struct wire_mux *m);
 

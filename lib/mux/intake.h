@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where messages arrive: a shared receive queue, its completion queue, and the buffers. A hub has one
- * for its first level and one for all below, so that what is urgent waits neither behind the
+ * Where messages arrive: a shared receive queue, its completion queue, and the buffers. A hub has
+ * one for its first level and one for all below, so that what is urgent waits neither behind the
  * others' messages nor for a buffer that they have.
  */
 #ifndef WEIR_LIB_MUX_INTAKE_H

@@ -212,8 +212,9 @@ void weir_lane_fail(struct weir_lane *lane, int status)
 }
 
 /*
- * How long a sender waits who finds no receive: the connection manager leaves it at 655 ms, for which
- * all connections of the lane would stand still. Of a transport that has no such timer it is not asked.
+ * How long a sender waits who finds no receive: the connection manager leaves it at 655 ms, for
+ * which all connections of the lane would stand still. Of a transport that has no such timer it is
+ * not asked.
  */
 static void set_rnr_timer(const struct weir_lane *lane)
 {
@@ -241,8 +242,8 @@ static int lane_up(struct weir_lane *lane)
 }
 
 /*
- * The client knows the key: it is told who we are to further lanes. Where the lane is of no use it is told
- * so, and ends it; if it does not, the lane ends as one that was never proven.
+ * The client knows the key: it is told who we are to further lanes. Where the lane is of no use it
+ * is told so, and ends it; if it does not, the lane ends as one that was never proven.
  */
 static int welcome(struct weir_lane *lane, void *out, size_t *length)
 {

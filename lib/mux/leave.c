@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The end of a node that nobody uses. At either end it costs queue pairs and a thread; so once it has had
- * no connection for options.idle_ns, this end asks the other, on the lane of class 0:
+ * The end of a node that nobody uses. At either end it costs queue pairs and a thread; so once it
+ * has had no connection for options.idle_ns, this end asks the other, on the lane of class 0:
  *
  *	LEAVE -> <- LEFT	there is none there either: nothing more is sent, and all ends
  *	LEAVE -> <- STAY	there is one, or is about to be: all is as before
  *	LEAVE -> <- LEAVE	both have asked, and take it for LEFT
  *
- * Who has asked lets nobody connect by that node before he knows; who has said LEFT, or has heard it, never
- * again. Who wants to connect waits so long, or dials anew: no OPEN comes to an end that is gone. What was
- * opened over there before LEAVE came is answered by STAY.
+ * Who has asked lets nobody connect by that node before he knows; who has said LEFT, or has heard
+ * it, never again. Who wants to connect waits so long, or dials anew: no OPEN comes to an end that
+ * is gone. What was opened over there before LEAVE came is answered by STAY.
  *
- * The last FIN of a connection goes by another lane, and LEFT can overtake it. So who hears LEFT has the
- * queue pairs end when the last of his connections is over; and who says it leaves that to him, for a while.
- * Whose LEAVE is not answered in as long ends them alone: the other end is stopped, or has lost its way.
- * tests/model/leave.pml has all that in every interleaving.
+ * The last FIN of a connection goes by another lane, and LEFT can overtake it. So who hears LEFT
+ * has the queue pairs end when the last of his connections is over; and who says it leaves that to
+ * him, for a while. Whose LEAVE is not answered in as long ends them alone: the other end is
+ * stopped, or has lost its way. tests/model/leave.pml has all but that in every interleaving.
  */
 #include <errno.h>
 

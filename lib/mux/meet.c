@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which mux is which. An address is not a mux: it may have several, and it connects to us as well as we to
- * it. What is fair holds within a node, so two muxes have one between them. Each mux has a random id, which
- * it tells in the handshake, under the proof of the key: nobody without it speaks for another.
+ * Which mux is which. An address is not a mux: it may have several, and it connects to us as well
+ * as we to it. What is fair holds within a node, so two muxes have one between them. Each mux has a
+ * random id, which it tells in the handshake, under the proof of the key: nobody without it speaks
+ * for another.
  *
- * The first lane decides, and first who was connected to. If he has a node with that mux, the lane is spare,
- * and he names the session of that node: the client finds the node by that, and lets the lane go. If the
- * client has no such node, it was lost, which the other end has not seen: the client dials again, and names
- * the session as ended. It may be that he does not have it yet, since he is to be welcomed on that lane
- * only now: he waits for that first.
+ * The first lane decides, and first who was connected to. If he has a node with that mux, the lane
+ * is spare, and he names the session of that node: the client finds the node by that, and lets the
+ * lane go. If the client has no such node, it was lost, which the other end has not seen: the
+ * client dials again, and names the session as ended. It may be that he does not have it yet, since
+ * he is to be welcomed on that lane only now: he waits for that first.
  *
- * When both dial at once, both may be welcomed before they are told so. Then each has been connected to by
- * who welcomes him: the lane that was dialled by the mux with the lower id stays, and the other lets its go.
- * It has not been used: who dialled it knows first. Where something had come by the node that would stay,
- * before this end proved itself, the other end had it by then, and would have known it: it has lost it. tests/model/meet.pml has all that in every interleaving.
+ * When both dial at once, both may be welcomed before they are told so. Then each has been
+ * connected to by who welcomes him: the lane that was dialled by the mux with the lower id stays,
+ * and the other lets its go. It has not been used: who dialled it knows first. Where something had
+ * come by the node that would stay, before this end proved itself, the other end had it by then,
+ * and would have known it: it has lost it. tests/model/meet.pml has all that in every interleaving.
  *
- * Further lanes of a node either end dials, too, and where both do so at once, that of the lower id stays.
+ * Further lanes of a node either end dials, too, and where both do so at once, that of the lower id
+ * stays.
  *
- * A mux that connects to itself has two nodes, as two muxes have, which are of one session: that which
- * dialled, and that which was dialled.
+ * A mux that connects to itself has two nodes, as two muxes have, which are of one session: that
+ * which dialled, and that which was dialled.
  *
- * Who has the key and claims another's id is taken for that mux. He ends what we have with it when he connects;
- * and if he connected first, and then says nothing, the lane by which we reach the other is taken for the one
- * of two that goes, where our id is the higher, and what is meant for the other goes to him. All who have the
- * key are trusted not to claim another's id.
+ * Who has the key and claims another's id is taken for that mux. He ends what we have with it when
+ * he connects; and if he connected first, and then says nothing, the lane by which we reach the
+ * other is taken for the one of two that goes, where our id is the higher, and what is meant for
+ * the other goes to him. All who have the key are trusted not to claim another's id.
  */
 #include <errno.h>
 #include <stdio.h>

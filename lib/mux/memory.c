@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where memory comes from. What another process may map is sealed: it cannot be cut short, which would kill
- * whoever touches what is not there any more.
+ * Where memory comes from. What another process may map is sealed: it cannot be cut short, which
+ * would kill whoever touches what is not there any more.
  */
 #include <errno.h>
 #include <fcntl.h>

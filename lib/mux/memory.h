@@ -48,9 +48,9 @@ int weir_memfd(const char *name, size_t length);
 /* Closes it, if there is one: -1 from then on. */
 void weir_fd_close(int *fd);
 /*
- * Memory that much goes through that is small. It is a file's, if there may be one more, whose descriptor @fd
- * is to stay open until it has been registered: a device that is software has its peers map it then, and
- * what is written here takes no system call. NULL: none is left.
+ * Memory that much goes through that is small. It is a file's, if there may be one more, whose
+ * descriptor @fd is to stay open until it has been registered: a device that is software has its
+ * peers map it then, and what is written here takes no system call. NULL: none is left.
  */
 void *weir_rings_map(size_t length, int *fd);
 /* Memory that a tenant maps too, if the owner has one: @fd; -1: none. NULL: none is left. */
@@ -58,14 +58,15 @@ void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd);
 
 /*
  * chunk.c: rings of a connection, which are empty then. With hub->lock held. @slots: how many
- * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS. -EAGAIN: no chunk has
- * room for them: weir_chunk_make(), and again.
+ * times options.ring_bytes they are long, a power of two up to WEIR_CHUNK_CONNS. -EAGAIN: no chunk
+ * has room for them: weir_chunk_make(), and again.
  */
 int weir_chunk_take(struct weir_owner *owner, struct weir_circuit *conn, unsigned int slots);
 void weir_chunk_give(struct weir_circuit *conn);
 /*
- * Another chunk, of this thread's or of one that is at it. With hub->lock held, which it leaves in between:
- * who is @owner stays until then. Return: 0: look again; -EDQUOT; -ENOMEM; as weir_owner_wait().
+ * Another chunk, of this thread's or of one that is at it. With hub->lock held, which it leaves in
+ * between: who is @owner stays until then. Return: 0: look again; -EDQUOT; -ENOMEM; as
+ * weir_owner_wait().
  */
 int weir_chunk_make(struct weir_owner *owner, uint64_t deadline_ns);
 /* How a chunk with slots of @size bytes lies in memory, and a ring of @length; without lock. */
@@ -78,8 +79,8 @@ void weir_chunk_ends(char *base, unsigned int slot, uint32_t size, uint32_t leng
 void weir_chunk_free(struct weir_chunk *chunk);
 
 /*
- * plot.c: regions. Without hub->lock: what is large takes the device long. Free: nobody refers to it.
- * weir_plot_close() as weir_mux_region_close(); -EINVAL: there is no such region.
+ * plot.c: regions. Without hub->lock: what is large takes the device long. Free: nobody refers to
+ * it. weir_plot_close() as weir_mux_region_close(); -EINVAL: there is no such region.
  */
 int weir_plot_new(struct weir_owner *owner, size_t length, struct weir_plot **plot);
 void weir_plot_free(struct weir_plot *plot);

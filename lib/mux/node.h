@@ -38,7 +38,8 @@ struct weir_posted {
  * struct weir_stake - what a party's connections to a node have in a class, together
  * @link: in node->stakes
  * @refs: connections; @nr_ours: of which so many have been connected from here; hub->lock
- * @bundle: the worker's; @pace_link: in node->paced as long as that is paused, and the worker's, too
+ * @bundle: the worker's; @pace_link: in node->paced as long as that is paused, and the worker's,
+ *	too
  */
 struct weir_stake {
 	struct weir_list link, pace_link;
@@ -53,8 +54,8 @@ struct weir_stake {
  * @id: the connection manager's; its context is this
  * @cm: its own event channel, where this end has connected; NULL where it was connected to
  * @state, @status: hub->lock; @status says why it failed
- * @ended, @proved: a session that the other end may have, and this end has not; and as of hub->last_event,
- *	when it proved itself; the client's
+ * @ended, @proved: a session that the other end may have, and this end has not; and as of
+ *	hub->last_event, when it proved itself; the client's
  * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
  * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
  */
@@ -83,8 +84,8 @@ struct weir_lane {
 };
 
 /*
- * Whether a node to which no connection is left may go, as far as the two ends have agreed: this end has
- * asked; it may, and nobody connects by it any more.
+ * Whether a node to which no connection is left may go, as far as the two ends have agreed: this
+ * end has asked; it may, and nobody connects by it any more.
  */
 enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
 
@@ -97,23 +98,26 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  * @session_id: names it to further lanes, which either end may dial
  * @is_ours: this end has dialled its lane of class 0
  * @refs: connections that know it, and one of the mux's, and who is about to connect; hub->lock
- * @party: whose it counts as: whose connect has begun it, or holds it since; NULL: it is there because others
- *	connect to us; hub->lock
+ * @party: whose it counts as: whose connect has begun it, or holds it since; NULL: it is there
+ *	because others connect to us; hub->lock
  * @lanes: by class; NULL where there is none yet. Set once with hub->lock held, and read without
  *	it after an acquire
  * @stakes: of parties who have connections; hub->lock
- * @nr_asking, @askers: connections whose OPEN is unanswered, at most WIRE_OPENS_MAX, and those whose
- *	OPEN has to wait until it is less; hub->lock
+ * @nr_asking, @askers: connections whose OPEN is unanswered, at most WIRE_OPENS_MAX, and those
+ *	whose OPEN has to wait until it is less; hub->lock
  * @nr_refusals: of its OPENs, not yet sent; hub->lock
  * @nr_openings: of its OPENs, that wait for rings; hub->lock
- * @heard: as of hub->last_event, when something first came by a lane of its; 0: nothing has; hub->lock
- * @is_dialing: an application's thread connects, for a lane of class @dialing; or has left that to the poller
- * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the queue pairs
- *	go, once that is agreed; hub->lock
+ * @heard: as of hub->last_event, when something first came by a lane of its; 0: nothing has;
+ *	hub->lock
+ * @is_dialing: an application's thread connects, for a lane of class @dialing; or has left that to
+ *	the poller
+ * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the
+ *	queue pairs go, once that is agreed; hub->lock
  * @status: why it is lost, or 0; any thread
  * @inbox, @asleep, @bell: how the worker gets news
  * @serving: somebody does the worker's work. What is said to be the worker's is his who does
- * @is_ended: nobody does any more; @rises_ns: the worker sleeps no longer than until then; the worker's
+ * @is_ended: nobody does any more; @rises_ns: the worker sleeps no longer than until then; the
+ *	worker's
  * @has_more: who has served was not done, and comes again; hub->lock
  * @is_armed: the CQ, and its event has not been taken; set by who serves
  * @control_waits: connections with something to say, for which there was no room; @paced:
@@ -168,8 +172,8 @@ void weir_lanes_break(struct weir_node *node);
 
 /*
  * meet.c: which node is which, with hub->lock held. weir_node_is_there(): connections may go by it.
- * weir_node_named(): by a name of its; weir_node_of_session(): for a further lane that this end dials
- * (@is_client), or is dialled; weir_node_of_mux(): that has a lane, for who connects to us.
+ * weir_node_named(): by a name of its; weir_node_of_session(): for a further lane that this end
+ * dials (@is_client), or is dialled; weir_node_of_mux(): that has a lane, for who connects to us.
  */
 bool weir_node_is_there(const struct weir_node *node);
 struct weir_node *weir_node_named(struct weir_hub *hub, const char *name);
@@ -179,9 +183,9 @@ struct weir_node *weir_node_of_mux(struct weir_hub *hub, const uint8_t id[static
 /* Whether some first lane that this end dials is so far that the other end may have its session. */
 bool weir_hub_expects_welcome(const struct weir_hub *hub);
 /*
- * The other end has proven itself on the lane. Return: 0: it is used, now or later; 1: it is spare, and
- * the answer says so; -EALREADY the same lane is dialled by either end, and this is not the one that stays;
- * -EPROTO.
+ * The other end has proven itself on the lane. Return: 0: it is used, now or later; 1: it is spare,
+ * and the answer says so; -EALREADY the same lane is dialled by either end, and this is not the one
+ * that stays; -EPROTO.
  */
 int weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
 int weir_lane_met_donor(struct weir_lane *lane);
@@ -200,16 +204,16 @@ void weir_lane_leave(struct weir_lane *lane);
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
 
 /*
- * worker.c: the thread of a node, and its work, once: @next_ns receives when somebody may send again
- * who may not yet. Return: whether there was anything to do. Context: who serves.
+ * worker.c: the thread of a node, and its work, once: @next_ns receives when somebody may send
+ * again who may not yet. Return: whether there was anything to do. Context: who serves.
  */
 void *weir_node_worker(void *node);
 bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns);
 
 /*
- * serve.c. weir_node_begin(): the work is the caller's until weir_node_stop(), or false: somebody is at
- * it; afterwards he looks at the inbox. weir_node_serve(): does what there is to do, unless somebody
- * does; the caller has no lock, and a reference. weir_node_wake() wakes the worker.
+ * serve.c. weir_node_begin(): the work is the caller's until weir_node_stop(), or false: somebody
+ * is at it; afterwards he looks at the inbox. weir_node_serve(): does what there is to do, unless
+ * somebody does; the caller has no lock, and a reference. weir_node_wake() wakes the worker.
  */
 bool weir_node_begin(struct weir_node *node);
 void weir_node_stop(struct weir_node *node);
@@ -218,8 +222,8 @@ void weir_node_wake(struct weir_node *node);
 
 /*
  * leave.c: with hub->lock held. weir_leave_input(): the other end has said @what. -EPROTO; -ENOMEM.
- * weir_leaves_look(): asks for the end of nodes that have had no connection for long enough, and ends
- * those for which it is agreed. Return: when it is to be called again, at the latest.
+ * weir_leaves_look(): asks for the end of nodes that have had no connection for long enough, and
+ * ends those for which it is agreed. Return: when it is to be called again, at the latest.
  */
 int weir_leave_input(struct weir_lane *lane, enum wire_mux_type what);
 uint64_t weir_leaves_look(struct weir_hub *hub, uint64_t now_ns);
@@ -230,10 +234,11 @@ void weir_stake_give(struct weir_circuit *conn);
 /* The connection is one that is asked for here: its party may be who holds the node. */
 void weir_stake_asks(struct weir_circuit *conn);
 /*
- * The worker's, without hub->lock. weir_stake_follow(): the connection is of its owner's party, as that is
- * now; if there is no memory for that, of the last one. weir_stake_idle(): it has nothing to send, or may
- * not. weir_stake_is_early(): whether it has to wait, and all of its stake, since its party has sent so
- * much. weir_stakes_pace(): who may send again has his turn. Return: when the next may, or UINT64_MAX.
+ * The worker's, without hub->lock. weir_stake_follow(): the connection is of its owner's party, as
+ * that is now; if there is no memory for that, of the last one. weir_stake_idle(): it has nothing
+ * to send, or may not. weir_stake_is_early(): whether it has to wait, and all of its stake, since
+ * its party has sent so much. weir_stakes_pace(): who may send again has his turn. Return: when the
+ * next may, or UINT64_MAX.
  */
 void weir_stake_follow(struct weir_circuit *conn);
 void weir_stake_idle(struct weir_circuit *conn);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * OPENs of other muxes. One for whose rings there is memory is answered at once. For another a chunk has to
- * be registered first, which a device may take milliseconds for: who takes in what arrives for everybody does
- * not wait for it, but leaves that to a mason, a thread of the owner's that is there as long as something
- * waits.
+ * OPENs of other muxes. One for whose rings there is memory is answered at once. For another a
+ * chunk has to be registered first, which a device may take milliseconds for: who takes in what
+ * arrives for everybody does not wait for it, but leaves that to a mason, a thread of the owner's
+ * that is there as long as something waits.
  */
 #include <errno.h>
 #include <stdlib.h>

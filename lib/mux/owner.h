@@ -73,7 +73,8 @@ struct weir_party {
  * @socket: he is there as long as its other end is; -1: for ever
  * @is_shared: his rings are memfds
  * @is_making: somebody makes a chunk for him, without the lock
- * @openings: what others have asked of him, and has to wait for that; @has_mason: a thread sees to it
+ * @openings: what others have asked of him, and has to wait for that; @has_mason: a thread sees to
+ *	it
  *
  * hub->lock.
  */
@@ -107,8 +108,8 @@ int weir_owner_wait(struct weir_owner *owner, pthread_cond_t *changed, uint64_t 
 bool weir_owner_is_gone(const struct weir_owner *owner);
 
 /*
- * Waits until nobody does anything for him any more: he has no connections, and nobody finds him. What is
- * his memory's goes. Context: without hub->lock.
+ * Waits until nobody does anything for him any more: he has no connections, and nobody finds him.
+ * What is his memory's goes. Context: without hub->lock.
  */
 void weir_owner_fini(struct weir_owner *owner);
 
@@ -126,7 +127,8 @@ void weir_party_limit(struct weir_hub *hub, struct weir_party *party, unsigned i
 void weir_owner_join(struct weir_owner *owner, struct weir_party *party);
 
 /*
- * Memory, a region of memory, and a connection, that he is to have, and has had. With hub->lock held.
+ * Memory, a region of memory, and a connection, that he is to have, and has had. With hub->lock
+ * held.
  * Return: 0; -EDQUOT his party has as much as it may.
  */
 int weir_owner_take_bytes(struct weir_owner *owner, uint64_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Regions: memory that one-sided reads and writes go to and from. The device takes keys for the whole
- * of one; what a peer may do there the peer's mux sees to, which has proven the key, before it posts
- * anything: see errand.c.
+ * Regions: memory that one-sided reads and writes go to and from. The device takes keys for the
+ * whole of one; what a peer may do there the peer's mux sees to, which has proven the key, before
+ * it posts anything: see errand.c.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * All nodes go by one port, where nobody overtakes what is posted, whomever it is for. So what stands below
- * the first level is counted over all of them, and they have low_bytes_max between them: each a part, of as
- * many as have something in flight; or a segment for each connection that competes, where that is more. The
- * share of who is alone may still be in flight when others come: so it is no more than that and a segment.
+ * All nodes go by one port, where nobody overtakes what is posted, whomever it is for. So what
+ * stands below the first level is counted over all of them, and they have low_bytes_max between
+ * them: each a part, of as many as have something in flight; or a segment for each connection that
+ * competes, where that is more. The share of who is alone may still be in flight when others come:
+ * so it is no more than that and a segment.
  *
  * Nobody waits for another's: who has nothing in flight posts a segment, and who has hears of its
  * completion, and looks how many there are by then.

@@ -41,8 +41,8 @@ bool weir_post_turns(struct weir_node *node, uint64_t now_ns);
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc);
 
 /*
- * port.c: what of lower levels the node had in flight was @before; and what it may have now, beside other
- * nodes.
+ * port.c: what of lower levels the node had in flight was @before; and what it may have now, beside
+ * other nodes.
  */
 void weir_port_changed(struct weir_node *node, uint64_t before);
 void weir_port_share(struct weir_node *node);

@@ -44,8 +44,8 @@ static inline void weir_rate_sent(struct weir_rate *r, uint32_t bytes, uint64_t 
 }
 
 /*
- * Another ceiling, from now on: what was sent under the last one is paid for. First the ceiling: who
- * has still seen the last one finds another @paid_ns, and looks again. Context: any thread.
+ * Another ceiling, from now on: what was sent under the last one is paid for. First the ceiling:
+ * who has still seen the last one finds another @paid_ns, and looks again. Context: any thread.
  */
 static inline void weir_rate_set(struct weir_rate *r, uint64_t bytes_s)
 {

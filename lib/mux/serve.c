@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who does a node's work: whoever has node->serving. The worker is there for it; but who leaves news
- * and holds no lock does what there is to do himself, if nobody is at it: as in core/inbox.h, whose
- * protocol this is. To wake the worker takes longer than most of that, and so does the way back.
+ * Who does a node's work: whoever has node->serving. The worker is there for it; but who leaves
+ * news and holds no lock does what there is to do himself, if nobody is at it: as in core/inbox.h,
+ * whose protocol this is. To wake the worker takes longer than most of that, and so does the way
+ * back.
  *
- * Whoever stops looks at the inbox again. So who leaves news while somebody is at it need do no more; if
- * nobody is, he serves, or wakes the worker if it sleeps. That says that it sleeps before it stops, and
- * looks after that.
+ * Whoever stops looks at the inbox again. So who leaves news while somebody is at it need do no
+ * more; if nobody is, he serves, or wakes the worker if it sleeps. That says that it sleeps before
+ * it stops, and looks after that.
  */
 #include "lib/mux/post.h"
 
@@ -47,8 +48,8 @@ void weir_circuit_news(struct weir_circuit *conn)
 }
 
 /*
- * Most devices are not done with what has been posted; some are. What is left to be waited for is the
- * worker's, unless it will hear of it as it sleeps: @waits.
+ * Most devices are not done with what has been posted; some are. What is left to be waited for is
+ * the worker's, unless it will hear of it as it sleeps: @waits.
  * Return: whether there may be more to do than that many times.
  */
 static bool stand_in(struct weir_node *node, unsigned int *passes, bool *waits)

@@ -59,8 +59,8 @@ struct weir_share_ask {
 };
 
 /*
- * A tenant as weir top shows it. Texts are printable, and end. What it writes by handles is sent, what
- * it reads so received; of what others do so with its memory nothing is counted here.
+ * A tenant as weir top shows it. Texts are printable, and end. What it writes by handles is sent,
+ * what it reads so received; of what others do so with its memory nothing is counted here.
  */
 struct weir_share_tenant {
 	uint32_t nr, pid, uid, weight, connections, connections_max;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Stakes: the connections of a party share with those of others as one, so that a user with many,
- * of however many processes, has no more than a user with one. An owner who is of another party from now
- * on takes his connections along, with what is in flight of them, and what they have spent of a round.
+ * of however many processes, has no more than a user with one. An owner who is of another party
+ * from now on takes his connections along, with what is in flight of them, and what they have spent
+ * of a round.
  *
- * A node counts as a party's whose connect has begun it, but not for as long as others like: when that has no
- * connection there any more, it is a party's who has, and has connected himself.
+ * A node counts as a party's whose connect has begun it, but not for as long as others like: when
+ * that has no connection there any more, it is a party's who has, and has connected himself.
  */
 #include <errno.h>
 #include <stdlib.h>

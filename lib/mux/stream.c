@@ -244,9 +244,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /*
- * The position of the other end's that is worth another attempt: all that is missing, or half a ring
- * of it. So much comes, whatever this end does not do meanwhile: the other hears of what has been
- * read, and may send as much again, when that is a quarter of a ring, or twice that, but no later.
+ * The position of the other end's that is worth another attempt: all that is missing, or half a
+ * ring of it. So much comes, whatever this end does not do meanwhile: the other hears of what has
+ * been read, and may send as much again, when that is a quarter of a ring, or twice that, but no
+ * later.
  */
 static uint64_t wanted(const struct call *call)
 {

@@ -63,8 +63,8 @@ extern const struct weir_mux_host weir_tenant_host;
 void weir_tenant_free(struct weir_tenant *tenant);
 
 /*
- * mapped.c: memory of the daemon's, whose descriptor is closed. weir_tenant_chunk(): found, or asked for, as
- * weir_tenant_ask(). weir_tenant_unmap(): all of them, once nobody uses them.
+ * mapped.c: memory of the daemon's, whose descriptor is closed. weir_tenant_chunk(): found, or
+ * asked for, as weir_tenant_ask(). weir_tenant_unmap(): all of them, once nobody uses them.
  */
 int weir_tenant_map(int fd, size_t length, char **base);
 int weir_tenant_chunk(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **chunk);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The worker of a node, and its work, which at times others do (serve.c): one at a time posts, so that
- * the scheduler, the queues and what is in flight need no lock. Applications leave a connection in the
- * inbox; whoever serves looks at the rings, and sends whatever the scheduler says. What gathers in a ring
- * while others have their turn goes in one work request: small messages are merged up to a segment,
- * large ones cut at it.
+ * The worker of a node, and its work, which at times others do (serve.c): one at a time posts, so
+ * that the scheduler, the queues and what is in flight need no lock. Applications leave a
+ * connection in the inbox; whoever serves looks at the rings, and sends whatever the scheduler
+ * says. What gathers in a ring while others have their turn goes in one work request: small
+ * messages are merged up to a segment, large ones cut at it.
  *
- * It sleeps when there has been nothing to do for a while. While nothing is in flight it waits for no
- * completion: who posts then takes that himself, or wakes it.
+ * It sleeps when there has been nothing to do for a while. While nothing is in flight it waits for
+ * no completion: who posts then takes that himself, or wakes it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -290,8 +290,8 @@ static void take_event(struct weir_node *node)
 }
 
 /*
- * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did not
- * know of: @node->rises_ns is when the first may go on who has to wait.
+ * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did
+ * not know of: @node->rises_ns is when the first may go on who has to wait.
  * Return: whether it may sleep: there was nothing to do.
  */
 static bool lie_down(struct weir_node *node)

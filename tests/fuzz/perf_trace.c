@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whatever stands in a page trace: it is refused with a line of text, or each of its requests is one
- * that can be made, after requests that come before it.
+ * Whatever stands in a page trace: it is refused with a line of text, or each of its requests is
+ * one that can be made, after requests that come before it.
  */
 #include <assert.h>
 #include <stdarg.h>

@@ -370,9 +370,9 @@ static void send_answer(int fd, struct input *in, const struct ibv_qp *qp, uint6
 }
 
 /*
- * They are believed to be a process that can be reached; then they answer what was asked. Returns the
- * connection, or -1 if there was none; it ends when nobody uses it, as the last that is said is no
- * message.
+ * They are believed to be a process that can be reached; then they answer what was asked. Returns
+ * the connection, or -1 if there was none; it ends when nobody uses it, as the last that is said is
+ * no message.
  */
 static int answer(struct input *in, struct ibv_qp *qp)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A CUDA driver without a GPU, for the tests of slots in a GPU's memory: the little of libcuda.so.1 that
- * lib/cuda.c wants. Its memory is the host's, but who reads or writes it by the address that was given
- * dies, as it would with a GPU's: only the driver's copies know where it is.
+ * A CUDA driver without a GPU, for the tests of slots in a GPU's memory: the little of libcuda.so.1
+ * that lib/cuda.c wants. Its memory is the host's, but who reads or writes it by the address that
+ * was given dies, as it would with a GPU's: only the driver's copies know where it is.
  *
- * What is done to its memory is done as late as a driver may: when the stream is waited for, or what
- * is there is read back.
+ * What is done to its memory is done as late as a driver may: when the stream is waited for, or
+ * what is there is read back.
  *
- * Loaded before the verbs device, with CUDA_STUB_REACHED set, it is also one that the device reaches: its
- * memory is then open at its address, and ibv_reg_dmabuf_mr() registers it there.
+ * Loaded before the verbs device, with CUDA_STUB_REACHED set, it is also one that the device
+ * reaches: its memory is then open at its address, and ibv_reg_dmabuf_mr() registers it there.
  */
 #define _GNU_SOURCE
 #include <errno.h>

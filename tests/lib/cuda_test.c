@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Exchanges whose slots are in a GPU's memory. There is no GPU: tests/lib/cuda_stub.c stands for the
- * driver, so that what is tested is weir's part, and not what a GPU and its driver do.
+ * Exchanges whose slots are in a GPU's memory. There is no GPU: tests/lib/cuda_stub.c stands for
+ * the driver, so that what is tested is weir's part, and not what a GPU and its driver do.
  *
  * Argument: none, there is no driver; staged, the device does not reach the GPU; reached, it does.
  */

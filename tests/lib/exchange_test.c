@@ -736,8 +736,9 @@ static bool are_told_of_alone(const struct pair *pair, unsigned int count)
 }
 
 /*
- * To who waits, one that comes alone is a single request, and no look is needed to find it. Where a look took
- * as long as on a slow wire, because the machine stood still, who waits is told of many together.
+ * To who waits, one that comes alone is a single request, and no look is needed to find it. Where a
+ * look took as long as on a slow wire, because the machine stood still, who waits is told of many
+ * together.
  */
 static void who_waits_is_told_of_what_comes_alone(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connections of owners between two muxes, and a look at what has come of each: for tests of who gets
- * how much.
+ * Connections of owners between two muxes, and a look at what has come of each: for tests of who
+ * gets how much.
  */
 #ifndef WEIR_TESTS_LIB_FAIR_H
 #define WEIR_TESTS_LIB_FAIR_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Who gets how much, at the receiver, by bytes: what several connections have to send lies in their
- * rings before the first byte goes, and all goes at once. With each piece that arrives the test looks,
- * in the poller's place (the linker wraps weir_ring_tell_at()), and until one of them has nothing left it
- * finds the bytes that have arrived shared as they should be. Nothing depends on who runs when.
+ * rings before the first byte goes, and all goes at once. With each piece that arrives the test
+ * looks, in the poller's place (the linker wraps weir_ring_tell_at()), and until one of them has
+ * nothing left it finds the bytes that have arrived shared as they should be. Nothing depends on
+ * who runs when.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -56,8 +57,8 @@ void __wrap_weir_ring_tell_at(struct weir_ring *ring, const int *fd, uint64_t po
 }
 
 /*
- * All that is in the rings goes. While the receiver's lock is held no more arrives than it has receives
- * for, so that nobody is far ahead before all may send.
+ * All that is in the rings goes. While the receiver's lock is held no more arrives than it has
+ * receives for, so that nobody is far ahead before all may send.
  */
 static void watch(struct fair *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Rings are registered beside all else: while a device is at it for one owner, at either end, others connect
- * and send, and who ends meanwhile leaves nothing. The linker wraps ibv_reg_mr(), which waits, or fails, where
- * a test says so: nothing depends on who runs when.
+ * Rings are registered beside all else: while a device is at it for one owner, at either end,
+ * others connect and send, and who ends meanwhile leaves nothing. The linker wraps ibv_reg_mr(),
+ * which waits, or fails, where a test says so: nothing depends on who runs when.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Two daemons, as on two hosts: the tests are tenants of the one, and children they start of the
- * other. Only the daemons have a device: softnic, or what $WEIR_DEVICE names, where some of the tests
- * run.
+ * other. Only the daemons have a device: softnic, or what $WEIR_DEVICE names, where some of the
+ * tests run.
  */
 #ifndef WEIR_TESTS_SHARE_DAEMONS_H
 #define WEIR_TESTS_SHARE_DAEMONS_H

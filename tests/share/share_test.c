@@ -141,8 +141,9 @@ static void descriptors_say_when_a_call_is_worth_it(void **state)
 }
 
 /*
- * All connections are busy at once: the caller sends on each of them, and in each class, before it looks
- * for the first answer. A message is no longer than a ring, so that nobody waits for him who waits.
+ * All connections are busy at once: the caller sends on each of them, and in each class, before it
+ * looks for the first answer. A message is no longer than a ring, so that nobody waits for him who
+ * waits.
  */
 #define EACH_MAX 128 /* connections: fewer where the device is slow */
 #define PROCESSES 16

@@ -287,8 +287,8 @@ static void who_accepts_says_what_his_end_weighs(void **state)
 }
 
 /*
- * A tenant of @near that lends memory, of which a write by the other end is under way, and withdraws
- * it: that waits until the write is done.
+ * A tenant of @near that lends memory, of which a write by the other end is under way, and
+ * withdraws it: that waits until the write is done.
  */
 static int withdraw(uint32_t service, int told)
 {
@@ -332,8 +332,8 @@ static int write_slowly(struct weir_listener *listener, struct weir_mux *mux)
 }
 
 /*
- * The clerk of who is killed waits, for as long as the daemon's timeout, which is 10 s. He hears of it
- * in 20 ms.
+ * The clerk of who is killed waits, for as long as the daemon's timeout, which is 10 s. He hears of
+ * it in 20 ms.
  */
 static void who_is_killed_while_he_withdraws_is_gone_at_once(void **state)
 {

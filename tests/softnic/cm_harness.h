@@ -28,8 +28,8 @@ struct ends {
 };
 
 /*
- * The next event of a channel, which must be of this type and come in time. Not acknowledged. Unless
- * it is asked for, TIMEWAIT_EXIT is passed over.
+ * The next event of a channel, which must be of this type and come in time. Not acknowledged.
+ * Unless it is asked for, TIMEWAIT_EXIT is passed over.
  */
 struct rdma_cm_event *next_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 

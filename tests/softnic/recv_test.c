@@ -213,8 +213,8 @@ static void to_error(struct sink *s)
 }
 
 /*
- * An SRQ of which the peer has taken all. The device may find before that there is no such peer, and
- * end the queue pair: then again.
+ * An SRQ of which the peer has taken all. The device may find before that there is no such peer,
+ * and end the queue pair: then again.
  */
 static struct sink *sink_open_taken(void)
 {

@@ -212,8 +212,8 @@ static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
 }
 
 /*
- * Whether we have greeted here. Who sets faults in a test beside this one calls at every slot, to see
- * whose it is, and says nothing.
+ * Whether we have greeted here. Who sets faults in a test beside this one calls at every slot, to
+ * see whose it is, and says nothing.
  */
 static bool is_ours(int fd)
 {

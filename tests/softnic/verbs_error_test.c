@@ -198,8 +198,8 @@ static void lose(const struct lost_case *c, char *map, int fd)
 }
 
 /*
- * Far below where the kernel maps what has no place of its own: what softnic maps meanwhile must not
- * come to lie where something was lost.
+ * Far below where the kernel maps what has no place of its own: what softnic maps meanwhile must
+ * not come to lie where something was lost.
  */
 static void *map_apart(int fd)
 {

@@ -71,8 +71,8 @@ static bool has_come(int fd, const struct wire_offer *offer)
 }
 
 /*
- * What others send may leave no room for ours: then it is sent again. All are looked at each time, for
- * what waits to be received anywhere takes room from what the asker may send.
+ * What others send may leave no room for ours: then it is sent again. All are looked at each time,
+ * for what waits to be received anywhere takes room from what the asker may send.
  */
 static void as_many_processes_as_a_large_host_runs_are_found(void **state)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * patient DONOR KEY FILE: writes and reads again and again, until there is FILE; then it does nothing.
+ * patient DONOR KEY FILE: writes and reads again and again, until there is FILE; then it does
+ * nothing.
  *
- * Says when it begins, when channels of its session break and when all are up again, when it rests, and
- * when the donor is gone, with which it ends. Ends with 1 if a request fails, or reads anything else than
- * was written last.
+ * Says when it begins, when channels of its session break and when all are up again, when it rests,
+ * and when the donor is gone, with which it ends. Ends with 1 if a request fails, or reads anything
+ * else than was written last.
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The peers are forked before anything of verbs is opened, all of them at once. Those of one carrier
- * wait at a pipe until the center listens.
+ * The peers are forked before anything of verbs is opened, all of them at once. Those of one
+ * carrier wait at a pipe until the center listens.
  */
 #include "apps/cmd.h"
 #include "apps/perf/exchange/line.h"
