@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "bench/onefile.h"
 
+#define FUSE_USE_VERSION 312
 #include <errno.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "apps/mount/caller.h"
+
 #define FILE_INO 2
 #define FOREVER_S 1e6
+#define HEADS 80u /* before the data of a write: struct fuse_in_header, struct fuse_write_in */
 
 static const struct onefile_ops *io;
 static size_t file_bytes;
+static struct fuse_session *session;
+static struct caller caller;
+static void *all_buffers;
+
+static __thread struct {
+	unsigned int thread;
+	char *data;
+} mine;
 
 static void fill_attr(fuse_ino_t ino, struct stat *attr)
 {
@@ -24,12 +40,23 @@ static void fill_attr(fuse_ino_t ino, struct stat *attr)
 	};
 }
 
+static unsigned int call_max(void)
+{
+	const char *text = getenv("BENCH_FS_CALL_MAX");
+	unsigned long bytes = text ? strtoul(text, NULL, 10) : 0;
+
+	return bytes >= ONEFILE_PAGE && bytes < ONEFILE_IO_MAX ? (unsigned int)bytes : ONEFILE_IO_MAX;
+}
+
+/* Data go from and to the threads' buffers: nothing is spliced. */
 static void onefile_init(void *arg, struct fuse_conn_info *conn)
 {
 	(void)arg;
-	conn->max_write = ONEFILE_IO_MAX;
+	conn->max_write = call_max();
 	conn->max_background = 64;
-	conn->want |= conn->capable & (FUSE_CAP_ASYNC_DIO | FUSE_CAP_SPLICE_READ);
+	conn->want &= ~(unsigned int)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+				      FUSE_CAP_SPLICE_MOVE);
+	conn->want |= conn->capable & FUSE_CAP_ASYNC_DIO;
 }
 
 static void onefile_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -82,17 +109,29 @@ static size_t clip(size_t size, off_t offset)
 static void onefile_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 			 struct fuse_file_info *fi)
 {
+	const char *data = mine.data;
+
 	(void)ino;
 	(void)fi;
-	io->read(req, clip(size, offset), offset);
+	size = clip(size, offset);
+	caller_serves(&caller);
+	if (size)
+		data = io->read(mine.thread, mine.data, size, (uint64_t)offset);
+	caller_served(&caller);
+	fuse_reply_buf(req, data, size);
 }
 
-static void onefile_write_buf(fuse_req_t req, fuse_ino_t ino, struct fuse_bufvec *from,
-			      off_t offset, struct fuse_file_info *fi)
+static void onefile_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
+			  off_t offset, struct fuse_file_info *fi)
 {
 	(void)ino;
 	(void)fi;
-	io->write(req, from, clip(fuse_buf_size(from), offset), offset);
+	size = clip(size, offset);
+	caller_serves(&caller);
+	if (size)
+		io->write(mine.thread, data, size, (uint64_t)offset);
+	caller_served(&caller);
+	fuse_reply_write(req, size);
 }
 
 static void onefile_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -110,41 +149,93 @@ static const struct fuse_lowlevel_ops ops = {
 	.setattr = onefile_setattr,
 	.open = onefile_open,
 	.read = onefile_read,
-	.write_buf = onefile_write_buf,
+	.write = onefile_write,
 	.fsync = onefile_fsync,
 };
 
-static int serve(struct fuse_session *session, const char *mountpoint, unsigned int threads)
+static void *serve_calls(void *arg)
 {
-	struct fuse_loop_config *config = fuse_loop_cfg_create();
-	int status = 1;
+	const unsigned int thread = (unsigned int)(uintptr_t)arg;
+	struct fuse_buf call;
+	int length;
 
-	fuse_loop_cfg_set_max_threads(config, threads);
-	if (!fuse_set_signal_handlers(session) && !fuse_session_mount(session, mountpoint)) {
-		status = fuse_session_loop_mt(session, config) < 0; /* above 0: a signal */
-		fuse_session_unmount(session);
-		fuse_remove_signal_handlers(session);
+	mine.thread = thread;
+	mine.data = onefile_data(all_buffers, thread);
+	do {
+		call = (struct fuse_buf){ .mem = mine.data - HEADS };
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+		length = fuse_session_receive_buf(session, &call);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+		if (length > 0) {
+			caller_came(&caller, call.mem);
+			fuse_session_process_buf(session, &call);
+		}
+	} while (length > 0 || length == -EINTR);
+	kill(getpid(), SIGUSR1); /* unmounted: whoever waits for the end is told */
+	return NULL;
+}
+
+static void ending_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+}
+
+void onefile_block_signals(void)
+{
+	sigset_t set;
+
+	ending_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static int serve(const char *mountpoint, unsigned int threads)
+{
+	pthread_t thread[ONEFILE_THREADS_MAX];
+	unsigned int started = 0;
+	int status = 1, signal;
+	sigset_t set;
+
+	if (fuse_session_mount(session, mountpoint))
+		return 1;
+	caller_init(&caller, fuse_session_fd(session));
+	while (started < threads &&
+	       !pthread_create(&thread[started], NULL, serve_calls, (void *)(uintptr_t)started))
+		started++;
+	if (started == threads) {
+		ending_signals(&set);
+		sigwait(&set, &signal);
+		status = 0;
 	}
-	fuse_loop_cfg_destroy(config);
+	while (started) {
+		pthread_cancel(thread[--started]);
+		pthread_join(thread[started], NULL);
+	}
+	fuse_session_unmount(session);
+	caller_fini(&caller);
 	return status;
 }
 
 int onefile_run(const char *name, const char *mountpoint, size_t bytes, unsigned int threads,
-		const struct onefile_ops *with)
+		void *buffers, const struct onefile_ops *with)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	struct fuse_session *session;
 	char source[64];
 	int status = 1;
 
+	onefile_block_signals();
 	io = with;
 	file_bytes = bytes;
+	all_buffers = buffers;
 	snprintf(source, sizeof(source), "-ofsname=%s", name);
 	fuse_opt_add_arg(&args, name);
 	fuse_opt_add_arg(&args, source);
 	session = fuse_session_new(&args, &ops, sizeof(ops), NULL);
 	if (session) {
-		status = serve(session, mountpoint, threads);
+		status = serve(mountpoint, threads);
 		fuse_session_destroy(session);
 	}
 	fuse_opt_free_args(&args);

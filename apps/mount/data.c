@@ -150,6 +150,7 @@ static void finish(struct io *io, int err)
 	if (!err && io->write)
 		inode_wrote(io->inode, io->offset + io->length, io->length);
 	inode_leave(io->inode);
+	caller_served(&m->caller);
 	if (err)
 		fuse_reply_err(io->req, -err);
 	else if (io->write)
@@ -215,6 +216,7 @@ static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file
 		.length = size,
 	};
 	mount_begin(io->mount);
+	caller_serves(&io->mount->caller);
 	pthread_mutex_lock(&io->inode->lock);
 	entered = gate_enter(&io->inode->gate, &io->pass);
 	pthread_mutex_unlock(&io->inode->lock);

@@ -143,6 +143,7 @@ static int mount_fuse(struct mount *m)
 		m->fuse = NULL;
 		return failure(o->cmd, "can't mount on %s (libfuse has said why)", o->mountpoint);
 	}
+	caller_init(&m->caller, fuse_session_fd(m->fuse));
 	if (privilege_hook(m) || loop_first(m) || loop_start(m, o->threads))
 		return failure(o->cmd, "the kernel ended the mount on %s at once", o->mountpoint);
 	return EXIT_OK;
@@ -246,6 +247,7 @@ void mount_close(struct mount *m)
 	if (m->fuse) {
 		fuse_session_unmount(m->fuse);
 		fuse_session_destroy(m->fuse);
+		caller_fini(&m->caller);
 	}
 	weir_key_free(m->key);
 	share_fini(&m->share);

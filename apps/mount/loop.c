@@ -55,7 +55,10 @@ static bool receive(struct mount *m, struct fuse_buf *request)
 		*request = (struct fuse_buf){ .mem = current->data - FUSE_HEADERS };
 		length = fuse_session_receive_buf(m->fuse, request);
 	} while (length == -EINTR && !fuse_session_exited(m->fuse));
-	return length > 0 && !fuse_session_exited(m->fuse);
+	if (length <= 0 || fuse_session_exited(m->fuse))
+		return false;
+	caller_came(&m->caller, request->mem);
+	return true;
 }
 
 static void put_current(struct mount *m)

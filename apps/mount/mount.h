@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <weir/weir.h>
 
+#include "apps/mount/caller.h"
 #include "apps/mount/chore.h"
 #include "apps/mount/inode.h"
 #include "apps/mount/loop.h"
@@ -52,6 +53,7 @@ struct mount {
 	struct share share;
 	struct chores chores;
 	struct loop loop;
+	struct caller caller;
 	atomic_ulong changes; /* names or attributes changed here so often */
 	atomic_uint in_flight; /* transfers, and calls that nobody waits for */
 	bool background; /* log to syslog */

@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,16 +20,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void *buffers;
-
-/* Lanes that nobody uses. */
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t put;
-	int lane[LANES];
-	int count;
-} lanes = { .lock = PTHREAD_MUTEX_INITIALIZER, .put = PTHREAD_COND_INITIALIZER };
 
 void must(bool good, const char *what, const char *why)
 {
@@ -58,51 +47,17 @@ void until_over(int socket, void (*turn)(void))
 		turn();
 }
 
-static int lane_get(void)
+static const char *remote_read(unsigned int lane, char *data, size_t size, uint64_t offset)
 {
-	int lane;
-
-	pthread_mutex_lock(&lanes.lock);
-	while (!lanes.count)
-		pthread_cond_wait(&lanes.put, &lanes.lock);
-	lane = lanes.lane[--lanes.count];
-	pthread_mutex_unlock(&lanes.lock);
-	return lane;
+	transport.read((int)lane, size, offset);
+	return data;
 }
 
-static void lane_put(int lane)
+/* The data are in the lane's buffer. */
+static void remote_write(unsigned int lane, const char *data, size_t size, uint64_t offset)
 {
-	pthread_mutex_lock(&lanes.lock);
-	lanes.lane[lanes.count++] = lane;
-	pthread_cond_signal(&lanes.put);
-	pthread_mutex_unlock(&lanes.lock);
-}
-
-static void remote_read(fuse_req_t req, size_t size, off_t offset)
-{
-	int lane = lane_get();
-
-	if (size)
-		transport.read(lane, size, (uint64_t)offset);
-	fuse_reply_buf(req, lane_buffer(buffers, lane), size);
-	lane_put(lane);
-}
-
-static void remote_write(fuse_req_t req, struct fuse_bufvec *from, size_t size, off_t offset)
-{
-	struct fuse_bufvec to = FUSE_BUFVEC_INIT(size);
-	int lane = lane_get();
-	ssize_t copied;
-
-	to.buf[0].mem = lane_buffer(buffers, lane);
-	copied = fuse_buf_copy(&to, from, 0);
-	if (copied > 0)
-		transport.write(lane, (size_t)copied, (uint64_t)offset);
-	if (copied < 0)
-		fuse_reply_err(req, (int)-copied);
-	else
-		fuse_reply_write(req, (size_t)copied);
-	lane_put(lane);
+	(void)data;
+	transport.write((int)lane, size, offset);
 }
 
 static const struct onefile_ops ops = { .read = remote_read, .write = remote_write };
@@ -141,7 +96,6 @@ static pid_t start_lender(int *socket, size_t bytes)
 	must(pid >= 0, "fork", "no process");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		signal(SIGINT, SIG_IGN); /* of the terminal: the mount ends first */
 		close(sockets[0]);
 		transport.lend(sockets[1], lent(bytes), bytes);
 		_exit(0);
@@ -151,31 +105,22 @@ static pid_t start_lender(int *socket, size_t bytes)
 	return pid;
 }
 
-/* libfabric brings libraries that end the process on these, and would leave the mount behind. */
-static void reclaim_signals(void)
-{
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-}
-
 int main(int argc, char **argv)
 {
 	size_t bytes = argc == 3 ? strtoul(argv[1], NULL, 10) << 20 : 0;
 	int status, socket;
+	void *buffers;
 	pid_t lender;
 
 	if (!bytes) {
 		fprintf(stderr, "Usage: client-%s MEBIBYTES MOUNTPOINT\n", transport.name);
 		return 2;
 	}
+	onefile_block_signals(); /* libfabric brings libraries that end the process on these */
 	lender = start_lender(&socket, bytes);
-	buffers = memory((size_t)LANES * LANE_BYTES);
+	buffers = memory(LANES_BYTES);
 	transport.borrow(socket, buffers, bytes);
-	while (lanes.count < LANES)
-		lane_put(lanes.count);
-	reclaim_signals();
-	status = onefile_run(transport.name, argv[2], bytes, LANES, &ops);
+	status = onefile_run(transport.name, argv[2], bytes, LANES, buffers, &ops);
 	close(socket);
 	waitpid(lender, NULL, 0);
 	return status;

@@ -155,7 +155,7 @@ static void libfabric_borrow(int socket, void *buffers, size_t bytes)
 	hear(socket, &address, sizeof(address));
 	info = get_info(&address, false);
 	open_fabric(info);
-	open_domain(info, buffers, (size_t)LANES * LANE_BYTES);
+	open_domain(info, buffers, LANES_BYTES);
 	for (i = 0; i < LANES; i++) {
 		open_lane(i, info);
 		ok(fi_connect(ep[i], info->dest_addr, NULL, 0), "connect");

@@ -14,14 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES 4
-#define LANE_BYTES (1u << 20)
+#include "bench/onefile.h"
+
+#define LANES 4 /* as many as threads of weir mount */
+#define LANE_BYTES ONEFILE_IO_MAX
+#define LANES_BYTES ((size_t)LANES * ONEFILE_BUFFER) /* what is registered */
 
 /**
  * struct transport - one way
  * @name: of it
  * @lend: in a process of its own: lend @bytes at @memory; returns once the socket has ended
- * @borrow: connect; @buffers is LANES * LANE_BYTES, which lanes read into and write from
+ * @borrow: connect; @buffers is LANES_BYTES, which lanes read into and write from
  * @read, @write: between @lane's buffer and @offset of what is lent; returns when it is done
  */
 struct transport {
@@ -47,7 +50,7 @@ void until_over(int socket, void (*turn)(void));
 
 static inline void *lane_buffer(void *buffers, int lane)
 {
-	return (char *)buffers + (size_t)lane * LANE_BYTES;
+	return onefile_data(buffers, (unsigned int)lane);
 }
 
 #endif

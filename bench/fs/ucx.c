@@ -139,7 +139,7 @@ static void ucx_borrow(int socket, void *buffers, size_t bytes)
 	(void)bytes;
 	all_buffers = buffers;
 	make_context();
-	map(buffers, (size_t)LANES * LANE_BYTES);
+	map(buffers, LANES_BYTES);
 	hear(socket, &lender, sizeof(lender));
 	for (i = 0; i < LANES; i++) {
 		worker[i] = make_worker();

@@ -23,6 +23,7 @@ static struct {
 	enum ibv_mtu mtu;
 	struct side mine, theirs;
 } v;
+static void *all_buffers;
 
 static struct ibv_context *open_device(void)
 {
@@ -124,12 +125,13 @@ static void verbs_lend(int socket, void *memory, size_t bytes)
 static void verbs_borrow(int socket, void *buffers, size_t bytes)
 {
 	(void)bytes;
-	meet(socket, buffers, (size_t)LANES * LANE_BYTES);
+	all_buffers = buffers;
+	meet(socket, buffers, LANES_BYTES);
 }
 
 static void move(int lane, enum ibv_wr_opcode opcode, size_t size, uint64_t offset)
 {
-	struct ibv_sge sge = { v.mine.address + (uint64_t)lane * LANE_BYTES, (uint32_t)size, v.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)lane_buffer(all_buffers, lane), (uint32_t)size, v.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,

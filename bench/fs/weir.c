@@ -2,6 +2,7 @@
 /* A donor and a session, and the calls that block, on memory registered beforehand as all others do. */
 #include "bench/fs/transport.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <weir/weir.h>
 
@@ -29,19 +30,32 @@ static void weir_lend(int socket, void *unused, size_t bytes)
 	weir_donor_close(donor);
 }
 
+/* BENCH_FS_PRESET=single: without what the engine does when requests meet. */
+static struct weir_session_options options_of_session(void)
+{
+	const char *preset = getenv("BENCH_FS_PRESET");
+	bool single = preset && !strcmp(preset, "single");
+
+	must(!preset || single, "BENCH_FS_PRESET", "single, or nothing");
+	return (struct weir_session_options){
+		.preset = single ? WEIR_PRESET_SINGLE : WEIR_PRESET_DEFAULT,
+	};
+}
+
 static void weir_borrow(int socket, void *buffers, size_t bytes)
 {
+	const struct weir_session_options options = options_of_session();
 	struct weir_session *session;
 	char address[64], zeroes[4096] = "";
 	struct weir_error error;
 	uint64_t at;
 
 	hear(socket, address, sizeof(address));
-	must(!weir_session_open(address, NULL, &session, &error), "session", error.text);
+	must(!weir_session_open(address, &options, &session, &error), "session", error.text);
 	must(!weir_region_create(session, NULL, bytes, 0, &region, &error), "region", error.text);
 	for (at = 0; at < bytes; at += sizeof(zeroes)) /* touched, like the others' */
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
-	must(!weir_memory_register(session, buffers, (size_t)LANES * LANE_BYTES, &memory, &error),
+	must(!weir_memory_register(session, buffers, LANES_BYTES, &memory, &error),
 	     "memory", error.text);
 	all_buffers = buffers;
 }
