@@ -20,7 +20,7 @@ def fio(path, options, size, seconds):
     """MiB/s of one job on a file that exists in full."""
     done = subprocess.run(
         ["fio", "--name=job", f"--filename={path}", f"--size={size}", "--direct=1",
-         "--time_based", f"--runtime={seconds}", "--output-format=json", "--fallocate=none",
+         "--time_based", f"--runtime={round(1000 * seconds)}ms", "--output-format=json", "--fallocate=none",
          *options],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 60)
     if done.returncode:
