@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 
-#include "lib/futex.h"
 #include "lib/mux/hub.h"
 
 void weir_errands_open(struct weir_circuit *conn)
@@ -27,9 +26,7 @@ static bool is_loan(const struct weir_errand *e)
 /* The application has its order back. Of a loan it may wait by the descriptor that says there is room. */
 static void order_done(struct weir_errand *e, int status)
 {
-	e->order->status = status;
-	__atomic_store_n(&e->order->state, WEIR_ORDER_DONE, __ATOMIC_RELEASE);
-	weir_futex_wake_shared(&e->order->state);
+	weir_order_done(e->order, status);
 	if (is_loan(e))
 		weir_ring_tell(&e->conn->door->out, &e->conn->room_fd);
 }
@@ -89,6 +86,19 @@ static void errand_refuse(struct weir_errand *e, int status)
 	order_done(e, status);
 }
 
+/* What the application has filled in; it may begin to wait meanwhile. */
+static struct weir_order order_read(const struct weir_order *order)
+{
+	return (struct weir_order){
+		.is_read = order->is_read,
+		.handle = order->handle,
+		.region = order->region,
+		.there = order->there,
+		.at = order->at,
+		.length = order->length,
+	};
+}
+
 void weir_errand_take(struct weir_errand *e)
 {
 	pthread_mutex_t *lock = &e->conn->hub->lock;
@@ -100,7 +110,7 @@ void weir_errand_take(struct weir_errand *e)
 	    !__atomic_compare_exchange_n(&e->order->state, &given, WEIR_ORDER_TAKEN, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
-	copy = *e->order;
+	copy = order_read(e->order);
 	pthread_mutex_lock(lock);
 	rc = errand_begin(e, &copy);
 	pthread_mutex_unlock(lock);

@@ -23,13 +23,14 @@ enum { WEIR_ORDER_NONE, WEIR_ORDER_GIVEN, WEIR_ORDER_TAKEN, WEIR_ORDER_DONE };
  * struct weir_order - what an application asks to be done with its region
  * @state: given by the application, taken and done by the hub
  * @status: when done
+ * @is_awaited: who gave it may sleep on @state; the application's to write
  * @region, @at, @length: as in weir/mux.h; @region by its number
  * @is_read, @handle, @there: the same, of a one-sided read or write
  */
 struct weir_order {
 	_Alignas(64) uint32_t state;
 	int32_t status;
-	uint32_t is_read, handle, region;
+	uint32_t is_awaited, is_read, handle, region;
 	uint64_t there, at, length;
 };
 
@@ -130,6 +131,8 @@ int weir_order_wait(struct weir_conn *conn, struct weir_order *order);
  * state @from is done. Either this sees that it has been given, or who has given it sees the end.
  */
 void weir_order_answer(struct weir_order *order, uint32_t from, int status);
+/* One that has been taken is done: who sleeps for it, if anybody does, is woken. */
+void weir_order_done(struct weir_order *order, int status);
 /* Why no order will be taken any more, or 0. */
 int weir_conn_ended(const struct weir_conn *conn);
 

@@ -57,14 +57,21 @@ int weir_conn_ended(const struct weir_conn *conn)
 	return !status && is_finished ? -ENOTCONN : status;
 }
 
+/* Either this sees that it is awaited, or who waits sees that it is done: all in one order. */
+void weir_order_done(struct weir_order *order, int status)
+{
+	order->status = status;
+	__atomic_store_n(&order->state, WEIR_ORDER_DONE, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&order->is_awaited, __ATOMIC_SEQ_CST))
+		weir_futex_wake_shared(&order->state);
+}
+
 void weir_order_answer(struct weir_order *order, uint32_t from, int status)
 {
 	if (!__atomic_compare_exchange_n(&order->state, &from, WEIR_ORDER_TAKEN, false,
 					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	order->status = status;
-	__atomic_store_n(&order->state, WEIR_ORDER_DONE, __ATOMIC_RELEASE);
-	weir_futex_wake_shared(&order->state);
+	weir_order_done(order, status);
 }
 
 /* @state: receives the order's, where it is not done. */
@@ -73,7 +80,7 @@ static int look(struct weir_conn *conn, struct weir_order *order, uint32_t *stat
 	uint32_t given = WEIR_ORDER_GIVEN;
 	int status;
 
-	*state = __atomic_load_n(&order->state, __ATOMIC_ACQUIRE);
+	*state = __atomic_load_n(&order->state, __ATOMIC_SEQ_CST);
 	if (*state == WEIR_ORDER_DONE) {
 		status = order->status;
 		__atomic_store_n(&order->state, WEIR_ORDER_NONE, __ATOMIC_RELAXED);
@@ -99,8 +106,10 @@ int weir_order_wait(struct weir_conn *conn, struct weir_order *order)
 	uint32_t state;
 	int status;
 
+	__atomic_store_n(&order->is_awaited, 1, __ATOMIC_SEQ_CST);
 	while ((status = look(conn, order, &state)) == -EAGAIN)
 		weir_futex_wait_shared(&order->state, state);
+	__atomic_store_n(&order->is_awaited, 0, __ATOMIC_RELAXED);
 	return status;
 }
 

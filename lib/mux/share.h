@@ -18,7 +18,7 @@
 #include <weir/mux.h>
 
 #define WEIR_SHARE_SOCKET "/run/weir/share.sock"
-#define WEIR_SHARE_VERSION 5
+#define WEIR_SHARE_VERSION 6
 #define WEIR_SHARE_CONNS_MAX 4096 /* of a tenant */
 #define WEIR_SHARE_OFFERS_MAX 64
 #define WEIR_SHARE_FDS_MAX 2 /* with an answer */
