@@ -68,6 +68,30 @@ static inline struct weir_wr *weir_lone_post(struct weir_engine *e, struct weir_
 void weir_lone_succeeded(struct weir_engine *e);
 
 /**
+ * weir_lone_end() - its WR has completed, without an error, before anything else happened
+ * @e: the engine; its window has no policy
+ * @wr: what the last weir_lone_post() returned
+ *
+ * In place of weir_engine_completed(), and of the WEIR_ACTION_DONE that would follow.
+ *
+ * Return: the request, the caller's again.
+ */
+static inline struct weir_req *weir_lone_end(struct weir_engine *e, struct weir_wr *wr)
+{
+	struct weir_req *req = e->lone;
+
+	e->lone = NULL;
+	req->status = 0;
+	req->state = WEIR_REQ_DONE;
+	e->channels.channel[wr->channel].in_flight--;
+	weir_window_give(e->window, wr->length);
+	wr->req = NULL;
+	wr->next = e->free_wrs;
+	e->free_wrs = wr;
+	return req;
+}
+
+/**
  * weir_lone_enter() - something else happens: enter the lone request, if there is one
  * @e: the engine
  */

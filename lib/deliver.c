@@ -22,12 +22,6 @@ static bool may_handle_message(const struct weir_session *session)
 	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
 }
 
-static bool has_work(const struct weir_session *session)
-{
-	return !weir_list_is_empty(&session->done) ||
-	       !weir_list_is_empty(&session->calls.done) || may_handle_message(session);
-}
-
 /* All members of @from, in order, and leaves it empty. */
 static void take_all(struct weir_list *from, struct weir_list *to)
 {
@@ -96,7 +90,7 @@ static bool round_return(struct weir_session *session, struct round *round)
 
 void weir_deliver_later(struct weir_session *session)
 {
-	if (has_work(session) && !session->delivering)
+	if (weir_session_has_news(session) && !session->delivering)
 		weir_pump_kick(session);
 }
 
@@ -118,7 +112,7 @@ void weir_deliver_locked(struct weir_session *session)
 			weir_deliver_later(session);
 		return;
 	}
-	for (rounds = 0; has_work(session); rounds++) {
+	for (rounds = 0; weir_session_has_news(session); rounds++) {
 		if (rounds == ROUNDS_MAX) {
 			weir_pump_kick(session);
 			break;

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "core/lone.h"
 #include "lib/error.h"
 #include "lib/link.h"
 #include "lib/scq.h"
@@ -307,11 +308,17 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 
 bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got)
 {
-	if (got != 1 || wc->wr_id != (uintptr_t)link->oldest || wc->status != IBV_WC_SUCCESS ||
+	struct weir_session *session = link->session;
+	struct weir_wr *wr = link->oldest;
+
+	if (got != 1 || wc->wr_id != (uintptr_t)wr || wc->status != IBV_WC_SUCCESS ||
 	    wc->qp_num != link->qp_num)
 		return false;
-	link->session->counters->completions++;
-	weir_link_retire(link, 0, link->session->engine.window->now_ns);
+	session->counters->completions++;
+	link->in_flight--;
+	link->cq->in_flight--;
+	count_bytes(session, wr);
+	weir_lone_end(&session->engine, wr);
 	return true;
 }
 

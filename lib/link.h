@@ -79,10 +79,10 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first);
 bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
 
 /**
- * weir_link_succeeded_alone() - right after a weir_link_post_one() with nothing else in flight
+ * weir_link_succeeded_alone() - right after a weir_link_post_one() of what weir_lone_post() returned
  * @wc: what a poll has found, @got of them
  *
- * Return: whether it was the success of that; the engine knows, by the time that it was told last.
+ * Return: whether it was the success of that: the engine knows, and has handed its request back.
  * If not nothing has changed.
  */
 bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got);

@@ -18,9 +18,11 @@
 /* On the way of each request: a call costs more than what these do. */
 #define WEIR_HOT inline __attribute__((always_inline))
 
-static WEIR_HOT struct weir_request *weir_prepare_get(struct weir_session *session)
+/* @has_lock: the caller has nic->lock, under which one is at hand. */
+static WEIR_HOT struct weir_request *weir_prepare_get(struct weir_session *session, bool has_lock)
 {
-	struct weir_inbox_node *node = weir_spare_get(&session->spares);
+	struct weir_inbox_node *node = has_lock ? weir_spare_get_kept(&session->spares) :
+						  weir_spare_get(&session->spares);
 
 	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
 }

@@ -16,7 +16,7 @@
 #include <weir/request.h>
 #include "lib/clock.h"
 #include "lib/futex.h"
-#include "lib/lock.h"
+#include "lib/latch.h"
 #include "lib/queue.h"
 
 #define EVENTS_MIN 64
@@ -34,7 +34,7 @@
  * @fd: an eventfd, readable while there are events; -1 until asked for
  */
 struct weir_queue {
-	struct weir_lock lock;
+	struct weir_latch lock;
 	uint32_t bell;
 	unsigned int sleepers;
 	bool woken;
@@ -89,14 +89,15 @@ static int grow(struct weir_queue *q)
 	return 0;
 }
 
+__attribute__((cold, noinline))
 static int grow_to(struct weir_queue *q, unsigned int claimed, unsigned int count)
 {
 	int rc = 0;
 
-	weir_lock_take(&q->lock);
+	weir_latch_take(&q->lock);
 	while (!rc && q->size < claimed)
 		rc = grow(q);
-	weir_lock_give(&q->lock);
+	weir_latch_give(&q->lock);
 	if (rc)
 		weir_queue_release(q, count);
 	return rc;
@@ -143,31 +144,42 @@ static uint32_t *ring(struct weir_queue *q)
 	return &q->bell;
 }
 
-uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
-			 unsigned int count)
+static inline uint32_t *put(struct weir_queue *queue, const struct weir_event *events,
+			    unsigned int count)
 {
 	uint32_t *bell;
 	unsigned int i;
 
-	weir_lock_take(&queue->lock);
+	weir_latch_take(&queue->lock);
 	for (i = 0; i < count; i++)
 		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
 	if (!queue->count)
 		fd_raise(queue);
 	queue->count += count;
 	bell = ring(queue);
-	weir_lock_give(&queue->lock);
+	weir_latch_give(&queue->lock);
 	return bell;
+}
+
+uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
+			 unsigned int count)
+{
+	return put(queue, events, count);
+}
+
+uint32_t *weir_queue_put_one(struct weir_queue *queue, const struct weir_event *event)
+{
+	return put(queue, event, 1);
 }
 
 void weir_queue_wake(struct weir_queue *queue)
 {
 	uint32_t *bell;
 
-	weir_lock_take(&queue->lock);
+	weir_latch_take(&queue->lock);
 	queue->woken = true;
 	bell = ring(queue);
-	weir_lock_give(&queue->lock);
+	weir_latch_give(&queue->lock);
 	if (bell)
 		weir_futex_wake(bell, INT_MAX);
 }
@@ -176,39 +188,40 @@ int weir_queue_fd(const struct weir_queue *queue)
 {
 	struct weir_queue *q = (struct weir_queue *)queue; /* its owner cannot see the difference */
 
-	weir_lock_take(&q->lock);
+	weir_latch_take(&q->lock);
 	if (q->fd < 0) {
 		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (q->count)
 			fd_raise(q);
 	}
-	weir_lock_give(&q->lock);
+	weir_latch_give(&q->lock);
 	return q->fd;
 }
 
 /* With the lock held. */
 static int take(struct weir_queue *q, struct weir_event *events, int max)
 {
-	int taken = 0;
+	unsigned int i, taken = max > 0 ? (unsigned int)max : 0;
 
-	while (taken < max && q->count) {
-		events[taken++] = q->ring[q->first];
-		q->first = (q->first + 1) & (q->size - 1);
-		q->count--;
-	}
-	__atomic_store_n(&q->taken, q->taken + (unsigned int)taken, __ATOMIC_RELEASE);
+	if (taken > q->count)
+		taken = q->count;
+	for (i = 0; i < taken; i++)
+		events[i] = q->ring[(q->first + i) & (q->size - 1)];
+	q->first = (q->first + taken) & (q->size - 1);
+	q->count -= taken;
+	__atomic_store_n(&q->taken, q->taken + taken, __ATOMIC_RELEASE);
 	if (taken && !q->count)
 		fd_lower(q);
-	return taken;
+	return (int)taken;
 }
 
 int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max)
 {
 	int taken;
 
-	weir_lock_take(&queue->lock);
+	weir_latch_take(&queue->lock);
 	taken = take(queue, events, max);
-	weir_lock_give(&queue->lock);
+	weir_latch_give(&queue->lock);
 	return taken;
 }
 
@@ -218,24 +231,33 @@ static void sleep_until(struct weir_queue *q, uint64_t deadline_ns)
 	uint32_t rung = q->bell;
 
 	q->sleepers++;
-	weir_lock_give(&q->lock);
+	weir_latch_give(&q->lock);
 	weir_futex_wait(&q->bell, rung, deadline_ns);
-	weir_lock_take(&q->lock);
+	weir_latch_take(&q->lock);
 	q->sleepers--;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+__attribute__((noinline))
+static void wait_for_some(struct weir_queue *q, int timeout_ms)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+
+	if (timeout_ms >= 0)
+		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
+	while (!q->count && !q->woken && weir_now_ns() < deadline_ns)
+		sleep_until(q, deadline_ns);
 }
 
 int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms)
 {
-	uint64_t deadline_ns = UINT64_MAX;
 	int taken;
 
-	if (timeout_ms >= 0)
-		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
-	weir_lock_take(&queue->lock);
-	while (!queue->count && !queue->woken && weir_now_ns() < deadline_ns)
-		sleep_until(queue, deadline_ns);
+	weir_latch_take(&queue->lock);
+	if (!queue->count && !queue->woken)
+		wait_for_some(queue, timeout_ms);
 	queue->woken = false;
 	taken = take(queue, events, max);
-	weir_lock_give(&queue->lock);
+	weir_latch_give(&queue->lock);
 	return taken;
 }

@@ -23,5 +23,6 @@ void weir_queue_release(struct weir_queue *queue, unsigned int count);
  */
 uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
 			 unsigned int count);
+uint32_t *weir_queue_put_one(struct weir_queue *queue, const struct weir_event *event);
 
 #endif

@@ -38,7 +38,7 @@ void weir_requests_fini(struct weir_session *session)
 {
 	struct weir_inbox_node *node;
 
-	while ((node = weir_spare_get(&session->spares)))
+	while ((node = weir_spare_get_kept(&session->spares)))
 		free(container_of(node, struct weir_request, node));
 }
 
@@ -151,6 +151,19 @@ void weir_requests_tell(struct weir_session *session)
 	session->told_tail = &session->told;
 	while (first)
 		first = tell_some(session, first);
+}
+
+void weir_request_tell_alone(struct weir_request *request)
+{
+	const struct weir_event event = { request->completion.arg, 0 };
+	struct weir_queue *queue = request->completion.queue;
+	struct weir_session *session = request->session;
+	uint32_t *bell;
+
+	weir_spare_keep_some(&session->spares, &request->node, &request->node);
+	bell = weir_queue_put_one(queue, &event);
+	if (bell)
+		weir_nic_wake(session->nic, bell);
 }
 
 int weir_cancel(struct weir_request *request)

@@ -63,6 +63,12 @@ void weir_request_delivered(struct weir_request *request);
  */
 void weir_requests_tell(struct weir_session *session);
 
+/*
+ * In place of both, of one whose memory is the user's and whose end its queue alone is to be told:
+ * it went out alone, has succeeded, and nothing else has ended since. With nic->lock held.
+ */
+void weir_request_tell_alone(struct weir_request *request);
+
 /* Frees the memory of all. Nothing may be submitted any more. */
 void weir_requests_fini(struct weir_session *session);
 

@@ -144,8 +144,15 @@ void weir_serve_posted(struct weir_nic *nic, struct weir_session *session)
 
 void weir_serve_ended(struct weir_nic *nic, struct weir_session *session)
 {
-	weir_deliver_locked(session);
-	serve(nic, session);
+	if (weir_session_has_news(session))
+		weir_deliver_locked(session);
+	if (!weir_list_is_empty(&nic->fed) || nic->nr_wakes) {
+		serve(nic, session);
+		return;
+	}
+	weir_lock_give(&nic->lock);
+	if (has_come(nic) && weir_serve_try(nic))
+		serve(nic, session);
 }
 
 /* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */

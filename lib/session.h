@@ -214,6 +214,13 @@ static inline bool weir_session_is_whole(const struct weir_session *session)
 	return true;
 }
 
+/* Whether there are callbacks to be run. With nic->lock. */
+static inline bool weir_session_has_news(const struct weir_session *session)
+{
+	return !weir_list_is_empty(&session->done) || !weir_list_is_empty(&session->calls.done) ||
+	       (!session->messages.handling && !weir_list_is_empty(&session->messages.inbox));
+}
+
 /* Puts @link in one of the lists of what the user holds, or takes it out. */
 static inline void weir_session_hold(struct weir_session *session, struct weir_list *list,
 				     struct weir_list *link)

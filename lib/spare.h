@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Objects that are not in use, for whoever needs one, without a lock: a list that one thread at a
- * time takes from. Who finds another there does without, and allocates. One is kept beside it: that
- * is all that a thread needs which has one object in use at a time.
+ * time takes from. Who finds another there does without, and allocates. One is kept beside it for
+ * who has a lock anyway: that is all that a thread needs which has one object in use at a time.
  */
 #ifndef WEIR_LIB_SPARE_H
 #define WEIR_LIB_SPARE_H
@@ -16,7 +16,7 @@
  * @returned: those given back, which nobody has taken from yet
  * @busy: a thread is at @ready; atomic
  * @ready: those to be taken next
- * @at_hand: one more, or NULL; atomic
+ * @at_hand: one more, or NULL; guarded by the user's lock
  */
 struct weir_spares {
 	struct weir_inbox returned;
@@ -51,11 +51,16 @@ static inline struct weir_inbox_node *weir_spare_get_some(struct weir_spares *sp
 
 static inline struct weir_inbox_node *weir_spare_get(struct weir_spares *spares)
 {
-	struct weir_inbox_node *node = NULL;
+	return weir_spare_get_some(spares, 1);
+}
 
-	if (__atomic_load_n(&spares->at_hand, __ATOMIC_RELAXED))
-		node = __atomic_exchange_n(&spares->at_hand, NULL, __ATOMIC_ACQUIRE);
-	return node ? node : weir_spare_get_some(spares, 1);
+/* Takes that which is at hand, or as weir_spare_get(). Context: with the user's lock. */
+static inline struct weir_inbox_node *weir_spare_get_kept(struct weir_spares *spares)
+{
+	struct weir_inbox_node *node = spares->at_hand;
+
+	spares->at_hand = NULL;
+	return node ? node : weir_spare_get(spares);
 }
 
 /* Gives some back, which are chained from @first to @last. Context: any thread. */
@@ -70,14 +75,14 @@ static inline void weir_spare_put(struct weir_spares *spares, struct weir_inbox_
 	weir_spare_put_some(spares, node, node);
 }
 
-/* As weir_spare_put_some(), which may keep one of them at hand. Context: one thread at a time. */
+/* As weir_spare_put_some(), which may keep one of them at hand. Context: with the user's lock. */
 static inline void weir_spare_keep_some(struct weir_spares *spares, struct weir_inbox_node *first,
 					struct weir_inbox_node *last)
 {
-	if (first != last || __atomic_load_n(&spares->at_hand, __ATOMIC_RELAXED))
+	if (first != last || spares->at_hand)
 		weir_spare_put_some(spares, first, last);
 	else
-		__atomic_store_n(&spares->at_hand, first, __ATOMIC_RELEASE);
+		spares->at_hand = first;
 }
 
 #endif

@@ -107,13 +107,13 @@ static WEIR_HOT bool may_look_first(const struct weir_request *request)
 /* The engine knows that it has succeeded, and has nothing else. */
 static WEIR_HOT void end(struct weir_request *request)
 {
-	struct weir_session *session = request->session;
-
+	if (weir_prepare_for_queue(&request->completion)) {
+		weir_request_tell_alone(request);
+		return;
+	}
 	if (weir_request_has_waiter(request))
-		weir_waiter_begin(session);
-	weir_engine_next_done(&session->engine);
+		weir_waiter_begin(request->session);
 	weir_request_finish(request);
-	weir_requests_tell(session);
 }
 
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
@@ -147,13 +147,13 @@ static WEIR_HOT enum posted post(struct weir_request *request)
 	return POSTED;
 }
 
-/* @request is filled in, and its end is promised. */
-static WEIR_HOT void submit(struct weir_request *request)
+/* @request is filled in, and its end is promised. @has_lock: after a weir_serve_begin(). */
+static WEIR_HOT void submit(struct weir_request *request, bool has_lock)
 {
 	struct weir_session *session = request->session;
 	struct weir_nic *nic = session->nic;
 
-	if (!weir_serve_begin(nic)) {
+	if (!has_lock && !weir_serve_begin(nic)) {
 		weir_prepare_date(request, weir_now_ns());
 		weir_serve_leave(nic, &request->node, &request->node, session);
 		return;
@@ -182,28 +182,53 @@ int weir_prepare_give_up(struct weir_request *request, int rc)
 
 static WEIR_HOT int transfer(struct weir_request *request, const struct weir_region *region,
 			   uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
-			   const struct weir_completion *completion, struct weir_request **out)
+			   const struct weir_completion *completion, struct weir_request **out,
+			   bool has_lock)
 {
 	int rc = weir_prepare(request, region, offset, iov, iovcnt, completion, out, false);
 
 	if (!rc)
-		submit(request);
+		submit(request, has_lock);
+	else if (has_lock)
+		weir_nic_unlock(region->session->nic);
 	return rc;
+}
+
+/*
+ * Whether to take the lock before there is a request: where nothing is to be copied or registered
+ * to fill it in, which takes no longer than to take one that is at hand without the lock.
+ */
+static WEIR_HOT bool begin_early(struct weir_nic *nic, const struct weir_iov *iov,
+				 unsigned int iovcnt)
+{
+	return iovcnt == 1 && iov && iov->memory && weir_serve_begin(nic);
+}
+
+static WEIR_HOT int transfer_new(struct weir_region *region, enum weir_op op, uint64_t offset,
+				 const struct weir_iov *iov, unsigned int iovcnt,
+				 const struct weir_completion *completion,
+				 struct weir_request **out)
+{
+	struct weir_session *session = region->session;
+	bool has_lock = begin_early(session->nic, iov, iovcnt);
+	struct weir_request *request = weir_prepare_get(session, has_lock);
+
+	if (!request) {
+		if (has_lock)
+			weir_nic_unlock(session->nic);
+		return -ENOMEM;
+	}
+	request->req.op = op;
+	return transfer(request, region, offset, iov, iovcnt, completion, out, has_lock);
 }
 
 static WEIR_HOT int move(struct weir_region *region, enum weir_op op, uint64_t offset,
 		const struct weir_iov *iov, unsigned int iovcnt,
 		const struct weir_completion *completion, struct weir_request **out)
 {
-	struct weir_request *request;
-
 	if (!weir_prepare_is_valid(completion, out))
 		return -EINVAL;
-	request = weir_prepare_get(region->session);
-	if (!request)
-		return -ENOMEM;
-	request->req.op = op;
-	return transfer(request, region, offset, iov, iovcnt, completion, out);
+	return transfer_new(region, op, offset, iov, iovcnt, completion, out);
 }
 
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
@@ -223,21 +248,14 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 /* As it would go by itself. */
 static int transfer_one(const struct weir_transfer *transfer, unsigned int *submitted)
 {
-	struct weir_session *session = transfer->region->session;
-	struct weir_request *request;
 	int rc;
 
-	if (!weir_prepare_is_transfer(session, transfer))
+	if (!weir_prepare_is_transfer(transfer->region->session, transfer))
 		return -EINVAL;
-	request = weir_prepare_get(session);
-	if (!request)
-		return -ENOMEM;
-	request->req.op = weir_prepare_op(transfer);
-	rc = weir_prepare(request, transfer->region, transfer->offset, transfer->iov, transfer->iovcnt,
-		     &transfer->completion, transfer->request, false);
+	rc = transfer_new(transfer->region, weir_prepare_op(transfer), transfer->offset,
+			  transfer->iov, transfer->iovcnt, &transfer->completion,
+			  transfer->request);
 	*submitted = !rc;
-	if (!rc)
-		submit(request);
 	return rc;
 }
 
@@ -257,19 +275,19 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 }
 
 /* The operands are an atomic's. */
-static int transfer_new(struct weir_region *region, enum weir_op op, uint64_t offset,
-			const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
-			uint64_t operand, const struct weir_completion *completion,
-			struct weir_request **out)
+static int transfer_with(struct weir_region *region, enum weir_op op, uint64_t offset,
+			 const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
+			 uint64_t operand, const struct weir_completion *completion,
+			 struct weir_request **out)
 {
-	struct weir_request *request = weir_prepare_get(region->session);
+	struct weir_request *request = weir_prepare_get(region->session, false);
 
 	if (!request)
 		return -ENOMEM;
 	request->req.op = op;
 	request->req.compare = compare;
 	request->req.operand = operand;
-	return transfer(request, region, offset, iov, iovcnt, completion, out);
+	return transfer(request, region, offset, iov, iovcnt, completion, out, false);
 }
 
 /* The engine would say so, too, but only when the call has returned. */
@@ -286,8 +304,8 @@ int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_
 
 	if (!is_aligned(region, offset) || !weir_prepare_is_valid(completion, request))
 		return -EINVAL;
-	return transfer_new(region, WEIR_OP_CAS, offset, &iov, 1, expected, desired, completion,
-			    request);
+	return transfer_with(region, WEIR_OP_CAS, offset, &iov, 1, expected, desired, completion,
+			     request);
 }
 
 int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old,
@@ -298,12 +316,12 @@ int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t a
 
 	if (!is_aligned(region, offset) || !weir_prepare_is_valid(completion, request))
 		return -EINVAL;
-	return transfer_new(region, WEIR_OP_FADD, offset, &iov, 1, 0, add, completion, request);
+	return transfer_with(region, WEIR_OP_FADD, offset, &iov, 1, 0, add, completion, request);
 }
 
 static int barrier(struct weir_session *session, const struct weir_completion *completion)
 {
-	struct weir_request *request = weir_prepare_get(session);
+	struct weir_request *request = weir_prepare_get(session, false);
 	int rc;
 
 	if (!request)
@@ -314,7 +332,7 @@ static int barrier(struct weir_session *session, const struct weir_completion *c
 	if (rc)
 		weir_request_put(request);
 	else
-		submit(request);
+		submit(request, false);
 	return rc;
 }
 
@@ -332,7 +350,7 @@ int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint
 			       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
 			       uint64_t operand, struct weir_waiter *waiter)
 {
-	return transfer_new(region, op, offset, iov, iovcnt, compare, operand,
-			    &(struct weir_completion){ .arg = waiter }, NULL);
+	return transfer_with(region, op, offset, iov, iovcnt, compare, operand,
+			     &(struct weir_completion){ .arg = waiter }, NULL);
 }
 

@@ -119,6 +119,8 @@ BUGS = [
     ("who goes alone takes no room on its channel", "core/lone.h",
      "e->channels.channel[channel].in_flight = 1;", ""),
     ("who has company goes alone", "core/lone.h", "weir_engine_is_idle(e) && ", ""),
+    ("who has ended alone keeps its room", "core/lone.h",
+     "weir_window_give(e->window, wr->length);", ";"),
     ("what comes after who goes alone does not see it", "core/engine.c",
      "weir_lone_enter(e);\n\tweir_window_tick(e->window, now_ns);\n\tif (", "if ("),
     ("who goes alone fails unseen", "core/engine.c",

@@ -40,6 +40,31 @@ static void posts_it_at_once_and_whole(void **state)
 	bench_free(b);
 }
 
+static void may_end_before_anything_else_happens(void **state)
+{
+	struct bench *b = bench_new(64 * KIB, 2);
+	struct weir_req first = bench_req(WEIR_OP_WRITE, 0x100, 4 * KIB);
+	struct weir_req second = bench_req(WEIR_OP_WRITE, 0x100, 4 * KIB);
+	struct weir_action action;
+	struct weir_wr *wr;
+
+	(void)state;
+	first.status = -EIO;
+	wr = weir_lone_post(&b->engine, &first);
+	assert_non_null(wr);
+	assert_ptr_equal(weir_lone_end(&b->engine, wr), &first);
+	assert_int_equal(first.status, 0);
+	assert_int_equal(b->window.bytes + b->window.wrs, 0);
+	assert_false(weir_engine_next(&b->engine, &action));
+	assert_true(weir_engine_is_idle(&b->engine));
+	assert_int_equal(weir_engine_cancel(&b->engine, &first), -EINPROGRESS);
+
+	go_alone(b, &second); /* nothing of the first is left that would hold it */
+	bench_complete(b, 0, 0);
+	assert_int_equal(b->nr_done, 1);
+	bench_free(b);
+}
+
 static void refuses_what_is_not_plain(void **state)
 {
 	struct bench *b = bench_new(64 * KIB, 1);
@@ -229,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SAYS("what comes alone is posted at once, whole", posts_it_at_once_and_whole),
+		SAYS("it may end before anything else happens", may_end_before_anything_else_happens),
 		SAYS("what is not plain goes the long way", refuses_what_is_not_plain),
 		SAYS("a write that may be unloaded goes the long way", refuses_a_write_that_may_be_unloaded),
 		SAYS("who has company is not alone", refuses_company),
