@@ -30,6 +30,10 @@ static void completed(struct weir_conn *conn, const struct ib_wc *wc, u64 now_ns
 {
 	struct weir_link *link = conn->link;
 
+	if (wc->wr_id == WEIR_CONN_ASKED) {
+		weir_keepalive_completed(link, wc->status == IB_WC_SUCCESS, now_ns);
+		return;
+	}
 	link->session->stat.completions++;
 	if (wc->wr_id > WEIR_WR_ID_MAX)
 		weir_link_completed(link, wc, now_ns);
@@ -39,8 +43,7 @@ static void completed(struct weir_conn *conn, const struct ib_wc *wc, u64 now_ns
 		handshake_received(conn, wc);
 }
 
-/* With nic->lock held. Returns completions. */
-static u32 poll_cq(struct weir_conn *conn, u64 now_ns)
+u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns)
 {
 	struct ib_wc wcs[4];
 	int got, i;
@@ -70,7 +73,7 @@ static enum weir_poll_verdict look(struct weir_conn *conn, enum weir_poll_verdic
 	} else {
 		if (verdict == WEIR_POLL_ARM)
 			ib_req_notify_cq(conn->cq, IB_CQ_NEXT_COMP);
-		total = poll_cq(conn, now_ns);
+		total = weir_conn_poll(conn, now_ns);
 		verdict = weir_poll_polled(&conn->poll, total, now_ns);
 		session->stat.events += conn->events;
 		conn->events = 0;
@@ -108,7 +111,7 @@ int weir_session_poll(struct weir_session *session)
 	weir_nic_lock(session->nic);
 	for (i = 0; i < session->options.channels; i++) {
 		if (session->links[i].state == WEIR_LINK_UP)
-			total += poll_cq(session->links[i].conn, now_ns);
+			total += weir_conn_poll(session->links[i].conn, now_ns);
 	}
 	session->stat.polled += total;
 	weir_nic_unlock_and_tell(session->nic);
@@ -139,7 +142,8 @@ static int make_cq(struct weir_conn *conn)
 		.busy_percent_max = 50,
 	};
 	struct ib_cq_init_attr attr = {
-		.cqe = session->options.depth + WEIR_CONN_BUFFERS + WEIR_MAIL_RECVS,
+		.cqe = session->options.depth + WEIR_KEEPALIVE_SENDS + WEIR_CONN_BUFFERS +
+		       WEIR_MAIL_RECVS,
 		.comp_vector = conn->link->number % device->num_comp_vectors,
 	};
 	struct ib_cq *cq;
@@ -162,7 +166,8 @@ int weir_conn_make_qp(struct weir_conn *conn)
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
-			.max_send_wr = session->options.depth + WEIR_HANDSHAKE_SENDS,
+			.max_send_wr = session->options.depth + WEIR_KEEPALIVE_SENDS +
+				       WEIR_HANDSHAKE_SENDS,
 			.max_recv_wr = WIRE_HANDSHAKE_RECVS + WEIR_MAIL_RECVS,
 			.max_send_sge = session->nic->sge_max,
 			.max_recv_sge = 1,
@@ -209,7 +214,7 @@ static void take_last(struct weir_conn *conn)
 	u64 now_ns = ktime_get_ns();
 
 	weir_nic_lock(nic);
-	while (poll_cq(conn, now_ns))
+	while (weir_conn_poll(conn, now_ns))
 		;
 	conn->dead = true;
 	weir_nic_unlock_and_tell(nic);

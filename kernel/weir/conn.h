@@ -19,6 +19,7 @@
 /* wr_ids; those of the engine's WRs are addresses. */
 #define WEIR_CONN_SENT 1
 #define WEIR_CONN_RECEIVED 2 /* and the next WIRE_HANDSHAKE_RECVS */
+#define WEIR_CONN_ASKED 15 /* by keepalive.h */
 #define WEIR_MAIL_RECEIVED 16 /* and the next WEIR_MAIL_RECVS */
 #define WEIR_WR_ID_MAX 255
 
@@ -80,6 +81,9 @@ struct weir_conn {
  */
 int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
 		   struct weir_error *error);
+
+/* Takes what has completed, or a part. With nic->lock held. Return: how many; 0: there is no more. */
+u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns);
 
 /* Destroys its QP and CQ; what they had under way is over then. Sleeps; without nic->lock. */
 void weir_conn_bury(struct weir_conn *conn);

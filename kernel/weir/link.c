@@ -189,5 +189,6 @@ void weir_link_forget(struct weir_link *link, u64 now_ns)
 {
 	while (link->in_flight)
 		retire(link, -ECONNRESET, now_ns);
+	weir_keepalive_forget(link);
 	weir_session_feed(link->session);
 }

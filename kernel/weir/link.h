@@ -35,6 +35,7 @@ enum weir_link_state {
  * @conn: the connection; of a broken one without a QP. Changed by its work only
  * @in_flight: WRs posted and not known to be completed: @oldest to @newest, chained by their next
  * @unsignalled: of them, those behind the last that is signalled
+ * @asked: by keep-alive, and not answered
  * @mend: its work
  * @wait: where who connects it waits
  * @give_up_ns: when a broken one is given up
@@ -48,6 +49,7 @@ struct weir_link {
 	u32 in_flight;
 	struct weir_wr *oldest, *newest;
 	u32 unsignalled;
+	bool asked;
 	struct delayed_work mend;
 	wait_queue_head_t wait;
 	u64 give_up_ns;

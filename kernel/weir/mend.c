@@ -45,6 +45,7 @@ static int link_up(struct weir_link *link, struct weir_conn *conn,
 	link->conn = conn;
 	link->unsignalled = 0;
 	link->state = WEIR_LINK_UP;
+	weir_keepalive_begin(session, ktime_get_ns());
 	weir_session_feed(session);
 	return 0;
 }

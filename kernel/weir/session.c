@@ -46,7 +46,8 @@ static void act(struct weir_session *session, const struct weir_action *action)
 
 static void set_tick(struct weir_session *session)
 {
-	u64 deadline_ns = weir_engine_deadline_ns(&session->engine), now_ns;
+	u64 deadline_ns = min(weir_engine_deadline_ns(&session->engine), session->keepalive.due_ns);
+	u64 now_ns;
 
 	if (deadline_ns >= session->tick_ns)
 		return;
@@ -78,6 +79,7 @@ static void tick(struct work_struct *work)
 	weir_nic_lock(session->nic);
 	session->tick_ns = WEIR_NEVER;
 	weir_engine_expired(&session->engine, ktime_get_ns());
+	weir_keepalive_look(session, ktime_get_ns());
 	weir_session_feed(session);
 	weir_nic_unlock_and_tell(session->nic);
 }
@@ -90,6 +92,7 @@ void weir_session_lose(struct weir_session *session, int why)
 		return;
 	WRITE_ONCE(session->lost, true);
 	session->why = why;
+	session->keepalive.due_ns = WEIR_NEVER;
 	for (i = 0; i < session->options.channels; i++) {
 		struct weir_link *link = &session->links[i];
 
@@ -224,7 +227,7 @@ static struct weir_session *session_alloc(const struct weir_options *options,
 	weir_list_init(&session->fed);
 	mutex_init(&session->end_mutex);
 	INIT_DELAYED_WORK(&session->tick, tick);
-	session->tick_ns = WEIR_NEVER;
+	session->tick_ns = session->keepalive.due_ns = WEIR_NEVER;
 	session->stat.keep_bytes = WIRE_KEEP_ALL;
 	init_completion(&session->quiet);
 	if (!percpu_ref_init(&session->ios, became_quiet, 0, GFP_KERNEL))

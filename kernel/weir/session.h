@@ -14,6 +14,7 @@
 
 #include "core/poll.h"
 #include "kernel/weir/copies.h"
+#include "kernel/weir/keepalive.h"
 #include "kernel/weir/weir.h"
 #include "kernel/weir/link.h"
 #include "kernel/weir/mail.h"
@@ -35,7 +36,8 @@
  * @stopping, @lost: no broken channel comes up again; also read without the lock, by who waits
  *	in link->wait
  * @why: an errno, when it is lost
- * @tick: tells the engine that time has passed; @tick_ns is when, or WEIR_NEVER
+ * @keepalive: whether its donor's host is there still
+ * @tick: tells the engine and keep-alive that time has passed; @tick_ns is when, or WEIR_NEVER
  * @ios: those that have memory mapped; @quiet: when there are none, and none will be
  * @end_mutex: held by who ends it
  * @mail: what is said about regions
@@ -60,6 +62,7 @@ struct weir_session {
 	bool stopping;
 	bool lost;
 	int why;
+	struct weir_keepalive keepalive;
 	struct delayed_work tick;
 	u64 tick_ns;
 	struct percpu_ref ios;

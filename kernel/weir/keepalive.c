@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "kernel/weir/conn.h"
+#include "kernel/weir/keepalive.h"
+#include "kernel/weir/session.h"
+
+#define QUIET_NS (10ull * NSEC_PER_SEC)
+
+void weir_keepalive_begin(struct weir_session *session, u64 now_ns)
+{
+	if (session->keepalive.due_ns == WEIR_NEVER)
+		session->keepalive.due_ns = now_ns + QUIET_NS;
+}
+
+/* Of an empty write the rkey is not looked at: IB specification, C9-88. Counted is what ios took. */
+static void ask(struct weir_link *link)
+{
+	struct weir_session *session = link->session;
+	const struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_id = WEIR_CONN_ASKED,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	if (ib_post_send(link->conn->id->qp, &wr.wr, NULL)) {
+		weir_link_fail(link);
+		return;
+	}
+	session->keepalive.asked++;
+	link->asked = true;
+}
+
+/* Who comes late himself first takes what has come meanwhile. */
+static void judge(struct weir_link *link, u64 now_ns)
+{
+	while (link->asked && weir_conn_poll(link->conn, now_ns))
+		;
+	if (link->asked)
+		weir_link_fail(link);
+}
+
+static void look_at(struct weir_link *link, bool is_quiet, u64 now_ns)
+{
+	if (link->state != WEIR_LINK_UP)
+		return;
+	if (link->asked)
+		judge(link, now_ns);
+	else if (is_quiet && !link->in_flight)
+		ask(link);
+}
+
+void weir_keepalive_look(struct weir_session *session, u64 now_ns)
+{
+	struct weir_keepalive *k = &session->keepalive;
+	bool is_quiet = session->stat.work_requests == k->posted;
+	unsigned int i;
+
+	if (now_ns < k->due_ns)
+		return;
+	for (i = 0; i < session->options.channels; i++)
+		look_at(&session->links[i], is_quiet, now_ns);
+	k->posted = session->stat.work_requests;
+	k->due_ns = now_ns + (k->asked ? session->timeout_ns : QUIET_NS);
+}
+
+static void answered(struct weir_link *link)
+{
+	link->asked = false;
+	link->session->keepalive.asked--;
+}
+
+void weir_keepalive_completed(struct weir_link *link, bool is_well, u64 now_ns)
+{
+	struct weir_keepalive *k = &link->session->keepalive;
+
+	if (!link->asked)
+		return;
+	answered(link);
+	if (!k->asked && k->due_ns != WEIR_NEVER)
+		k->due_ns = now_ns + QUIET_NS;
+	if (!is_well)
+		weir_link_fail(link);
+}
+
+void weir_keepalive_forget(struct weir_link *link)
+{
+	if (link->asked)
+		answered(link);
+}
