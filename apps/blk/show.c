@@ -120,6 +120,15 @@ static void print_json(struct json *json, const struct device *device)
 		json_uint(json, counters[i].name, device->counters[i]);
 }
 
+/* As large as the longest of the counters' names. */
+union name {
+#define COUNTER(name, help) char name[sizeof(#name)];
+	WEIR_BLK_COUNTER_LIST(COUNTER)
+#undef COUNTER
+};
+
+#define NAME_WIDTH ((int)sizeof(union name) - 1)
+
 static void print_text(const struct device *device)
 {
 	char text[WEIR_ADDRESS_MAX];
@@ -128,12 +137,12 @@ static void print_text(const struct device *device)
 	       size_format(device->bytes).text, *device->name ? ", region " : "", device->name,
 	       device->replicas, device->state, device->openers);
 	for (size_t i = 0; i < device->nr_donors; i++)
-		printf("%14s %12s  at donor %s, which is %s\n", "",
+		printf("%*s %12s  at donor %s, which is %s\n", NAME_WIDTH, "",
 		       size_format(device->donor[i].bytes).text,
 		       address_of(&device->donor[i], text), state_of(device->donor[i].state));
 	for (size_t i = 0; i < WEIR_BLK_COUNTERS_NR; i++)
-		printf("%14s %12" PRIu64 "  %s\n", counters[i].name, device->counters[i],
-		       counters[i].help);
+		printf("%*s %12" PRIu64 "  %s\n", NAME_WIDTH, counters[i].name,
+		       device->counters[i], counters[i].help);
 }
 
 /* What list and stat do with each device they hear of. */
