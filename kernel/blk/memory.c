@@ -181,7 +181,7 @@ static int borrow_named(struct weir_blk_volume *volume, struct weir_error *error
 	return 0;
 }
 
-static int no_room(const struct weir_blk_volume *volume, struct weir_error *error)
+static int no_room(const struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
 {
 	struct weir_volume_census census = weir_volume_census(&volume->core);
 
@@ -189,7 +189,7 @@ static int no_room(const struct weir_blk_volume *volume, struct weir_error *erro
 		return -ENOSPC;
 	return weir_fail(error, -ENOSPC,
 			 "the donors have no room: %u of %u pieces of %llu KiB found all their replicas",
-			 census.whole, volume->core.nr_extents, 1ull << volume->shift >> 10);
+			 census.whole, extents_of(volume, bytes), 1ull << volume->shift >> 10);
 }
 
 int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
@@ -197,7 +197,7 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 	if (volume->name[0])
 		return borrow_named(volume, error);
 	if (weir_memory_fetch(volume, error))
-		return no_room(volume, error);
+		return no_room(volume, volume->bytes, error);
 	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages, volume->local))
 		return no_memory_for_sums(error);
 	return 0;
@@ -261,6 +261,27 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 	return 0;
 }
 
+/*
+ * Whether donors have no room for so many extents more, by far: then nothing is begun. The last that
+ * one would give may be too large, and the reserve has memory already.
+ */
+static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
+{
+	u64 wanted = (u64)nr_more * volume->core.replicas;
+	u64 there = (u64)volume->core.reserve * volume->core.slots;
+	u8 i;
+
+	for (i = 0; i < volume->core.nr_donors; i++) {
+		if (volume->core.donor[i].state != WEIR_VOLUME_DONOR_UP)
+			continue;
+		weir_memory_look_for_room(volume, i, NULL);
+		spin_lock_bh(&volume->lock);
+		there += volume->core.donor[i].free;
+		spin_unlock_bh(&volume->lock);
+	}
+	return wanted > there;
+}
+
 /* What was beyond the end is to have memory, as what is attached has. */
 static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error)
 {
@@ -270,13 +291,15 @@ static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *er
 
 	if (weir_local_is_too_small(volume->local, bytes))
 		return weir_fail(error, -ENOSPC, "the local disk is smaller than that");
+	if (is_too_much(volume, nr_extents - extents_of(volume, volume->bytes)))
+		return no_room(volume, bytes, error);
 	if (nr_extents > volume->core.nr_extents && grow_arrays(volume, nr_extents))
 		return no_memory_for_sums(error);
 	if (end > old)
 		weir_memory_zero(volume, old, end - old, true);
 	if (!weir_memory_fetch(volume, error))
 		return 0;
-	no_room(volume, error);
+	no_room(volume, bytes, error);
 	if (end > old)
 		weir_memory_zero(volume, old, end - old, false);
 	weir_memory_return(volume);

@@ -214,8 +214,31 @@ static void tend(struct work_struct *work)
 	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
 }
 
+/* Who is named twice would keep two replicas, and lose both. */
+static int check_donors(const struct weir_volume_setup *setup, struct weir_error *error)
+{
+	u32 i, j;
+
+	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
+		return weir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
+				 WEIR_VOLUME_DONORS_MAX);
+	for (i = 0; i < setup->nr_donors; i++) {
+		for (j = 0; j < i; j++) {
+			if (!memcmp(&setup->donor[i], &setup->donor[j], sizeof(setup->donor[i])))
+				return weir_fail(error, -EINVAL,
+						 "%pISpc is named twice: name each donor once",
+						 &setup->donor[i]);
+		}
+	}
+	return 0;
+}
+
 static int check(const struct weir_volume_setup *setup, struct weir_error *error)
 {
+	int rc = check_donors(setup, error);
+
+	if (rc)
+		return rc;
 	if (!setup->bytes && !setup->name[0])
 		return weir_fail(error, -EINVAL, "how large? Give a size, or a region's name");
 	if (!IS_ALIGNED(setup->bytes, PAGE_SIZE))
@@ -224,9 +247,6 @@ static int check(const struct weir_volume_setup *setup, struct weir_error *error
 	if (setup->bytes > WEIR_VOLUME_BYTES_MAX)
 		return weir_fail(error, -EINVAL, "%llu bytes: at most %llu", setup->bytes,
 				 WEIR_VOLUME_BYTES_MAX);
-	if (setup->nr_donors < 1 || setup->nr_donors > WEIR_VOLUME_DONORS_MAX)
-		return weir_fail(error, -EINVAL, "%u donors: 1 to %u", setup->nr_donors,
-				 WEIR_VOLUME_DONORS_MAX);
 	if (setup->replicas < 1 || setup->replicas > WEIR_VOLUME_REPLICAS_MAX)
 		return weir_fail(error, -EINVAL, "%u replicas: 1 to %u", setup->replicas,
 				 WEIR_VOLUME_REPLICAS_MAX);

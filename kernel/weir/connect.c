@@ -72,9 +72,11 @@ static int explain_reject(const struct attempt *a)
 	const char *reason = rdma_reject_msg(conn->id, conn->heard_status);
 
 	if (conn->refusal.head.magic)
-		return weir_refusal_explain(&conn->refusal, a->error);
+		return weir_refusal_explain(&conn->refusal, a->session->peer, a->error);
 	if (conn->heard_status == IB_CM_REJ_INVALID_SERVICE_ID)
-		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s", a->session->peer);
+		return weir_fail(a->error, -ECONNREFUSED,
+				 "nobody listens at %s: does 'weir serve' run there?",
+				 a->session->peer);
 	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now: %s",
 			 a->session->peer, reason);
 }
@@ -334,6 +336,7 @@ static int prove(const struct attempt *a, struct weir_proof *proof)
 	length = weir_proof_begin(proof, &session->secret, &local, &remote, session->id,
 				  conn->link->number, WEIR_MAIL_RECVS,
 				  conn->buffers[WIRE_HANDSHAKE_RECVS].data);
+	proof->peer = session->peer;
 	for (i = 0; i < WIRE_HANDSHAKE_RECVS && length; i++) {
 		rc = send_message(a, WIRE_HANDSHAKE_RECVS + i, length);
 		if (!rc)

@@ -223,7 +223,7 @@ static int explain(struct weir_mail *mail, int status, struct weir_error *error)
 
 	wire_text_decode(mail->answer, mail->length, text, sizeof(text));
 	if (text[0])
-		return weir_fail(error, status, "the donor: %s", text);
+		return weir_fail(error, status, "%s: %s", mail->session->peer, text);
 	return weir_fail(error, status, "%s gave no answer (%d)", mail->session->peer, status);
 }
 

@@ -126,12 +126,17 @@ static void try_later(struct weir_link *link)
 					  get_random_u32() % (link->pause_ms / 2)));
 }
 
+/* Its first link to find out says so. */
 static void give_up(struct weir_session *session, int why)
 {
-	pr_err("weir: %s is lost (%d): what it held cannot be read any more\n", session->peer, why);
+	bool is_news;
+
 	weir_nic_lock(session->nic);
+	is_news = !session->lost;
 	weir_session_lose(session, why);
 	weir_nic_unlock(session->nic);
+	if (is_news)
+		pr_err("weir: %s is lost (%d), and what it held with it\n", session->peer, why);
 }
 
 void weir_mend(struct work_struct *work)

@@ -203,20 +203,21 @@ int weir_proof_input(struct weir_proof *p, const void *in, size_t in_length, voi
 	case WIRE_WELCOME:
 		return welcome_received(p, &m.welcome, error);
 	case WIRE_REFUSAL:
-		return weir_refusal_explain(&m.refusal, error);
+		return weir_refusal_explain(&m.refusal, p->peer, error);
 	default:
 		return weir_fail(error, -EPROTO, "handshake: message %u out of turn", m.head.type);
 	}
 }
 
-int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *error)
+int weir_refusal_explain(const struct wire_refusal *refusal, const char *peer,
+			 struct weir_error *error)
 {
 	int status = -(int)refusal->status;
 
 	if (refusal->head.version != WIRE_VERSION)
 		return weir_fail(error, -EPROTONOSUPPORT,
-				 "the donor speaks version %u of the protocol, this module version %d",
-				 refusal->head.version, WIRE_VERSION);
+				 "%s speaks version %u of the protocol, this module version %d",
+				 peer, refusal->head.version, WIRE_VERSION);
 	switch (status) {
 	case -EKEYREJECTED:
 	case -EAGAIN:
@@ -229,5 +230,5 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 	default:
 		status = -EPROTO;
 	}
-	return weir_fail(error, status, "the donor refused: %s", refusal->text);
+	return weir_fail(error, status, "%s refused: %s", peer, refusal->text);
 }

@@ -31,11 +31,13 @@ struct weir_end {
 
 /**
  * struct weir_proof - one channel's handshake
+ * @peer: the donor, for people; of who began it
  * @remote: what the QP is connected to
  * @welcome: the donor's, once it is done
  */
 struct weir_proof {
 	const struct weir_secret *secret;
+	const char *peer;
 	struct weir_end remote;
 	bool done;
 	struct wire_hello hello;
@@ -62,7 +64,8 @@ size_t weir_proof_begin(struct weir_proof *proof, const struct weir_secret *secr
 int weir_proof_input(struct weir_proof *proof, const void *in, size_t in_length, void *out,
 		     size_t *out_length, struct weir_error *error);
 
-/* A refusal in words. Return: the negative errno. */
-int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *error);
+/* What @peer refused with, in words. Return: the negative errno. */
+int weir_refusal_explain(const struct wire_refusal *refusal, const char *peer,
+			 struct weir_error *error);
 
 #endif
