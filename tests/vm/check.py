@@ -26,11 +26,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_SECONDS = 2400
 PAIR = "two hosts"
 BLOCK = "block device"
-LOCKS = "block device, for lockdep"
 # What wants the kernel modules, and two guests do not share.
 STARVED = "block device without memory"
 OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py", STARVED: "starve.py"}
-# Who wants these names them: they take long, or are new, and whatever runs by itself is to be relied upon.
+# Who wants these names them: they take long.
 BY_NAME = (STARVED,)
 OWN_LIMIT_SECONDS = 1800
 
@@ -221,8 +220,10 @@ def check(build, names, of):
     wanted.sort(key=lambda test: -test.limit_s)
     run_in(report, of, [(("far", "near"), [test for test in wanted if not test.parallel], pair),
                         (("alone",), [test for test in wanted if test.parallel], [])])
-    if modules and is_wanted(BLOCK) and of.looks_for_mistakes:
-        run_in(report, of, [(("alone",), [own(build, of, LOCKS, "lockdep", modules)], [])])
+    if modules and of_modules and of.looks_for_mistakes:
+        again = [own(build, of, f"{name}, for lockdep", "lockdep", modules, program)
+                 for name, program in of_modules.items()]
+        run_in(report, of, [(("alone",), again, [])])
     report.write()
     return 1 if report.failed else 0
 

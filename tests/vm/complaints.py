@@ -13,6 +13,8 @@ import re
 # turned off" is said within others.
 BEGINS = re.compile(r"BUG[: ]|WARNING:|INFO: (?!lockdep)|ODEBUG:|Oops|Kernel panic|"
                     r"general protection fault")
+# As is what begins so, and is none: who wanted memory was refused it.
+REFUSED = re.compile(r"page allocation failure|vmalloc error|Unable to allocate memory|FAULT_INJECTION: ")
 # "function+0x1/0x2 [module]".
 OURS = re.compile(r"\[weir\w*\]")
 # tests/vm/guest says so in the end.
@@ -44,12 +46,15 @@ class Complaint:
 
 def of_log(text):
     """The complaints in what a kernel said, in order."""
-    found = []
+    found, last = [], None
     for line in text.splitlines():
         if BEGINS.search(line):
-            found.append(Complaint(line))
-        elif found:
-            found[-1].lines.append(line)
+            last = Complaint(line)
+            found.append(last)
+        elif REFUSED.search(line):
+            last = None
+        elif last:
+            last.lines.append(line)
     return found
 
 
