@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""bench/fs runs, and measures what it was asked to.
+"""bench/fs runs, measures what it was asked to, ends when it is told to, and holds up nobody.
 
 Called with the paths of the weir command, which the benchmark's client lies beside, and of bench/fs/run. GlusterFS, UCX and libfabric are not tried: they are not weir's, and not everywhere.
 """
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,23 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(measured), 1, job)
             self.assertGreater(measured[0], 0, job)
         self.assertIn("load of the machine", done.stdout)
+
+    def test_it_keeps_no_mount_of_others_and_ends_at_a_signal(self):
+        there = world.World()
+        self.addCleanup(there.destroy)
+        client = there.mount()
+        bench = subprocess.Popen(
+            [RUN, "--systems", "weir", "--sizes", "64k", "--size", "4", "--seconds", "600",
+             "--rounds", "1", WEIR], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self.addCleanup(bench.communicate)
+        self.addCleanup(bench.kill)
+        self.assertIn("round 1 of 1", bench.stdout.readline())
+        self.assertEqual(client.unmount(), 0)
+        self.assertIsNone(bench.poll())
+        bench.send_signal(signal.SIGTERM)
+        said, _ = bench.communicate(timeout=SECONDS)
+        self.assertEqual(bench.returncode, 130, said)
 
 
 if __name__ == "__main__":
