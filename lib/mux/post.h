@@ -7,35 +7,21 @@
 
 #include "lib/mux/hub.h"
 
-/**
- * weir_post_limit() - up to where the ring of a connection may be sent now
- * @conn: open
- * @tail: receives up to where the application has written
- *
- * What the application claims to have written and cannot have breaks the connection.
- * Return: a position, not below @conn->posted.
+/*
+ * A work request of @posted.conn: @posted.bytes at @data, and all else as in @wr. The lane has
+ * room. It goes out with others: weir_post_ring() rings their doorbell.
  */
-uint64_t weir_post_limit(struct weir_circuit *conn, uint64_t *tail);
-
-/**
- * weir_post_is_wanted() - whether a connection has something that may be sent now
- * @limit, @tail: as weir_post_limit() says
- */
-bool weir_post_is_wanted(const struct weir_circuit *conn, uint64_t limit, uint64_t tail);
+void weir_post_append(struct weir_posted posted, uint64_t data, uint32_t lkey,
+		      const struct ibv_send_wr *wr);
+void weir_post_ring(struct weir_lane *lane);
 
 /**
  * weir_post_control() - send a control message on the connection's lane
  *
- * It goes out with what else is posted, by weir_post_turns().
+ * It goes out with what else is posted, by weir_pieces_post().
  * Return: false: there is no room now.
  */
 bool weir_post_control(struct weir_circuit *conn, const struct wire_mux *message);
-
-/*
- * Posts by the scheduler as long as there is room, unless the node is lost, and rings the
- * doorbells. Return: whether anything was posted.
- */
-bool weir_post_turns(struct weir_node *node, uint64_t now_ns);
 
 /* Return: the connection whose it was, or NULL. */
 struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ibv_wc *wc);

@@ -15,6 +15,7 @@
 
 #include "lib/clock.h"
 #include "lib/error.h"
+#include "lib/mux/piece.h"
 #include "lib/mux/post.h"
 #include "lib/yield.h"
 
@@ -138,7 +139,8 @@ static bool do_chores(struct weir_circuit *conn)
 {
 	conn->todo |= __atomic_exchange_n(&conn->chores, 0, __ATOMIC_ACQ_REL);
 	return send_chore(conn, WEIR_CHORE_OPEN) && send_chore(conn, WEIR_CHORE_ACCEPT) &&
-	       send_chore(conn, WEIR_CHORE_REFUSE) && send_chore(conn, WEIR_CHORE_SAY) && grant_again(conn) && send_grants(conn);
+	       send_chore(conn, WEIR_CHORE_REFUSE) && send_chore(conn, WEIR_CHORE_SAY) &&
+	       grant_again(conn) && send_grants(conn);
 }
 
 /* Whether nothing more is to be sent of the stream: all is, or nobody would read it. */
@@ -180,7 +182,7 @@ static bool serve(struct weir_circuit *conn)
 	}
 	if (!grant(conn))
 		return false;
-	limit = weir_post_limit(conn, &tail);
+	limit = weir_piece_limit(conn, &tail);
 	if (is_drained(conn, closed, tail)) {
 		weir_stake_idle(conn);
 		status = __atomic_load_n(&conn->status, __ATOMIC_ACQUIRE);
@@ -194,7 +196,7 @@ static bool serve(struct weir_circuit *conn)
 	weir_stake_follow(conn);
 	weir_bundle_weigh(&conn->stake->bundle, weir_owner_weight(conn->owner));
 	conn->flow.turn.weight = __atomic_load_n(&conn->weight, __ATOMIC_RELAXED);
-	if (!weir_post_is_wanted(conn, limit, tail))
+	if (!weir_piece_is_wanted(conn, limit, tail))
 		return true;
 	if (!conn->flow.turn.is_ready)
 		conn->waits_ns = weir_now_ns();
@@ -273,7 +275,7 @@ bool weir_node_work(struct weir_node *node, uint64_t now_ns, uint64_t *next_ns)
 
 	any |= take_news(node);
 	*next_ns = weir_stakes_pace(node, now_ns);
-	any |= weir_post_turns(node, now_ns);
+	any |= weir_pieces_post(node, now_ns);
 	return any;
 }
 
