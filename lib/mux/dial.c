@@ -232,7 +232,10 @@ static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 	return rc;
 }
 
-/* The other end dials that lane, too, and its stays: it comes, or it has failed and ours is to be tried again. */
+/*
+ * The other end dials that lane, too, and its stays: it comes, or it has failed and ours is to be
+ * tried again.
+ */
 static int wait_crossed(const struct dial *d, const struct weir_node *node)
 {
 	const uint64_t until_ns = weir_after_ns(weir_now_ns(), CROSSED_MS * WEIR_NS_PER_MS);
@@ -262,7 +265,10 @@ static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 		pthread_mutex_lock(&hub->lock);
 		if (rc && node->lanes[class])
 			rc = DIALLED; /* the other end has dialled it */
-		else if (rc == CROSSED || (rc == -EAGAIN && node->lanes[0]))
+		else if (rc == CROSSED || (rc == -EAGAIN && node->lanes[0]) ||
+			 (rc && !d->is_left && weir_lane_is_coming(node, class)))
+			rc = wait_crossed(d, node);
+		while (rc == DIALLED && weir_lane_is_coming(node, class))
 			rc = wait_crossed(d, node);
 	}
 	if (!d->is_left) {
@@ -280,7 +286,8 @@ static int dial_lanes(struct dial *d, struct weir_node *node, uint8_t class)
 /* Whether something is under way after which one knows more. */
 static bool is_unsettled(const struct weir_node *node, uint8_t class)
 {
-	return node->leave == WEIR_LEAVE_ASKED || (!node->lanes[class] && node->is_dialing);
+	return node->leave == WEIR_LEAVE_ASKED ||
+	       (!node->lanes[class] && (node->is_dialing || weir_lane_is_coming(node, class)));
 }
 
 /* A node costs threads and queue pairs: a party begins so many. With hub->lock held. */

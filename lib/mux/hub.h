@@ -74,6 +74,7 @@ struct weir_hub {
 	uint16_t *generations;
 	unsigned int nr_conns, next_index, nr_unproven;
 	uint64_t last_event; /* so that one knows what was first: see meet.c */
+	uint64_t last_lane;
 	bool is_stopping;
 
 	char address[WEIR_ADDRESS_MAX];

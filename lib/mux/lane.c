@@ -3,6 +3,11 @@
  * A lane: its QP, and the proof of the key over it. All QPs receive from one queue, so what is
  * said on a lane that is not proven comes there too: it is taken for the handshake's, or for
  * the end of the lane.
+ *
+ * A lane that fails before both ends know that it is proven fails alone: nobody uses it. So a
+ * further lane is up for who was connected to when WELCOME is known to have arrived, or something
+ * comes by it. On the first lane all others rest: it is up at once, or meet.c could not tell who is
+ * known.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +18,11 @@
 #include "lib/endpoint.h"
 #include "lib/mux/hub.h"
 
-#define HANDSHAKE_WR WEIR_MUX_CLASSES_MAX /* no class's number */
+/* No class's number; and no other lane's, ever: its completion may be seen when it is gone. */
+static uint64_t handshake_wr(const struct weir_lane *lane)
+{
+	return WEIR_MUX_CLASSES_MAX + lane->nr;
+}
 
 static int qp_create(struct weir_lane *lane)
 {
@@ -66,6 +75,7 @@ int weir_lane_new(struct weir_node *node, uint8_t class, struct rdma_cm_id *id,
 	lane->node = node;
 	lane->class = class;
 	lane->id = id;
+	lane->nr = node->hub->last_lane++;
 	lane->deadline_ns = weir_now_ns() + WEIR_HANDSHAKE_NS;
 	rc = memory_open(lane);
 	if (!rc)
@@ -94,6 +104,7 @@ void weir_lane_destroy(struct weir_lane *lane)
 	struct rdma_cm_id *id = lane->id;
 
 	lane_uncount(lane);
+	__atomic_sub_fetch(&lane->node->unheard, lane->unheard, __ATOMIC_SEQ_CST);
 	if (lane->node->lanes[lane->class] == lane)
 		lane->node->lanes[lane->class] = NULL;
 	weir_list_del(&lane->link);
@@ -118,19 +129,27 @@ struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn)
 	return NULL;
 }
 
-/* Sends a message of the handshake: it is in its place already. */
+/* Sends a message of the handshake: it is in its place already. The worker sees what becomes of it. */
 static int handshake_send(struct weir_lane *lane, void *message, size_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, lane->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = HANDSHAKE_WR,
+		.wr_id = handshake_wr(lane),
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 
-	return -ibv_post_send(lane->id->qp, &wr, &bad);
+	int rc = -ibv_post_send(lane->id->qp, &wr, &bad);
+
+	if (rc)
+		return rc;
+	lane->unheard++;
+	/* This and then whether it sleeps; it says that it sleeps, and then looks at this. */
+	__atomic_add_fetch(&lane->node->unheard, 1, __ATOMIC_SEQ_CST);
+	weir_node_wake(lane->node);
+	return 0;
 }
 
 static void *handshake_buffer(struct weir_lane *lane)
@@ -230,7 +249,6 @@ static int lane_up(struct weir_lane *lane)
 	int rc = 0;
 
 	lane_uncount(lane);
-	set_rnr_timer(lane);
 	if (!node->has_worker)
 		rc = weir_node_start(node);
 	if (rc)
@@ -238,6 +256,69 @@ static int lane_up(struct weir_lane *lane)
 	lane->state = WEIR_LANE_UP;
 	__atomic_store_n(&node->lanes[lane->class], lane, __ATOMIC_RELEASE);
 	lane_settled(lane);
+	return 0;
+}
+
+void weir_lane_heard(struct weir_lane *lane)
+{
+	int rc;
+
+	if (lane->state != WEIR_LANE_WELCOMED)
+		return;
+	/* Who has welcomed us on another meanwhile has lost this one. */
+	rc = lane->node->lanes[lane->class] ? -ECONNRESET : lane_up(lane);
+	if (rc)
+		weir_lane_fail(lane, rc);
+}
+
+bool weir_lane_is_coming(const struct weir_node *node, uint8_t class)
+{
+	const struct weir_list *at;
+
+	for (at = node->hub->lanes.next; at != &node->hub->lanes; at = at->next) {
+		const struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		if (lane->node == node && lane->class == class && lane->state == WEIR_LANE_WELCOMED)
+			return true;
+	}
+	return false;
+}
+
+static void said(struct weir_lane *lane, const struct ibv_wc *wc)
+{
+	lane->unheard--;
+	__atomic_sub_fetch(&lane->node->unheard, 1, __ATOMIC_SEQ_CST);
+	if (wc->status != IBV_WC_SUCCESS)
+		weir_lane_fail(lane, -ECONNRESET);
+	else if (!lane->unheard)
+		weir_lane_heard(lane); /* WELCOME was the last */
+}
+
+void weir_lane_said(struct weir_node *node, const struct ibv_wc *wc)
+{
+	struct weir_hub *hub = node->hub;
+	struct weir_list *at;
+
+	pthread_mutex_lock(&hub->lock);
+	for (at = hub->lanes.next; at != &hub->lanes; at = at->next) {
+		struct weir_lane *lane = weir_list_entry(at, struct weir_lane, link);
+
+		if (handshake_wr(lane) != wc->wr_id)
+			continue;
+		said(lane, wc);
+		break;
+	}
+	pthread_mutex_unlock(&hub->lock);
+}
+
+/* The client knows the key, and is to be told so. */
+static int lane_proven(struct weir_lane *lane)
+{
+	set_rnr_timer(lane);
+	if (!lane->class)
+		return lane_up(lane);
+	lane_uncount(lane);
+	lane->state = WEIR_LANE_WELCOMED;
 	return 0;
 }
 
@@ -256,7 +337,7 @@ static int welcome(struct weir_lane *lane, void *out, size_t *length)
 		return 0;
 	}
 	if (!rc)
-		rc = lane_up(lane);
+		rc = lane_proven(lane);
 	if (rc >= 0)
 		weir_handshake_welcome(&lane->handshake, &welcome, out, length);
 	return rc < 0 ? rc : 0;
@@ -267,6 +348,8 @@ static int welcomed(struct weir_lane *lane)
 {
 	int rc = weir_lane_met_donor(lane);
 
+	if (!rc)
+		set_rnr_timer(lane);
 	if (rc <= 0)
 		return rc ? rc : lane_up(lane);
 	lane->state = WEIR_LANE_SPARE;

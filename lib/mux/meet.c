@@ -133,7 +133,7 @@ static int further_met(const struct weir_lane *lane)
 
 	if (memcmp(node->id, lane->handshake.hello.mux, WIRE_MUX_ID))
 		return -EPROTO;
-	if (node->lanes[lane->class])
+	if (node->lanes[lane->class] || weir_lane_is_coming(node, lane->class))
 		return -EALREADY;
 	if (node->is_dialing && node->dialing == lane->class && compare(node->hub, node->id) < 0)
 		return -EALREADY;

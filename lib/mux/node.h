@@ -23,8 +23,12 @@ struct weir_hub;
 #define WEIR_NODE_NAMES_MAX 16 /* more of its addresses are dialled again each time */
 #define WEIR_LANE_RNR_TIMER 12 /* 0.64 ms, as verbs encode it */
 
-/* SPARE: who it leads to has been reached by another lane; of who has connected. */
-enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_UP, WEIR_LANE_SPARE, WEIR_LANE_FAILED };
+/*
+ * WELCOMED: a further one; who has connected was welcomed, and may not know yet. SPARE: who it
+ * leads to has been reached by another lane; of who has connected.
+ */
+enum weir_lane_state { WEIR_LANE_PROVING, WEIR_LANE_WELCOMED, WEIR_LANE_UP, WEIR_LANE_SPARE,
+		       WEIR_LANE_FAILED };
 
 /* A WR of a lane, until its completion is seen; in the order posted. @errand: NULL: of none. */
 struct weir_posted {
@@ -56,6 +60,7 @@ struct weir_stake {
  * @state, @status: hub->lock; @status says why it failed
  * @ended, @proved: a session that the other end may have, and this end has not; and as of
  *	hub->last_event, when it proved itself; the client's
+ * @nr: of all lanes that the hub ever had; @unheard: messages of the handshake in flight; hub->lock
  * @controls: WEIR_LANE_CONTROLS messages, and after them the handshake's, all registered
  * @posted, @first, @count, @nr_controls, @chain, @nr_chain: the worker's
  */
@@ -67,7 +72,8 @@ struct weir_lane {
 	struct rdma_event_channel *cm;
 	enum weir_lane_state state;
 	int status;
-	uint64_t ended, proved;
+	uint64_t ended, proved, nr;
+	unsigned int unheard;
 	struct weir_handshake handshake;
 	uint64_t deadline_ns;
 	bool is_counted; /* among the unproven */
@@ -114,6 +120,7 @@ enum weir_leave { WEIR_LEAVE_NONE, WEIR_LEAVE_ASKED, WEIR_LEAVE_LEFT };
  * @leave, @quiet_ns, @part_ns: since when it has had no connection, 0: not known; and when the
  *	queue pairs go, once that is agreed; hub->lock
  * @status: why it is lost, or 0; any thread
+ * @unheard: messages of handshakes in flight; changed with hub->lock held
  * @inbox, @asleep, @bell: how the worker gets news
  * @serving: somebody does the worker's work. What is said to be the worker's is his who does
  * @is_ended: nobody does any more; @rises_ns: the worker sleeps no longer than until then; the
@@ -144,7 +151,7 @@ struct weir_node {
 	struct ibv_cq *cq;
 	pthread_t worker;
 	struct weir_inbox inbox;
-	uint32_t asleep, serving;
+	uint32_t asleep, serving, unheard;
 	int bell;
 
 	struct weir_sched sched;
@@ -202,6 +209,12 @@ void weir_lane_fail(struct weir_lane *lane, int status);
 void weir_lane_leave(struct weir_lane *lane);
 /* A message of the handshake came, from whoever it is. */
 void weir_lane_input(struct weir_lane *lane, const void *data, size_t length);
+/* Who was welcomed on it knows: it carries connections, if it does not do so already. */
+void weir_lane_heard(struct weir_lane *lane);
+/* Whether there is one of that class that will be up, or will fail, without this end's doing. */
+bool weir_lane_is_coming(const struct weir_node *node, uint8_t class);
+/* Without hub->lock, by who serves: a work request of a handshake is in flight no longer. */
+void weir_lane_said(struct weir_node *node, const struct ibv_wc *wc);
 
 /*
  * worker.c: the thread of a node, and its work, once: @next_ns receives when somebody may send

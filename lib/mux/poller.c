@@ -67,6 +67,13 @@ static int piece_arrived(const struct weir_lane *lane, const struct ibv_wc *wc, 
 	return 0;
 }
 
+/* Who speaks has been welcomed, and knows. */
+static bool may_speak(struct weir_lane *lane)
+{
+	weir_lane_heard(lane);
+	return lane->state == WEIR_LANE_UP;
+}
+
 static void arrived(struct weir_hub *hub, struct weir_intake *intake, const struct ibv_wc *wc)
 {
 	const void *data = weir_intake_data(intake, wc);
@@ -79,7 +86,7 @@ static void arrived(struct weir_hub *hub, struct weir_intake *intake, const stru
 		return;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
 		weir_lane_input(lane, data, wc->byte_len);
-	else if (lane->state != WEIR_LANE_UP)
+	else if (!may_speak(lane))
 		rc = -EKEYREJECTED;
 	else if (wc->imm_data)
 		rc = piece_arrived(lane, wc, data);

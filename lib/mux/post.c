@@ -141,10 +141,12 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	struct weir_circuit *conn;
 	struct weir_lane *lane;
 
+	if (wc->wr_id >= WEIR_MUX_CLASSES_MAX) {
+		weir_lane_said(node, wc);
+		return NULL;
+	}
 	if (wc->status != IBV_WC_SUCCESS)
 		weir_node_fail(node, -ECONNRESET);
-	if (wc->wr_id >= WEIR_MUX_CLASSES_MAX)
-		return NULL; /* of the handshake */
 	lane = node->lanes[wc->wr_id];
 	posted = lane->posted[lane->first];
 	lane->first = (lane->first + 1) % POSTED_MAX;

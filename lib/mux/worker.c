@@ -291,6 +291,12 @@ static void take_event(struct weir_node *node)
 	node->cq_events++;
 }
 
+/* Whether a completion will come; who begins a handshake wakes it after that. */
+static bool is_under_way(const struct weir_node *node)
+{
+	return node->posted || __atomic_load_n(&node->unheard, __ATOMIC_SEQ_CST);
+}
+
 /*
  * Says that it sleeps, and arms. Then it works once more, since others may have begun what it did
  * not know of: @node->rises_ns is when the first may go on who has to wait.
@@ -302,11 +308,11 @@ static bool lie_down(struct weir_node *node)
 
 	if (!weir_node_begin(node))
 		return false;
-	if (node->posted && !is_set(&node->is_armed)) {
+	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
+	if (is_under_way(node) && !is_set(&node->is_armed)) {
 		ibv_req_notify_cq(node->cq, 0);
 		__atomic_store_n(&node->is_armed, true, __ATOMIC_RELAXED);
 	}
-	__atomic_store_n(&node->asleep, 1, __ATOMIC_SEQ_CST);
 	may_sleep = !weir_node_work(node, weir_now_ns(), &node->rises_ns) &&
 		    (!status_of(node) || node->posted);
 	weir_node_stop(node);
