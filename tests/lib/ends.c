@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,8 +33,37 @@ void end_open(struct end *end, uint64_t idle_ns)
 
 void end_close(struct end *end)
 {
+	if (!end->hub)
+		return;
 	weir_listener_close(end->listener);
 	weir_mux_close(&end->hub->mux);
+	end->hub = NULL;
+}
+
+int pair_open_with(void **state, uint64_t idle_ns)
+{
+	struct pair *pair = calloc(1, sizeof(*pair));
+
+	assert_non_null(pair);
+	*state = pair;
+	end_open(&pair->a, idle_ns);
+	end_open(&pair->b, idle_ns);
+	return 0;
+}
+
+int pair_open(void **state)
+{
+	return pair_open_with(state, 0);
+}
+
+int pair_close(void **state)
+{
+	struct pair *pair = *state;
+
+	end_close(&pair->a);
+	end_close(&pair->b);
+	free(pair);
+	return 0;
 }
 
 struct weir_conn *connect_with(const struct end *from, const char *address,

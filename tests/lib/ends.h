@@ -20,6 +20,16 @@ void end_open(struct end *end, uint64_t idle_ns);
 /* It listens there; its rings are of 16 KiB, and whoever connects may ask for 16 times that. */
 void end_open_at(struct end *end, const char *host, const struct weir_key *key, uint64_t idle_ns);
 void end_close(struct end *end);
+
+/* What a case begins with, as cmocka's setup and teardown; which leaves alone what is closed already. */
+struct pair {
+	struct end a, b;
+};
+int pair_open(void **state);
+int pair_open_with(void **state, uint64_t idle_ns);
+int pair_close(void **state);
+#define pair_test(f) cmocka_unit_test_setup_teardown(f, pair_open, pair_close)
+
 /* The test fails if there is no connection. */
 struct weir_conn *connect_to(const struct end *from, const struct end *to);
 struct weir_conn *connect_at(const struct end *from, const char *address, unsigned int class_nr);

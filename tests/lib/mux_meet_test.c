@@ -87,21 +87,18 @@ static void all_addresses_of_a_mux_are_one_node(void **state)
 
 static void who_connects_back_takes_the_same_node(void **state)
 {
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 	struct weir_conn *near, *far, *back, *there;
-	struct end a, b;
 
-	(void)state;
-	end_open(&a, 0);
-	end_open(&b, 0);
 	/* By a lane of class 0 only: who connects back dials the other. */
-	near = connect_at(&a, b.address, WEIR_CLASS_URGENT);
-	far = accept_at(&b);
-	back = connect_to(&b, &a);
-	there = accept_at(&a);
+	near = connect_at(a, b->address, WEIR_CLASS_URGENT);
+	far = accept_at(b);
+	back = connect_to(b, a);
+	there = accept_at(a);
 	assert_ptr_equal(node_of(near), node_of(there));
 	assert_ptr_equal(node_of(far), node_of(back));
-	assert_int_equal(queue_pairs(&a), 2);
-	assert_int_equal(queue_pairs(&b), 2);
+	assert_int_equal(queue_pairs(a), 2);
+	assert_int_equal(queue_pairs(b), 2);
 	pass(near, far);
 	pass(far, near);
 	pass(back, there);
@@ -110,10 +107,8 @@ static void who_connects_back_takes_the_same_node(void **state)
 	weir_conn_close(far);
 	weir_conn_close(back);
 	weir_conn_close(there);
-	wait_nodes(&a, 1);
-	wait_nodes(&b, 1);
-	end_close(&a);
-	end_close(&b);
+	wait_nodes(a, 1);
+	wait_nodes(b, 1);
 }
 
 struct caller {
@@ -122,6 +117,7 @@ struct caller {
 	const struct end *from, *to;
 	unsigned int class_nr;
 	struct weir_conn *conn;
+	struct weir_error error;
 };
 
 static void *call(void *arg)
@@ -131,30 +127,28 @@ static void *call(void *arg)
 
 	pthread_barrier_wait(caller->start);
 	weir_mux_connect(&caller->from->hub->mux, caller->to->address, SERVICE, &options,
-			 &caller->conn, NULL);
+			 &caller->conn, &caller->error);
 	return NULL;
 }
 
 /* All connects succeed, by one node. */
-static void both_connect_at_once(void)
+static void both_connect_at_once(struct end *const ends[2])
 {
 	struct caller callers[4];
 	struct weir_conn *accepted[4];
 	pthread_barrier_t start;
-	struct end ends[2];
 	int i;
 
-	end_open(&ends[0], 0);
-	end_open(&ends[1], 0);
 	assert_int_equal(pthread_barrier_init(&start, NULL, 4), 0);
 	for (i = 0; i < 4; i++) {
-		callers[i] = (struct caller){ .start = &start, .from = &ends[i % 2],
-					      .to = &ends[1 - i % 2], .class_nr = i / 2 };
+		callers[i] = (struct caller){ .start = &start, .from = ends[i % 2],
+					      .to = ends[1 - i % 2], .class_nr = i / 2 };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
 	}
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
-		assert_non_null(callers[i].conn);
+		if (!callers[i].conn)
+			fail_msg("%s", callers[i].error.text);
 		accepted[i] = accept_at(callers[i].to);
 	}
 	for (i = 0; i < 4; i++)
@@ -163,22 +157,24 @@ static void both_connect_at_once(void)
 		weir_conn_close(callers[i].conn);
 		weir_conn_close(accepted[i]);
 	}
-	wait_nodes(&ends[0], 1);
-	wait_nodes(&ends[1], 1);
-	assert_int_equal(queue_pairs(&ends[0]), 2);
-	assert_int_equal(queue_pairs(&ends[1]), 2);
+	for (i = 0; i < 2; i++) {
+		wait_nodes(ends[i], 1);
+		assert_int_equal(queue_pairs(ends[i]), 2);
+	}
 	pthread_barrier_destroy(&start);
-	end_close(&ends[0]);
-	end_close(&ends[1]);
 }
 
 static void who_connect_at_once_agree(void **state)
 {
 	int i, rounds = fixture_rounds(30);
+	struct pair *pair;
 
-	(void)state;
-	for (i = 0; i < rounds; i++)
-		both_connect_at_once();
+	for (i = 0; i < rounds; i++) {
+		pair_open(state);
+		pair = *state;
+		both_connect_at_once((struct end *[]){ &pair->a, &pair->b });
+		pair_close(state);
+	}
 }
 
 static void a_mux_that_connects_to_itself_is_both_ends(void **state)
@@ -216,25 +212,20 @@ static void a_mux_that_connects_to_itself_is_both_ends(void **state)
 /* The other end may not have seen it yet, and says that it knows us. */
 static void who_has_lost_a_node_begins_another(void **state)
 {
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 	int i, rounds = fixture_rounds(30);
 	struct weir_conn *near, *far;
-	struct end a, b;
 
-	(void)state;
-	end_open(&a, 0);
-	end_open(&b, 0);
 	for (i = 0; i < rounds; i++) {
-		near = connect_to(&a, &b);
-		far = accept_at(&b);
+		near = connect_to(a, b);
+		far = accept_at(b);
 		pass(near, far);
 		weir_node_fail(node_of(near), -ECONNRESET);
 		weir_conn_close(near);
 		weir_conn_close(far);
 	}
-	wait_nodes(&a, 0);
-	wait_nodes(&b, 0);
-	end_close(&a);
-	end_close(&b);
+	wait_nodes(a, 0);
+	wait_nodes(b, 0);
 }
 
 /* It has the key; it cuts off whose id it claims. */
@@ -271,10 +262,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_addresses_of_a_mux_are_one_node),
-		cmocka_unit_test(who_connects_back_takes_the_same_node),
+		pair_test(who_connects_back_takes_the_same_node),
 		cmocka_unit_test(who_connect_at_once_agree),
 		cmocka_unit_test(a_mux_that_connects_to_itself_is_both_ends),
-		cmocka_unit_test(who_has_lost_a_node_begins_another),
+		pair_test(who_has_lost_a_node_begins_another),
 		cmocka_unit_test(who_claims_anothers_id_hurts_nobody_else),
 	};
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Another mux that says nothing for a while: who waits for it may go, and it takes nothing along. */
+/*
+ * Another mux that says nothing for a while: who waits for it may go, and takes nothing along. Nor
+ * does a lane of which not both ends know yet, if what it is to begin with is lost.
+ */
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "softnic/control.h"
 #include "tests/lib/ends.h"
 
 int __real_weir_lane_met_client(struct weir_lane *lane, struct wire_welcome *welcome);
@@ -76,14 +80,28 @@ static void tenant_dials(struct tenant *tenant, const struct end *from, const st
 		;
 }
 
+static void tenant_free(struct tenant *tenant)
+{
+	close(tenant->owner.socket);
+	weir_owner_fini(&tenant->owner);
+}
+
 /* He does not wait for the other end. */
 static void tenant_is_gone(struct tenant *tenant)
 {
 	close(tenant->end);
 	assert_int_equal(pthread_join(tenant->thread, NULL), 0);
 	assert_int_equal(tenant->rc, -ECONNRESET);
-	close(tenant->owner.socket);
-	weir_owner_fini(&tenant->owner);
+	tenant_free(tenant);
+}
+
+/* He waits, and learns that there is none. */
+static void tenant_gets_no_lane(struct tenant *tenant)
+{
+	assert_int_equal(pthread_join(tenant->thread, NULL), 0);
+	assert_int_equal(tenant->rc, -ECONNRESET);
+	close(tenant->end);
+	tenant_free(tenant);
 }
 
 static void wait_queue_pairs(const struct end *end, unsigned int count)
@@ -100,75 +118,127 @@ static void wait_queue_pairs(const struct end *end, unsigned int count)
 /* What others have with that mux stays, and so does the queue pair that he has begun. */
 static void a_tenant_who_dies_as_he_connects_breaks_nobody(void **state)
 {
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 	struct weir_conn *near, *far, *other, *there;
 	struct tenant tenant;
-	struct end a, b;
 
-	(void)state;
-	end_open(&a, 0);
-	end_open(&b, 0);
-	near = connect_at(&a, b.address, WEIR_CLASS_URGENT);
-	far = accept_at(&b);
-	tenant_dials(&tenant, &a, &b, WEIR_CLASS_NORMAL);
+	near = connect_at(a, b->address, WEIR_CLASS_URGENT);
+	far = accept_at(b);
+	tenant_dials(&tenant, a, b, WEIR_CLASS_NORMAL);
 	tenant_is_gone(&tenant);
 	gate_open();
-	wait_queue_pairs(&a, 2);
-	wait_queue_pairs(&b, 2);
+	wait_queue_pairs(a, 2);
+	wait_queue_pairs(b, 2);
 	pass(near, far);
 	pass(far, near);
-	other = connect_to(&a, &b);
-	there = accept_at(&b);
+	other = connect_to(a, b);
+	there = accept_at(b);
 	assert_ptr_equal(node_of(other), node_of(near));
 	pass(other, there);
-	wait_queue_pairs(&b, 2);
+	wait_queue_pairs(b, 2);
 	weir_conn_close(near);
 	weir_conn_close(far);
 	weir_conn_close(other);
 	weir_conn_close(there);
-	end_close(&a);
-	end_close(&b);
 }
 
 /* The other end can use it as soon as it has welcomed who is gone. */
 static void the_first_lane_of_who_dies_is_there_for_others(void **state)
 {
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 	struct weir_conn *near, *far;
 	struct tenant tenant;
-	struct end a, b;
 
-	(void)state;
-	end_open(&a, 0);
-	end_open(&b, 0);
-	tenant_dials(&tenant, &a, &b, WEIR_CLASS_URGENT);
+	tenant_dials(&tenant, a, b, WEIR_CLASS_URGENT);
 	tenant_is_gone(&tenant);
 	gate_open();
-	near = connect_at(&a, b.address, WEIR_CLASS_URGENT);
-	far = accept_at(&b);
+	near = connect_at(a, b->address, WEIR_CLASS_URGENT);
+	far = accept_at(b);
 	pass(near, far);
-	assert_int_equal(nodes_of(a.hub), 1);
-	wait_queue_pairs(&a, 1);
-	wait_queue_pairs(&b, 1);
+	assert_int_equal(nodes_of(a->hub), 1);
+	wait_queue_pairs(a, 1);
+	wait_queue_pairs(b, 1);
 	weir_conn_close(near);
 	weir_conn_close(far);
-	end_close(&a);
-	end_close(&b);
 }
 
 /* Nobody waits for a mux that is to be closed: a lane in proof does not hold it up. */
 static void a_mux_ends_while_a_lane_is_left_in_proof(void **state)
 {
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 	struct tenant tenant;
-	struct end a, b;
 
-	(void)state;
-	end_open(&a, 0);
-	end_open(&b, 0);
-	tenant_dials(&tenant, &a, &b, WEIR_CLASS_URGENT);
+	tenant_dials(&tenant, a, b, WEIR_CLASS_URGENT);
 	tenant_is_gone(&tenant);
-	assert_int_equal(nodes_of(a.hub), 1);
-	end_close(&a);
+	assert_int_equal(nodes_of(a->hub), 1);
+	end_close(a);
 	gate_open();
-	end_close(&b);
+}
+
+/* The next operation of each queue pair fails as if nobody answered; or no more. */
+static void nobody_answers(bool is_so)
+{
+	struct softnic_options faults;
+
+	option_defaults(&faults);
+	faults.given = 1u << OPTION_ERROR_AFTER;
+	faults.value[OPTION_ERROR_AFTER] = is_so ? 0 : OPTION_NEVER;
+	assert_int_equal(softnic_fault(getpid(), &faults), 0);
+}
+
+/* By the lanes that there were; and another one can be had. */
+static void all_is_as_before(const struct pair *pair, struct weir_conn *near, struct weir_conn *far)
+{
+	struct weir_conn *other, *there;
+
+	pass(near, far);
+	pass(far, near);
+	other = connect_to(&pair->a, &pair->b);
+	there = accept_at(&pair->b);
+	assert_ptr_equal(node_of(other), node_of(near));
+	assert_ptr_equal(node_of(there), node_of(far));
+	pass(other, there);
+	pass(there, other);
+	wait_queue_pairs(&pair->a, 2);
+	wait_queue_pairs(&pair->b, 2);
+	weir_conn_close(other);
+	weir_conn_close(there);
+}
+
+/* Who connects hears of it; who has connections by another lane does not. */
+static void a_lane_whose_hello_is_lost_fails_alone(void **state)
+{
+	struct weir_conn *near, *far, *none = NULL;
+	struct pair *pair = *state;
+
+	near = connect_at(&pair->a, pair->b.address, WEIR_CLASS_URGENT);
+	far = accept_at(&pair->b);
+	nobody_answers(true);
+	assert_int_equal(weir_mux_connect(&pair->a.hub->mux, pair->b.address, SERVICE, NULL, &none,
+					  NULL), -ECONNRESET);
+	nobody_answers(false);
+	all_is_as_before(pair, near, far);
+	weir_conn_close(near);
+	weir_conn_close(far);
+}
+
+/* Who was connected to holds the key for proven, and has no other word that the lane is there. */
+static void a_lane_whose_welcome_is_lost_fails_alone(void **state)
+{
+	struct pair *pair = *state;
+	struct weir_conn *near, *far;
+	struct tenant tenant;
+
+	near = connect_at(&pair->a, pair->b.address, WEIR_CLASS_URGENT);
+	far = accept_at(&pair->b);
+	tenant_dials(&tenant, &pair->a, &pair->b, WEIR_CLASS_NORMAL);
+	nobody_answers(true);
+	gate_open();
+	tenant_gets_no_lane(&tenant);
+	nobody_answers(false);
+	all_is_as_before(pair, near, far);
+	weir_conn_close(near);
+	weir_conn_close(far);
 }
 
 static void wait_deserted(const struct end *end)
@@ -185,37 +255,40 @@ static void wait_deserted(const struct end *end)
 	}
 }
 
+static int open_for_ever(void **state)
+{
+	return pair_open_with(state, UINT64_MAX);
+}
+
 /* It is stopped, or has lost its way; its NIC takes all in. */
 static void who_does_not_answer_is_left_all_the_same(void **state)
 {
-	struct end a, b;
+	struct end *a = &((struct pair *)*state)->a, *b = &((struct pair *)*state)->b;
 
-	(void)state;
-	end_open(&a, UINT64_MAX);
-	end_open(&b, UINT64_MAX);
-	weir_conn_close(connect_to(&a, &b));
-	weir_conn_close(accept_at(&b));
-	wait_deserted(&a);
-	wait_deserted(&b);
-	pthread_mutex_lock(&b.hub->lock);
-	pthread_mutex_lock(&a.hub->lock);
-	a.hub->options.idle_ns = 1;
-	weir_fd_ring(a.hub->bell);
-	pthread_mutex_unlock(&a.hub->lock);
-	wait_nodes(&a, 0);
-	pthread_mutex_unlock(&b.hub->lock);
-	wait_nodes(&b, 0);
-	end_close(&a);
-	end_close(&b);
+	weir_conn_close(connect_to(a, b));
+	weir_conn_close(accept_at(b));
+	wait_deserted(a);
+	wait_deserted(b);
+	pthread_mutex_lock(&b->hub->lock);
+	pthread_mutex_lock(&a->hub->lock);
+	a->hub->options.idle_ns = 1;
+	weir_fd_ring(a->hub->bell);
+	pthread_mutex_unlock(&a->hub->lock);
+	wait_nodes(a, 0);
+	pthread_mutex_unlock(&b->hub->lock);
+	wait_nodes(b, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tenant_who_dies_as_he_connects_breaks_nobody),
-		cmocka_unit_test(the_first_lane_of_who_dies_is_there_for_others),
-		cmocka_unit_test(a_mux_ends_while_a_lane_is_left_in_proof),
-		cmocka_unit_test(who_does_not_answer_is_left_all_the_same),
+		pair_test(a_tenant_who_dies_as_he_connects_breaks_nobody),
+		pair_test(the_first_lane_of_who_dies_is_there_for_others),
+		pair_test(a_mux_ends_while_a_lane_is_left_in_proof),
+		pair_test(a_lane_whose_hello_is_lost_fails_alone),
+		pair_test(a_lane_whose_welcome_is_lost_fails_alone),
+		cmocka_unit_test_setup_teardown(who_does_not_answer_is_left_all_the_same,
+						open_for_ever, pair_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
