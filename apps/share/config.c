@@ -13,11 +13,8 @@
 #include <string.h>
 
 #define FILE_MAX (1 << 20)
-#define CONNECTIONS_DEFAULT 1024
 #define CONNECTIONS_MAX 65535
-#define PEERS_DEFAULT 64
 #define PEERS_MAX 4096
-#define MEMORY_DEFAULT (1ull << 30)
 #define WEIGHT_MAX 1024
 #define CLASS_MAX (WEIR_MUX_CLASSES_MAX - 1)
 #define TOS_MAX 255
@@ -331,67 +328,4 @@ void config_fini(struct config *config)
 {
 	free(config->rules);
 	*config = (struct config){ 0 };
-}
-
-/* Whether @cgroup is @whole, or below it. */
-static bool is_within(const char *cgroup, const char *whole)
-{
-	size_t length = strlen(whole);
-
-	while (length && whole[length - 1] == '/')
-		length--;
-	return !strncmp(cgroup, whole, length) && (!cgroup[length] || cgroup[length] == '/');
-}
-
-static const struct rule *rule_for(const struct config *config, uid_t uid, const char *cgroup)
-{
-	const struct rule *user = NULL, *group = NULL;
-	size_t i;
-
-	for (i = 0; i < config->nr_rules; i++) {
-		const struct rule *rule = &config->rules[i];
-
-		if (rule->kind == RULE_USER && rule->uid == uid && !user)
-			user = rule;
-		if (rule->kind == RULE_CGROUP && is_within(cgroup, rule->cgroup) &&
-		    (!group || strlen(rule->cgroup) > strlen(group->cgroup)))
-			group = rule;
-	}
-	return group ? group : user;
-}
-
-/* Whoever is under the same cgroup's line, or else the same user, is of one party. */
-static uint64_t party_of(const struct rule *rule, uid_t uid)
-{
-	uint64_t hash = 14695981039346656037u; /* FNV-1a */
-	const char *at;
-
-	if (!rule || rule->kind == RULE_USER)
-		return uid;
-	for (at = rule->cgroup; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-	return hash | 1ull << 63;
-}
-
-struct terms config_terms(const struct config *config, uid_t uid, const char *cgroup)
-{
-	const struct rule *rule = rule_for(config, uid, cgroup);
-	struct terms terms = rule ? rule->terms : config->terms;
-	const struct terms *d = &config->terms;
-
-	terms.party = party_of(rule, uid);
-	terms.is_cgroup = rule && rule->kind == RULE_CGROUP;
-	if (!terms.weight)
-		terms.weight = d->weight ? d->weight : 1;
-	if (!terms.has_class)
-		terms.class_nr = d->class_nr;
-	if (!terms.connections)
-		terms.connections = d->connections ? d->connections : CONNECTIONS_DEFAULT;
-	if (!terms.peers)
-		terms.peers = d->peers ? d->peers : PEERS_DEFAULT;
-	if (!terms.memory_bytes)
-		terms.memory_bytes = d->memory_bytes ? d->memory_bytes : MEMORY_DEFAULT;
-	if (!terms.rate_bytes_s)
-		terms.rate_bytes_s = d->rate_bytes_s;
-	return terms;
 }

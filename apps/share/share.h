@@ -4,7 +4,8 @@
  *
  * tenant	a process that has connected to the socket: its board, its connections and offers
  * clerk	its thread: does what it asks, one after another, and ends what is its when it is
- * gone desk		of a party: where the connects that its tenants ask for wait
+ *		gone
+ * desk		of a party: where the connects that its tenants ask for wait
  * dialer	a thread of a desk, while something waits there: connects, which may take long
  * usher	one thread: hands what stands on the boards to the hub's workers
  *
@@ -98,6 +99,9 @@ void tenant_terms(struct tenant *tenant);
 unsigned int tenant_class(const struct tenant *tenant);
 /* With share->lock held: a place for a connection. -EDQUOT. */
 int tenant_put(struct tenant *tenant, struct weir_circuit *conn);
+
+/* end.c: of one that is gone. Waits until nothing is left of it, and frees it. */
+void tenant_end(struct tenant *tenant);
 
 /* clerk.c, usher.c: the threads. */
 void *clerk_run(void *tenant);
