@@ -121,6 +121,7 @@ static int open_all(const struct command *c, struct share *share)
 		return failure(c->cmd, "%s", error.text);
 	options.classes = share->config.classes;
 	options.nr_classes = share->config.nr_classes;
+	options.idle_ns = share->config.idle_ns;
 	if (weir_hub_open(&options, &share->hub, &error)) {
 		config_fini(&share->config);
 		return failure(c->cmd, "%s", error.text);

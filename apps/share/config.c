@@ -22,6 +22,8 @@
 #define DEPTH_MAX 64
 #define SEGMENT_MIN 1024
 #define SEGMENT_MAX 65536
+#define IDLE_MIN 0.1 /* seconds */
+#define IDLE_MAX 86400
 
 /* Where the parser is: a line, cut into words as it goes. */
 struct parser {
@@ -239,6 +241,24 @@ static int parse_class(struct config *config, struct parser *p)
 	return rc;
 }
 
+static int parse_idle(struct config *config, struct parser *p)
+{
+	const char *word = next_word(p);
+	char *end = NULL;
+	double seconds;
+
+	if (word && !strcmp(word, "any") && !next_word(p)) {
+		config->idle_ns = UINT64_MAX;
+		return 0;
+	}
+	seconds = word ? strtod(word, &end) : 0;
+	if (!word || *end || next_word(p) || !(seconds >= IDLE_MIN && seconds <= IDLE_MAX))
+		return weir_fail(p->error, -EINVAL, "line %u: idle: give it 0.1 to 86400 seconds, "
+				 "or any", p->line);
+	config->idle_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
 static int parse_line(struct config *config, struct parser *p)
 {
 	const char *word = next_word(p);
@@ -253,8 +273,10 @@ static int parse_line(struct config *config, struct parser *p)
 		return parse_rule(config, p, false);
 	if (!strcmp(word, "class"))
 		return parse_class(config, p);
-	return weir_fail(p->error, -EINVAL, "line %u: %s: a line begins with default, user, cgroup "
-			 "or class", p->line, word);
+	if (!strcmp(word, "idle"))
+		return parse_idle(config, p);
+	return weir_fail(p->error, -EINVAL, "line %u: %s: a line begins with default, user, "
+			 "cgroup, class or idle", p->line, word);
 }
 
 static void config_init(struct config *config)

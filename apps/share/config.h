@@ -7,6 +7,7 @@
  *	cgroup /system.slice/db.service  rate 100M memory 1G
  *	class 0                          tos 104
  *	class 1                          segment 16K pass 4M
+ *	idle                             60
  *
  * Who is of several is treated by the first that fits of: the longest cgroup that holds him, his
  * user, default. What a line does not say the default line does, and what that does not, weir; but
@@ -50,10 +51,12 @@ struct rule {
 /*
  * @classes: @nr_classes of them, those of a mux without options and as many as lines name; read
  *	when the daemon begins
+ * @idle_ns: that queue pairs to a mux are kept with which nobody has a connection; 0: as a mux does
  */
 struct config {
 	struct weir_mux_class classes[WEIR_MUX_CLASSES_MAX];
 	unsigned int nr_classes;
+	uint64_t idle_ns;
 	struct terms terms; /* of all for whom there is no rule */
 	struct rule *rules;
 	size_t nr_rules;

@@ -206,6 +206,7 @@ void share_reload(struct share *share, struct config *config)
 	pthread_mutex_lock(&share->lock);
 	config_fini(&share->config);
 	share->config = *config;
+	weir_hub_idle(share->hub, config->idle_ns);
 	for (at = share->tenants.next; at != &share->tenants; at = at->next)
 		tenant_terms(weir_list_entry(at, struct tenant, link));
 	pthread_mutex_unlock(&share->lock);

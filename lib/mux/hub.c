@@ -58,7 +58,7 @@ static void options_fill(struct weir_mux_options *o, const struct weir_mux_optio
 	if (!o->quiet_ns)
 		o->quiet_ns = 50000;
 	if (!o->idle_ns)
-		o->idle_ns = 10 * WEIR_NS_PER_S;
+		o->idle_ns = WEIR_HUB_IDLE_NS;
 }
 
 static int options_check(const struct weir_mux_options *o, struct weir_error *error)
@@ -226,6 +226,14 @@ int weir_hub_open(const struct weir_mux_options *options, struct weir_hub **out,
 	else
 		*out = hub;
 	return rc;
+}
+
+void weir_hub_idle(struct weir_hub *hub, uint64_t idle_ns)
+{
+	pthread_mutex_lock(&hub->lock);
+	hub->options.idle_ns = idle_ns ? idle_ns : WEIR_HUB_IDLE_NS;
+	weir_fd_ring(hub->bell); /* it may sleep for longer than that */
+	pthread_mutex_unlock(&hub->lock);
 }
 
 /* Whether a connection that has been closed still has something to say. */

@@ -47,6 +47,7 @@
 
 #define WEIR_UNPROVEN_LANES_MAX 64
 #define WEIR_READS_MAX 16 /* of a lane in flight */
+#define WEIR_HUB_IDLE_NS (10 * WEIR_NS_PER_S) /* of who does not say otherwise */
 
 /**
  * struct weir_hub - a process's end
@@ -111,6 +112,8 @@ void weir_hub_close(struct weir_hub *hub);
 /* Cuts all off, and lets nobody in; once no connection is left to an owner he may go. */
 void weir_hub_stop(struct weir_hub *hub);
 void weir_hub_info(struct weir_hub *hub, struct weir_mux_info *info);
+/* From now on other muxes are let go of after so long; 0: WEIR_HUB_IDLE_NS. */
+void weir_hub_idle(struct weir_hub *hub, uint64_t idle_ns);
 /* Waits until what has been closed has been sent, of @owner; up to the timeout. */
 void weir_hub_linger(struct weir_hub *hub, struct weir_owner *owner);
 /* Of what is asked for now. */

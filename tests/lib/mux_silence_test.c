@@ -270,10 +270,7 @@ static void who_does_not_answer_is_left_all_the_same(void **state)
 	wait_deserted(a);
 	wait_deserted(b);
 	pthread_mutex_lock(&b->hub->lock);
-	pthread_mutex_lock(&a->hub->lock);
-	a->hub->options.idle_ns = 1;
-	weir_fd_ring(a->hub->bell);
-	pthread_mutex_unlock(&a->hub->lock);
+	weir_hub_idle(a->hub, 1);
 	wait_nodes(a, 0);
 	pthread_mutex_unlock(&b->hub->lock);
 	wait_nodes(b, 0);

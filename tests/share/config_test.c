@@ -126,6 +126,25 @@ static void classes_are_those_of_a_mux_without_options_until_lines_say_otherwise
 	config_fini(&config);
 }
 
+static void queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says(void **state)
+{
+	struct config config;
+
+	(void)state;
+	parse("default weight 1", &config);
+	assert_int_equal(config.idle_ns, 0);
+	config_fini(&config);
+	parse("idle 60 # a minute\n", &config);
+	assert_int_equal(config.idle_ns, 60000000000);
+	config_fini(&config);
+	parse("idle 0.25", &config);
+	assert_int_equal(config.idle_ns, 250000000);
+	config_fini(&config);
+	parse("idle any", &config);
+	assert_true(config.idle_ns == UINT64_MAX);
+	config_fini(&config);
+}
+
 static void users_have_names_too(void **state)
 {
 	struct config config;
@@ -155,6 +174,14 @@ static void mistakes_are_told_with_their_line(void **state)
 		{ "class 0 segment 65K", "segment 65K: 1K to 64K" },
 		{ "class 0 segment long", "segment long: not a size" },
 		{ "class 0 pass 0", "pass 0: not a size" },
+		{ "idle", "idle: give it 0.1 to 86400 seconds" },
+		{ "idle 0", "idle: give it" },
+		{ "idle -1", "idle: give it" },
+		{ "idle nan", "idle: give it" },
+		{ "idle 86401", "idle: give it" },
+		{ "idle 5s", "idle: give it" },
+		{ "idle 5 s", "idle: give it" },
+		{ "idle any 5", "idle: give it" },
 		{ "default\nuser", "line 2: which user?" },
 		{ "cgroup", "line 1: which cgroup?" },
 		{ "cgroup a deny", "line 1: cgroup a" },
@@ -197,6 +224,7 @@ int main(void)
 		cmocka_unit_test(classes_have_types_of_service),
 		cmocka_unit_test(
 			classes_are_those_of_a_mux_without_options_until_lines_say_otherwise),
+		cmocka_unit_test(queue_pairs_that_nobody_needs_are_kept_for_as_long_as_it_says),
 		cmocka_unit_test(users_have_names_too),
 		cmocka_unit_test(mistakes_are_told_with_their_line),
 	};

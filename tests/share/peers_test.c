@@ -2,11 +2,13 @@
 /* weir share: what it has with other daemons, whoever of its tenants began it, and for how long. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "tests/share/daemons.h"
 
-static struct daemon third; /* whose tenants may have one peer */
+static struct daemon third; /* whose tenants may have one peer; impatient */
+static struct daemon patient[2]; /* who keep their queue pairs for ever, until they are told otherwise */
 
 static void wait_queue_pairs(struct weir_mux *mux, unsigned int count)
 {
@@ -85,16 +87,40 @@ static void a_party_has_only_so_many_peers(void **state)
 	weir_mux_close(other);
 }
 
+static void queue_pairs_that_nobody_needs_go_when_the_configuration_says_so(void **state)
+{
+	struct weir_mux *mux = tenant_of(&patient[0]), *other = tenant_of(&patient[1]);
+	struct weir_listener *listener;
+
+	(void)state;
+	assert_int_equal(weir_mux_listen(other, SERVICE, 8, &listener), 0);
+	weir_conn_close(connect_to(mux, &patient[1], SERVICE));
+	weir_conn_close(accept_from(listener));
+	wait_queue_pairs(mux, 2);
+	wait_queue_pairs(other, 2);
+	config_write(&patient[0], "idle 0.1\n");
+	assert_int_equal(kill(patient[0].pid, SIGHUP), 0);
+	wait_queue_pairs(mux, 0);
+	wait_queue_pairs(other, 0);
+	weir_listener_close(listener);
+	weir_mux_close(mux);
+	weir_mux_close(other);
+}
+
 static int start(void **state)
 {
 	daemons_start(state);
-	daemon_start_with(&third, "third", "default peers 1\n");
+	daemon_start_with(&patient[0], "patient", "idle any\n");
+	daemon_start_with(&patient[1], "patient, too", "idle any\n");
+	daemon_start_with(&third, "third", "default peers 1\nidle 0.5\n");
 	return 0;
 }
 
 static int stop(void **state)
 {
 	daemon_stop(&third);
+	daemon_stop(&patient[0]);
+	daemon_stop(&patient[1]);
 	return daemons_stop(state);
 }
 
@@ -103,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_daemons_have_one_set_of_queue_pairs_as_long_as_they_use_it),
 		cmocka_unit_test(a_party_has_only_so_many_peers),
+		cmocka_unit_test(queue_pairs_that_nobody_needs_go_when_the_configuration_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
