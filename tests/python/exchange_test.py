@@ -270,6 +270,80 @@ class Messages(unittest.TestCase):
             thread.join()
             self.assertEqual(got, [message])
 
+    def test_what_an_interrupt_keeps_from_the_caller_the_next_call_finds(self):
+        """It comes as soon as C is done with something, in each of the steps that a call takes."""
+        class Interrupted:
+            def __init__(self, step, count):
+                self.step, self.left = step, count
+
+            def __getattr__(self, name):
+                function = getattr(_library.lib, name)
+                if name != "weir_exchange_" + self.step:
+                    return function
+
+                def interrupted(*args):
+                    status = function(*args)
+                    if status >= 0:  # not that a time is over
+                        self.left -= 1
+                        if not self.left:
+                            raise KeyboardInterrupt
+                    return status
+
+                return interrupted
+
+        def twice(x, step, count, call):
+            interrupted = Interrupted(step, count)
+            x._turns.waiting += 1  # so that process() is called, too
+            with unittest.mock.patch("weir.exchange.lib", interrupted):
+                with self.assertRaises(KeyboardInterrupt):
+                    call()
+            x._turns.waiting -= 1
+            self.assertEqual(interrupted.left, 0)
+            return call()
+
+        ours, theirs = pair(slots=8, slot_bytes=64)
+        with ours, theirs:
+            for step in "take", "release", "process":
+                for count in 1, 2, 3:
+                    message = os.urandom(64 * 3)
+                    for sent in message, b"", b"next":
+                        ours.put(sent, PATIENCE_S)
+                        ours.flush(PATIENCE_S)
+                    got = twice(theirs, step, count, lambda: theirs.get(PATIENCE_S))
+                    self.assertEqual(got, message, (step, count))
+                    self.assertEqual(theirs.get(PATIENCE_S), b"")
+                    self.assertEqual(theirs.get(PATIENCE_S), b"next")
+            for step in "take", "process":
+                ours.put(os.urandom(64 * 2), PATIENCE_S)
+                ours.flush(PATIENCE_S)
+                slots = twice(theirs, step, 1, lambda: theirs.take(2, PATIENCE_S))
+                while len(slots) < 2:
+                    slots += theirs.take(2, PATIENCE_S)
+                self.assertEqual(len(slots), 2)
+                theirs.release(slots)
+            for step in "acquire", "process":
+                slots = twice(ours, step, 1, lambda: ours.acquire(8, PATIENCE_S))
+                while len(slots) < 8:
+                    slots += ours.acquire(8, PATIENCE_S)
+                self.assertEqual(len({slot._number for slot in slots}), 8)
+                ours.abandon(slots)
+            ours.put(b"all is well", PATIENCE_S)
+            ours.flush(PATIENCE_S)
+            self.assertEqual(theirs.get(PATIENCE_S), b"all is well")
+
+    def test_who_is_interrupted_watches_no_longer(self):
+        def interrupt():
+            raise KeyboardInterrupt
+
+        ours, theirs = pair()
+        with ours, theirs:
+            with unittest.mock.patch("select.poll", interrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    theirs.get(PATIENCE_S)
+            with theirs._turns:
+                self.assertTrue(theirs._turns.is_to_watch(self))
+            theirs._turns.leave(self)
+
     def test_nothing_there_is_a_timeout(self):
         ours, theirs = pair()
         with ours, theirs:

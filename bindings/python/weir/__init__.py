@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Messages over RDMA, without a copy where none is needed: weir's exchanges and groups."""
 from weir._options import Info
-from weir.exchange import Exchange, Slot, connect
+from weir._slot import Slot
+from weir.exchange import Exchange, connect
 from weir.group import Group, join, lead
 from weir.key import Key
 from weir.listener import Listener, listen

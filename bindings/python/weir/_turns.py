@@ -60,25 +60,31 @@ class Turns(FairLock):
         super().__init__()
         self.waiting = 0  # threads; changed in turn
         self.awake = threading.Event()  # set, and replaced, when those who wait are to try again
-        self._is_watched = self._is_rung = False
+        self._watcher: object = None  # who watches; None: nobody does
+        self._is_rung = False
         self._bell = (-1, -1)  # ends the sleep of who watches
+
+    def _rouse(self) -> None:
+        self.awake.set()
+        self.awake = threading.Event()
 
     def wake(self) -> None:
         """In turn: all who wait try again."""
-        self.awake.set()
-        self.awake = threading.Event()
-        if self._is_watched and not self._is_rung:
+        self._rouse()
+        if self._watcher is not None and not self._is_rung:
             self._is_rung = True
             os.write(self._bell[1], b"!")
 
-    def is_to_watch(self) -> bool:
-        """In turn: whether who asks is the one that watches: then it owes a watch()."""
-        if self._is_watched:
+    def is_to_watch(self, who: object) -> bool:
+        """In turn: whether who asks is the one that watches: then he owes a leave(), whatever befalls him."""
+        if self._watcher is not None:
             return False
         if self._bell[0] < 0:
-            self._bell = os.pipe()
-            weakref.finalize(self, _close, *self._bell).atexit = False
-        self._is_watched = True
+            bell = os.pipe()
+            weakref.finalize(self, _close, *bell).atexit = False
+            os.set_blocking(bell[0], False)
+            self._bell = bell
+        self._watcher = who
         return True
 
     def watch(self, descriptor: int, seconds: float) -> bool:
@@ -86,11 +92,18 @@ class Turns(FairLock):
         poll = select.poll()
         for each in (descriptor, self._bell[0]):
             poll.register(each, select.POLLIN)
-        try:
-            return bool(poll.poll(seconds * 1e3))
-        finally:
-            with self:
-                if self._is_rung:
+        return bool(poll.poll(seconds * 1e3))
+
+    def leave(self, who: object) -> None:
+        """Out of turn: who watched does so no longer. Once more does nothing more, wherever the first was interrupted."""
+        if self._watcher is not who:
+            return
+        with self:
+            self._rouse()  # another one is to watch now
+            if self._is_rung:
+                try:
                     os.read(self._bell[0], 1)
-                self._is_watched = self._is_rung = False
-                self.wake()  # another one is to watch now
+                except BlockingIOError:
+                    pass
+                self._is_rung = False
+            self._watcher = None

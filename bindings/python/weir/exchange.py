@@ -12,57 +12,18 @@ import errno
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weir._library import NOT_YET, SLICE_S, check, check_met, ffi, lib, too_late
-from weir._memory import DeviceMemory, memory_of
+from weir._memory import memory_of
 from weir._options import Info, info_of, options_of
+from weir._slot import Slot
 from weir._turns import Turns, release_own
 from weir.key import Key
 
 _TAKE = 64  # slots in one call
 _BRIEF_S = 0.002  # as long a wait in C may keep the exchange from others
-
-
-class Slot:
-    """A slot to write a message into, or with one in it. Gone when committed or released.
-
-    data is its memory: numpy.frombuffer(slot.data, ...) is an array without a copy; in a GPU it is a
-    DeviceMemory. length, of an acquired slot, is how much of it is to be sent. last is whether the message
-    ends with it.
-    """
-
-    __slots__ = ("data", "length", "last", "_number", "_size", "_at", "_in_gpu", "_memory")
-
-    def __init__(self, slot: Any, in_gpu: bool) -> None:
-        self.length: int = slot.length
-        self._size = self.length
-        self.last: bool = slot.last
-        self._number: int = slot.number
-        self._at, self._in_gpu = slot.data, in_gpu
-        self._show_all()
-
-    def _show_all(self) -> None:
-        """As it was when it came."""
-        self._memory: Any = None
-        if self._in_gpu:
-            self.data: Any = DeviceMemory(int(ffi.cast("uintptr_t", self._at)), self._size)
-        else:
-            self._show(ffi.buffer(self._at, self._size))
-
-    def _show(self, memory: Any) -> None:
-        self._memory = weakref.ref(memory)
-        self.data = memoryview(memory).cast("B")
-
-    def _hide(self) -> None:
-        """Nothing can reach the memory any more; or BufferError, if something still can."""
-        self.data.release()
-        memory = self._memory and self._memory()
-        if memory is not None:  # a view of it lives, and keeps it
-            self._show(memory)
-            raise BufferError("something still looks into the slot's memory: an array, or a part of slot.data")
 
 
 def _begin(lock: Any, timeout: float | None) -> float | None:
@@ -90,8 +51,11 @@ class Exchange:
         self._turns = Turns()
         self._putting, self._getting = threading.RLock(), threading.RLock()  # a message is of one thread
         self._out: dict[Slot, bool] = {}  # True: taken; False: acquired
-        self._one = ffi.new("struct weir_exchange_slot[1]")  # what get() has just taken
-        self._parts: list[bytes] = []
+        self._left: dict[bool, Any] = {}  # what C was asked to fill: an interrupt may have come before it was read
+        self._came: dict[bool, dict[int, Slot]] = {True: {}, False: {}}  # of _out, by number: not handed out
+        self._one = ffi.new("struct weir_exchange_slot[1]")  # what get() has just taken; data is NULL: nothing
+        self._parts: list[Any] = []  # of a message, bytes; None: what is being taken
+        self._whole: list[bytes] = []  # messages that were not handed out, because of an interrupt
         self._in_gpu = info_of(pointer).memory == "cuda"
 
     def _call(self, function: Any, *args: Any) -> Any:
@@ -138,12 +102,20 @@ class Exchange:
 
     def _sleep(self, awake: threading.Event, seconds: float) -> bool:
         """Return: whether it was woken. If not, a wait in C is to ask whether the peer is there."""
-        with self._turns:
-            if awake.is_set() or self._x is None:
-                return True
-            descriptor = lib.weir_exchange_fd(self._x)
-            is_to_watch = self._turns.is_to_watch()
-        return self._turns.watch(descriptor, seconds) if is_to_watch else awake.wait(seconds)
+        who = object()
+        try:
+            try:
+                with self._turns:
+                    if awake.is_set() or self._x is None:
+                        return True
+                    descriptor = lib.weir_exchange_fd(self._x)
+                    is_to_watch = self._turns.is_to_watch(who)
+                return self._turns.watch(descriptor, seconds) if is_to_watch else awake.wait(seconds)
+            finally:
+                self._turns.leave(who)
+        except BaseException:
+            self._turns.leave(who)  # an interrupt may have come as that began
+            raise
 
     def put(self, data: Any, timeout: float | None = None) -> None:
         """Sends a message: bytes, a NumPy array, a PyTorch tensor, any buffer.
@@ -175,31 +147,60 @@ class Exchange:
             raise
 
     def get(self, timeout: float | None = None) -> bytes:
-        """The next message. EOFError: the peer has finished. Slots in a GPU: get_into() instead."""
+        """The next message. EOFError: the peer has finished. Slots in a GPU: get_into() instead.
+
+        What an interrupt keeps from the caller the next call finds.
+        """
         if self._in_gpu:
             raise ValueError("the slots are in a GPU's memory: use get_into()")
-        left = _begin(self._getting, timeout)
+        parts: list[Any] = []
         try:
-            deadline = None if left is None else time.monotonic() + left
-            while check(self._wait(left, lambda ns: self._call(self._get_slot, ns))):
-                if self._one[0].last:
-                    message = b"".join(self._parts)
-                    self._parts.clear()
-                    return message
-                left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        except TimeoutError:
-            raise too_late(timeout) from None
-        finally:
-            self._getting.release()
-        raise EOFError("the peer has finished")
+            left = _begin(self._getting, timeout)
+            try:
+                if self._whole:
+                    parts = self._whole[:1]
+                    del self._whole[0]
+                    return bytes(parts[0])
+                self._get_all(left)
+                parts = self._parts
+                message = b"".join(parts)
+                self._parts = []
+                return message
+            except TimeoutError:
+                raise too_late(timeout) from None
+            finally:
+                self._getting.release()
+        except BaseException:
+            if parts and parts is not self._parts:
+                self._whole.insert(0, b"".join(parts))
+            raise
+
+    def _get_all(self, timeout: float | None) -> None:
+        """Until all parts of a message are there."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not (self._has_part() and self._one[0].data == ffi.NULL and self._one[0].last):
+            if not check(self._wait(timeout, lambda ns: self._call(self._get_slot, ns))):
+                raise EOFError("the peer has finished")
+            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def _has_part(self) -> bool:
+        return bool(self._parts) and self._parts[-1] is not None
 
     def _get_slot(self, x: Any, timeout_ns: int) -> int:
-        taken: int = lib.weir_exchange_take(x, self._one, 1, timeout_ns)
-        if taken == 1:
-            self._parts.append(ffi.buffer(self._one[0].data, self._one[0].length)[:])
-            # That the connection is gone is said when all that had come was taken.
-            lib.weir_exchange_release(x, self._one, 1)
-        return taken
+        """Each step says for itself that it was made: after an interrupt the next call goes on with the one after it."""
+        one = self._one[0]
+        if one.data == ffi.NULL:
+            if not self._parts or self._has_part():
+                self._parts.append(None)
+            taken: int = lib.weir_exchange_take(x, self._one, 1, timeout_ns)
+            if taken != 1:
+                return taken
+        if self._parts[-1] is None:
+            self._parts[-1] = ffi.buffer(one.data, one.length)[:]
+        # That the connection is gone is said when all that had come was taken.
+        lib.weir_exchange_release(x, self._one, 1)
+        one.data = ffi.NULL
+        return 1
 
     def get_into(self, buffer: Any, timeout: float | None = None) -> int:
         """The next message, copied into a buffer. Returns its length.
@@ -211,7 +212,7 @@ class Exchange:
         length = ffi.new("size_t *")
         left = _begin(self._getting, timeout)
         try:
-            if self._parts:
+            if self._whole or self._has_part() or len(self._parts) > 1 or self._one[0].data != ffi.NULL:
                 raise ValueError("a message was begun with get()")
             status = self._wait(left, lambda ns: self._call(lib.weir_exchange_get, memory, size, length, ns))
         finally:
@@ -229,19 +230,44 @@ class Exchange:
                 return
             yield message
 
+    def _gather(self, taken: bool) -> None:
+        """In turn: what C has filled is held from now on. Once more, after an interrupt, changes nothing."""
+        came = self._came[taken]
+        for slot in self._left.get(taken, ()):
+            if slot.data == ffi.NULL:
+                break
+            if slot.number not in came:
+                came[slot.number] = Slot(slot, self._in_gpu)
+            self._out[came[slot.number]] = taken
+        self._left.pop(taken, None)
+
     def _hold(self, function: Any, count: int, timeout: float | None, taken: bool) -> list[Slot]:
-        slots = ffi.new("struct weir_exchange_slot[]", count)
         found: list[Slot] = []
 
         def attempt(x: Any, timeout_ns: int) -> int:
             """In turn: who closes the exchange finds them, and nobody reaches their memory any more."""
-            status: int = function(x, slots, count, timeout_ns)
-            found.extend(Slot(slots[i], self._in_gpu) for i in range(status))
-            self._out.update(dict.fromkeys(found, taken))
-            return status
+            self._gather(taken)
+            came = self._came[taken]
+            if not came:
+                self._left[taken] = ffi.new("struct weir_exchange_slot[]", count)
+                status: int = function(x, self._left[taken], count, timeout_ns)
+                if status <= 0:
+                    del self._left[taken]
+                    return status
+                self._gather(taken)
+            found.extend(list(came.values())[:count])
+            for slot in found:
+                del came[slot._number]
+            return len(found)
 
-        check(self._wait(timeout, lambda ns: self._call(attempt, ns)))
-        return found
+        try:
+            check(self._wait(timeout, lambda ns: self._call(attempt, ns)))
+            return found
+        except BaseException:
+            if found:
+                with self._turns:
+                    self._came[taken] = {slot._number: slot for slot in found} | self._came[taken]
+            raise
 
     def _take(self, count: int, timeout: float | None) -> list[Slot]:
         return self._hold(lib.weir_exchange_take, count, timeout, taken=True)
@@ -249,7 +275,8 @@ class Exchange:
     def take(self, count: int = _TAKE, timeout: float | None = None) -> list[Slot]:
         """Slots that have come, at most count, where they lie. None: the peer has finished.
 
-        Give them back with release() when they have been read.
+        Give them back with release() when they have been read. What an interrupt keeps from the caller
+        the next call finds, as with acquire().
         """
         left = _begin(self._getting, timeout)
         try:
