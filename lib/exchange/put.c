@@ -221,6 +221,11 @@ static int end(struct weir_exchange *x, uint64_t timeout_ns)
 	slot.length = 0;
 	x->end_slot = slot.number;
 	x->is_ending = true;
+	/*
+	 * Asked for room only, the peer says nothing of its own end. So who asks does so anew when
+	 * his own end can be found, and looks behind that: the later look of both finds the other's.
+	 */
+	x->look.rung = 0;
 	return post_slots(x, &slot, 1, WIRE_SLOT_END);
 }
 
