@@ -27,8 +27,10 @@ static int explain(const char *cmd, const char *pid, int err)
 {
 	switch (err) {
 	case -ESRCH:
-		return failure(cmd, "%s: no such process of yours has softnic open; weir stat lists "
-			       "them", pid);
+		return failure(cmd,
+			       "%s: no such process of yours has softnic open; weir stat lists "
+			       "them",
+			       pid);
 	case -EPERM:
 		return failure(cmd, "%s: it heeds processes of its own PID namespace only", pid);
 	case -ETIMEDOUT:

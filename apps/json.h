@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Writes JSON: two spaces an indent, or all on one line; strings escaped. @key is NULL inside arrays. */
+/*
+ * Writes JSON: two spaces an indent, or all on one line; strings escaped. @key is NULL inside
+ * arrays.
+ */
 #ifndef WEIR_APPS_JSON_H
 #define WEIR_APPS_JSON_H
 

@@ -13,7 +13,9 @@
 #define LAB_FILE "/lab/__main__.py"
 #define PACKAGED_PYTHON "/usr/bin/python3" /* matplotlib belongs to it */
 
-/* What is in the folder that has lab/ and sim/ in it: this program's own if it was not installed. */
+/*
+ * What is in the folder that has lab/ and sim/ in it: this program's own if it was not installed.
+ */
 static int find(char folder[PATH_MAX], char *program, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);

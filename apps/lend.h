@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What 'weir lend' says to 'weir serve': a signal, whose value is how many bytes to lend from now on. */
+/*
+ * What 'weir lend' says to 'weir serve': a signal, whose value is how many bytes to lend from now
+ * on.
+ */
 #ifndef WEIR_APPS_LEND_H
 #define WEIR_APPS_LEND_H
 

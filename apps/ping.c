@@ -191,7 +191,8 @@ static int visit(struct ping *ping)
 	int status = device_choose(ping->cmd, ping->device, &ping->device);
 
 	if (!status)
-		status = client_open(&ping->client, ping->cmd, ping->donor, ping->device, ping->key);
+		status =
+			client_open(&ping->client, ping->cmd, ping->donor, ping->device, ping->key);
 	if (status)
 		return status;
 	if (weir_region_create(ping->client.session, NULL, ping->size, 0, &ping->region, &error)) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a session's small writes ask of the donor's NIC: how far its translation cache would reach. */
+/*
+ * What a session's small writes ask of the donor's NIC: how far its translation cache would reach.
+ */
 #ifndef WEIR_APPS_PRESSURE_H
 #define WEIR_APPS_PRESSURE_H
 

@@ -145,7 +145,8 @@ static int check(const char *cmd, const struct choice *choice)
 		return usage_error(cmd, "--unload %s: it is measured, frequency or always",
 				   choice->unload);
 	if (choice->unload && !on_softnic && strcmp(choice->device, "host"))
-		return usage_error(cmd, "--device %s: it is softnic, or host for those of this host",
+		return usage_error(cmd,
+				   "--device %s: it is softnic, or host for those of this host",
 				   choice->device);
 	if (!choice->unload && !on_softnic)
 		return usage_error(cmd, "--device %s: a program on a real device needs no weir run",

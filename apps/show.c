@@ -69,7 +69,8 @@ static void show_one(const struct found *found, uint64_t entries)
 #define PRINT_COUNTER(name, help) print_number(#name, counters.name, help);
 	WEIR_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
-	print_number("window_bytes", window.bytes, "in flight on the NIC, when it last did something");
+	print_number("window_bytes", window.bytes,
+		     "in flight on the NIC, when it last did something");
 	print_number("window_wrs", window.wrs, "and how many work requests");
 	print_number("window_limit", window.bytes_max, "bytes that may be in flight then");
 	print_number("window_top", window.bytes_top, "the highest that the limit can be");

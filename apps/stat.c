@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir stat: the counters of softnic and of sessions on this host, or what a donor says of itself. */
+/*
+ * weir stat: the counters of softnic and of sessions on this host, or what a donor says of itself.
+ */
 #include "apps/client.h"
 #include "apps/cmd.h"
 #include "apps/device.h"
@@ -157,7 +159,8 @@ static int stat_process(const struct stat_options *options)
 	return status;
 }
 
-static void print_donor(const struct weir_session_info *session, const struct weir_donor_state *state)
+static void print_donor(const struct weir_session_info *session,
+			const struct weir_donor_state *state)
 {
 	printf("donor        %s\n", session->peer);
 	printf("device       %s\n", session->device);
@@ -268,12 +271,15 @@ int cmd_stat(int argc, char **argv)
 			break;
 		case 'w':
 			if (!parse_seconds(optarg, &options.watch_s))
-				return usage_error(argv[0], "--watch=%s: 0.1 to 3600 seconds", optarg);
+				return usage_error(argv[0], "--watch=%s: 0.1 to 3600 seconds",
+						   optarg);
 			break;
 		case 'n':
 			if (pressure_entries(optarg, &options.entries))
-				return usage_error(argv[0], "--nic %s: it is a profile of weir lab, such "
-							    "as connectx-5, or a number of pages", optarg);
+				return usage_error(argv[0],
+						   "--nic %s: it is a profile of weir lab, such "
+						   "as connectx-5, or a number of pages",
+						   optarg);
 			break;
 		case 'k':
 			options.key = optarg;

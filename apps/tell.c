@@ -87,7 +87,8 @@ static void tell_wake(FILE *out, const struct weir_trace_record *record)
 		fprintf(out, "the session's thread is awake: %s",
 			several(record->wrs, "completion event").text);
 	else
-		fputs("the session's thread is awake: a timer, a connection, or another thread", out);
+		fputs("the session's thread is awake: a timer, a connection, or another thread",
+		      out);
 }
 
 static void tell_copy(FILE *out, const struct weir_trace_record *record)

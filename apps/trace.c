@@ -234,7 +234,8 @@ int cmd_trace(int argc, char **argv)
 		}
 	}
 	if (argc - optind != 1)
-		return usage_error(argv[0], "which process? weir stat lists those that have a session");
+		return usage_error(argv[0],
+				   "which process? weir stat lists those that have a session");
 	if (!pid_parse(argv[optind], &t.pid))
 		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
 	if (t.follow)

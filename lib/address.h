@@ -25,7 +25,9 @@
 int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
 			 struct weir_error *error);
 
-/* The same of an address in numbers: nobody is asked, and it does not block. -EINVAL: it is a name. */
+/*
+ * The same of an address in numbers: nobody is asked, and it does not block. -EINVAL: it is a name.
+ */
 int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error);
 
 /* Writes "address:port", or "[v6]:port". */
@@ -33,7 +35,10 @@ void weir_address_print(const struct sockaddr *address, char text[static WEIR_AD
 
 bool weir_address_is_loopback(const struct sockaddr *address);
 
-/* One failed with @status: another of the same name may do better, unless the peer itself has spoken. */
+/*
+ * One failed with @status: another of the same name may do better, unless the peer itself has
+ * spoken.
+ */
 bool weir_address_is_worth_another(int status);
 
 /**

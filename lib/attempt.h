@@ -49,7 +49,9 @@ int weir_attempt_route(struct weir_attempt *a, const struct sockaddr *address);
 /* Connects @id's QP, which can receive. Return: as weir_session_open(). */
 int weir_attempt_connect(const struct weir_attempt *a);
 
-/* Both ends prove the key. @h: its welcome is what the donor said. Return: as weir_session_open(). */
+/*
+ * Both ends prove the key. @h: its welcome is what the donor said. Return: as weir_session_open().
+ */
 int weir_attempt_prove(const struct weir_attempt *a, struct weir_handshake *h);
 
 /* Frees all that there is of it. */

@@ -159,7 +159,9 @@ void weir_calls_down(struct weir_session *session, int status)
 	struct weir_calls *calls = &session->calls;
 	unsigned int i;
 
-	/* The next deadline may now be earlier than any that is kept: it is looked at for nothing. */
+	/*
+	 * The next deadline may now be earlier than any that is kept: it is looked at for nothing.
+	 */
 	for (i = 0; i < WIRE_CALLS_MAX; i++) {
 		struct weir_ask *ask = &calls->asks[i];
 

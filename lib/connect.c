@@ -160,7 +160,10 @@ static int link_up(struct weir_attempt *a, const struct wire_welcome *welcome)
 	if (rdma_migrate_id(a->id, session->cm))
 		return weir_fail(a->error, -errno, "no connection manager");
 	weir_window_tick(session->engine.window, weir_now_ns());
-	/* Another session's QP may have had this one's number: what it left must not be taken for ours. */
+	/*
+	 * Another session's QP may have had this one's number: what it left must not be taken for
+	 * ours.
+	 */
 	if (link->cq->scq)
 		weir_links_poll(session, link->cq, weir_now_ns());
 	rc = weir_engine_channel_up(&session->engine, link->number,

@@ -96,7 +96,8 @@ static int hold(struct weir_cuda *cuda, unsigned int gpu, struct weir_error *err
 	int status = cuda->init(0), order = 0;
 
 	if (status)
-		return weir_fail(error, -ENODEV, "slots in a GPU's memory: the CUDA driver finds no GPU: %s",
+		return weir_fail(error, -ENODEV,
+				 "slots in a GPU's memory: the CUDA driver finds no GPU: %s",
 				 explain(cuda, status));
 	status = cuda->device_get(&cuda->device, (int)gpu);
 	if (!status)
@@ -121,13 +122,16 @@ int weir_cuda_open(unsigned int gpu, struct weir_cuda **out, struct weir_error *
 		return weir_fail(error, -ENOMEM, "out of memory");
 	cuda->driver = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
 	if (!cuda->driver) {
-		rc = weir_fail(error, -ENODEV, "slots in a GPU's memory need the CUDA driver, and it cannot "
-			       "be loaded: %s; without a GPU, take slots in host memory", dlerror());
+		rc = weir_fail(error, -ENODEV,
+			       "slots in a GPU's memory need the CUDA driver, and it cannot "
+			       "be loaded: %s; without a GPU, take slots in host memory",
+			       dlerror());
 	} else {
 		missing = find_all(cuda);
-		rc = missing ? weir_fail(error, -ENODEV, DRIVER " has no %s: install a newer CUDA driver",
-					 missing) :
-			       hold(cuda, gpu, error);
+		rc = missing ?
+			     weir_fail(error, -ENODEV,
+				       DRIVER " has no %s: install a newer CUDA driver", missing) :
+			     hold(cuda, gpu, error);
 	}
 	if (rc)
 		weir_cuda_close(cuda);
@@ -188,7 +192,8 @@ int weir_cuda_alloc(struct weir_cuda *cuda, size_t bytes, struct weir_cuda_memor
 		return weir_fail(error, -ENOMEM, "the GPU has no %zu bytes for slots: %s", bytes,
 				 explain(cuda, status));
 	}
-	memory->at = (char *)((memory->base + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN);
+	memory->at =
+		(char *)((memory->base + WEIR_CUDA_ALIGN - 1) / WEIR_CUDA_ALIGN * WEIR_CUDA_ALIGN);
 	return 0;
 }
 

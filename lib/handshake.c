@@ -249,8 +249,8 @@ int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *
 		return weir_fail(error, -(int)refusal->status, "the other end refused: %s",
 				 refusal->text);
 	default:
-		return weir_fail(error, -EPROTO, "the other end refused: %s (errno %u)", refusal->text,
-				 refusal->status);
+		return weir_fail(error, -EPROTO, "the other end refused: %s (errno %u)",
+				 refusal->text, refusal->status);
 	}
 }
 

@@ -9,7 +9,8 @@
 #include "lib/lent.h"
 
 #define ACCESS_READ (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
-#define UMTT_SIZE (4 * WEIR_LENT_MAX) /* each has two registrations at most; it touches what it uses */
+#define UMTT_SIZE (4 * WEIR_LENT_MAX) /* each has two registrations at most; it touches what it
+				       * uses */
 #define ACCESS_ALL (ACCESS_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /**

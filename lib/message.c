@@ -190,7 +190,8 @@ static void take(struct weir_session *session, const struct ibv_wc *wc)
 /* While channel 0 is being mended its CQ is whose who mends. */
 static bool is_polled(const struct weir_session *session)
 {
-	return session->links[0].state == WEIR_LINK_UP || session->links[0].state == WEIR_LINK_FAILING;
+	return session->links[0].state == WEIR_LINK_UP ||
+	       session->links[0].state == WEIR_LINK_FAILING;
 }
 
 bool weir_messages_have_room(const struct weir_session *session)

@@ -99,7 +99,9 @@ void weir_messages_fini(struct weir_session *session);
 struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
 						       unsigned int channel);
 
-/* Posts all receive buffers to what is, or will be, channel 0's QP. Return: 0 or a negative errno. */
+/*
+ * Posts all receive buffers to what is, or will be, channel 0's QP. Return: 0 or a negative errno.
+ */
 int weir_messages_post(struct weir_session *session, struct ibv_qp *qp);
 
 /**

@@ -40,7 +40,9 @@ static int numa_node_of(const struct ibv_device *device)
 	return node;
 }
 
-/* Reads may have fewer, on some devices. At least what a request may have: less is refused later. */
+/*
+ * Reads may have fewer, on some devices. At least what a request may have: less is refused later.
+ */
 static uint8_t sge_max_of(struct ibv_context *context)
 {
 	struct ibv_device_attr attr;
@@ -56,8 +58,9 @@ static uint8_t sge_max_of(struct ibv_context *context)
 
 static void window_init(struct weir_nic *nic, const struct weir_session_options *options)
 {
-	uint64_t bytes_min = options->window_bytes < options->fragment_bytes ? options->window_bytes
-									      : options->fragment_bytes;
+	uint64_t bytes_min = options->window_bytes < options->fragment_bytes ?
+				     options->window_bytes :
+				     options->fragment_bytes;
 
 	weir_window_init(&nic->window, options->window_bytes, WEIR_WINDOW_WRS);
 	if (options->admission == WEIR_ADMISSION_DELAY) {

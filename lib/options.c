@@ -127,7 +127,8 @@ int weir_options_fill(struct weir_session_options *filled,
 		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
 				 "thread: they do not go with no_thread");
 	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
-		return weir_fail(error, -EINVAL, "what is unloaded completes on a queue of its own: it "
+		return weir_fail(error, -EINVAL,
+				 "what is unloaded completes on a queue of its own: it "
 				 "does not go with completion queues that sessions share");
 	return check_numbers(filled, error);
 }

@@ -83,7 +83,8 @@ int weir_peer_attach(struct weir_peer *peer, struct weir_gate *gate, struct weir
 	int ret = 0;
 
 	if (old) {
-		weir_peer_gate_broken(peer, old); /* what is sent from here on waits for the new one */
+		weir_peer_gate_broken(peer, old); /* what is sent from here on waits for the new
+						   * one */
 		ibv_modify_qp(old->id->qp, &error_state, IBV_QP_STATE); /* or it might never end */
 		weir_gate_drain(old);
 		weir_gate_break(old, "replaced");

@@ -110,7 +110,9 @@ static WEIR_HOT int weir_prepare_remote(struct weir_req *req, const struct weir_
 __attribute__((cold))
 int weir_prepare_give_up(struct weir_request *request, int rc);
 
-/* Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again. */
+/*
+ * Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again.
+ */
 static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir_region *region,
 				 uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
 				 const struct weir_completion *completion,

@@ -107,7 +107,8 @@ int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
 {
 	/* Read first, or it might be of events that were reserved after these. */
 	unsigned int taken = __atomic_load_n(&queue->taken, __ATOMIC_ACQUIRE);
-	unsigned int claimed = __atomic_add_fetch(&queue->reserved, count, __ATOMIC_RELAXED) - taken;
+	unsigned int claimed =
+		__atomic_add_fetch(&queue->reserved, count, __ATOMIC_RELAXED) - taken;
 
 	if (claimed <= __atomic_load_n(&queue->size, __ATOMIC_ACQUIRE))
 		return 0;

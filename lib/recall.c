@@ -22,7 +22,10 @@ void weir_recall_again(struct weir_peer *peer)
 		weir_mail_recall(peer, &recall);
 }
 
-/* What a session may keep of what it has that is movable, of @movable bytes of all: each gives alike. */
+/*
+ * What a session may keep of what it has that is movable, of @movable bytes of all: each gives
+ * alike.
+ */
 static uint64_t keeps(const struct weir_account *account, const struct weir_arena *arena,
 		      uint64_t movable)
 {

@@ -121,8 +121,11 @@ static struct weir_request *of_node(struct weir_inbox_node *node)
 	return container_of(node, struct weir_request, node);
 }
 
-/* Those first in line that share a queue, and makes them free to be used again. Returns the rest. */
-static struct weir_inbox_node *tell_some(struct weir_session *session, struct weir_inbox_node *first)
+/*
+ * Those first in line that share a queue, and makes them free to be used again. Returns the rest.
+ */
+static struct weir_inbox_node *tell_some(struct weir_session *session,
+					 struct weir_inbox_node *first)
 {
 	struct weir_queue *queue = of_node(first)->completion.queue;
 	struct weir_inbox_node *last = NULL, *next = first;

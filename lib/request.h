@@ -38,7 +38,10 @@ static inline bool weir_request_has_waiter(const struct weir_request *request)
 	return !request->completion.done && !request->completion.queue;
 }
 
-/* One more, when there is none to spare; the caller's until it is submitted or put. NULL: no memory. */
+/*
+ * One more, when there is none to spare; the caller's until it is submitted or put. NULL: no
+ * memory.
+ */
 struct weir_request *weir_request_new(struct weir_session *session);
 void weir_request_put(struct weir_request *request);
 

@@ -41,8 +41,8 @@ static int buffer_make(struct weir_donor *donor, struct weir_ring *ring, struct 
 	ret = weir_arena_take(&donor->arena, length, &ring->extent);
 	pthread_mutex_unlock(&donor->lock);
 	if (ret)
-		return weir_fail(error, ret, "the donor has no %zu bytes for what is to be unloaded",
-				 length);
+		return weir_fail(error, ret,
+				 "the donor has no %zu bytes for what is to be unloaded", length);
 	ring->mr = ibv_reg_mr(pd, ring->extent->addr, length,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	return ring->mr ? 0 : weir_fail_memlock(error, "a buffer", length, -errno);

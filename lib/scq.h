@@ -69,7 +69,9 @@ void weir_scq_detach(struct weir_session *session);
 /* From here on the thread drives it. Without nic->lock. */
 void weir_scq_join(struct weir_session *session);
 
-/* From here on it does not, and its callbacks that the thread ran have returned. Without nic->lock. */
+/*
+ * From here on it does not, and its callbacks that the thread ran have returned. Without nic->lock.
+ */
 void weir_scq_leave(struct weir_session *session);
 
 /* Another than @session's own driver has taken completions of it. With nic->lock held. */

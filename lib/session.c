@@ -248,7 +248,8 @@ static int session_connect(struct weir_session *session, const struct sockaddr *
 	       address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 						sizeof(struct sockaddr_in));
 	weir_address_print(address, session->peer);
-	for (i = 0; i < session->options.channels + (session->options.unload > WEIR_UNLOAD_OFF); i++) {
+	for (i = 0; i < session->options.channels + (session->options.unload > WEIR_UNLOAD_OFF);
+	     i++) {
 		rc = weir_session_connect(session, i, address, deadline_ns, error);
 		if (rc)
 			return rc;

@@ -42,12 +42,14 @@ static void copy(const struct weir_stage *stage, bool to_user)
 
 		for (done = 0; done < stage->iov[i].length; done += part, at += part) {
 			size_t offset = at % WEIR_STAGE_BUFFER_BYTES;
-			char *buffer = (char *)stage->buffers[at / WEIR_STAGE_BUFFER_BYTES] + offset;
+			char *buffer =
+				(char *)stage->buffers[at / WEIR_STAGE_BUFFER_BYTES] + offset;
 
 			part = WEIR_STAGE_BUFFER_BYTES - offset;
 			if (part > stage->iov[i].length - done)
 				part = stage->iov[i].length - done;
-			memcpy(to_user ? user + done : buffer, to_user ? buffer : user + done, part);
+			memcpy(to_user ? user + done : buffer, to_user ? buffer : user + done,
+			       part);
 		}
 	}
 }

@@ -44,7 +44,8 @@ void weir_request_admit(struct weir_request *request)
 		rc = weir_engine_submit(&session->engine, &request->req, request->submitted_ns);
 	if (rc) {
 		request->req.status = rc;
-		request->req.state = WEIR_REQ_DONE; /* the engine does not know it: see weir_cancel() */
+		request->req.state = WEIR_REQ_DONE; /* the engine does not know it: see
+						     * weir_cancel() */
 		weir_request_finish(request);
 		return;
 	}

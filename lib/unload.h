@@ -63,7 +63,9 @@ uint16_t weir_unload_channel(const struct weir_link *link);
 int weir_unload_init(struct weir_session *session);
 void weir_unload_fini(struct weir_session *session);
 
-/* Posts receives for the donor's returns. Context: who brings the link up. Return: 0 or an errno. */
+/*
+ * Posts receives for the donor's returns. Context: who brings the link up. Return: 0 or an errno.
+ */
 int weir_unload_post_recvs(struct ibv_qp *qp);
 
 /**
@@ -75,7 +77,9 @@ int weir_unload_post_recvs(struct ibv_qp *qp);
 int weir_unload_up(struct weir_session *session, const struct wire_welcome *welcome,
 		   uint32_t inline_max);
 
-/* Makes of @out, filled in for @wr, a write into the next slot. @pieces: kept until it is posted. */
+/*
+ * Makes of @out, filled in for @wr, a write into the next slot. @pieces: kept until it is posted.
+ */
 void weir_unload_fill(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr,
 		      struct weir_unload_pieces *pieces);
 

@@ -29,7 +29,9 @@ void weir_waiter_begin(struct weir_session *session)
 	session->stayers++;
 }
 
-/* The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts. */
+/*
+ * The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts.
+ */
 void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status)
 {
 	uint64_t one = 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* weir blk attach: what it needs of user space is an address and a key; the module does the rest. */
+/*
+ * weir blk attach: what it needs of user space is an address and a key; the module does the rest.
+ */
 #include "apps/blk/blk.h"
 #include "apps/cmd.h"
 #include "apps/size.h"
@@ -185,7 +187,8 @@ static int parse_option(struct attach *a, int opt)
 	case 'L':
 		a->local = optarg;
 		if (!*optarg || strlen(optarg) > 1023)
-			return usage_error(a->cmd, "--local %s: the path of a block device", optarg);
+			return usage_error(a->cmd, "--local %s: the path of a block device",
+					   optarg);
 		return 0;
 	case 'R':
 		if (size_parse(optarg, &a->reserve_bytes) || !a->reserve_bytes)
@@ -285,9 +288,11 @@ static int resolve_and_attach(struct attach *a)
 		return usage_error(a->cmd, "--replicas %u wants as many donors: %s", a->replicas,
 				   a->donors);
 	if (!status && a->name && a->nr_donors > 1)
-		return usage_error(a->cmd, "--name %s: a region with a name is at one donor", a->name);
+		return usage_error(a->cmd, "--name %s: a region with a name is at one donor",
+				   a->name);
 	if (!status && a->name && a->local)
-		return usage_error(a->cmd, "--name %s: a region with a name has no local disk", a->name);
+		return usage_error(a->cmd, "--name %s: a region with a name has no local disk",
+				   a->name);
 	return status ? status : attach(a);
 }
 
@@ -325,7 +330,8 @@ int blk_attach(const char *cmd, int argc, char **argv)
 			    .polling = NOT_SAID };
 	int opt, status = 0;
 
-	while (!status && (opt = getopt_long(argc, argv, "r:n:k:c:t:w:R:L:P:b:m:p:h", options, NULL)) != -1) {
+	while (!status &&
+	       (opt = getopt_long(argc, argv, "r:n:k:c:t:w:R:L:P:b:m:p:h", options, NULL)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return EXIT_OK;

@@ -48,8 +48,8 @@ static int hear(const struct nlmsghdr *message, void *data)
 	return MNL_CB_OK;
 }
 
-static struct nlmsghdr *write_head(struct talk *talk, uint16_t type, uint8_t command, uint8_t version,
-				   uint16_t flags)
+static struct nlmsghdr *write_head(struct talk *talk, uint16_t type, uint8_t command,
+				   uint8_t version, uint16_t flags)
 {
 	struct nlmsghdr *message = mnl_nlmsg_put_header(talk->message);
 	struct genlmsghdr *head;
@@ -92,7 +92,8 @@ static int find_family(const struct nlattr *attr, void *data)
 {
 	uint16_t *family = data;
 
-	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID && !mnl_attr_validate(attr, MNL_TYPE_U16))
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
+	    !mnl_attr_validate(attr, MNL_TYPE_U16))
 		*family = mnl_attr_get_u16(attr);
 	return MNL_CB_OK;
 }
@@ -115,7 +116,8 @@ int talk_begin(struct talk *talk, const char *cmd)
 	mnl_attr_put_strz(message, CTRL_ATTR_FAMILY_NAME, WEIR_BLK_FAMILY);
 	rc = send_and_hear(talk, message, hear_family, &talk->family);
 	if (rc == -ENOENT || (!rc && !talk->family))
-		return failure(cmd, "this kernel has no weir_blk: load the module, 'modprobe weir_blk'");
+		return failure(cmd,
+			       "this kernel has no weir_blk: load the module, 'modprobe weir_blk'");
 	return rc ? failure(cmd, "the kernel does not answer: %s", strerror(-rc)) : 0;
 }
 

@@ -26,9 +26,11 @@ void check_rdma_devices(struct report *report)
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/state", name);
 	sysfs_line(path, state, sizeof(state));
 	if (access("/dev/infiniband/uverbs0", R_OK | W_OK)) {
-		report_add(report, "RDMA device", VERDICT_FAIL, "%s (%s), but /dev/infiniband/uverbs0: %s",
-			   name, state, strerror(errno));
-		report_remedy(report, "modprobe ib_uverbs; in a container: --device /dev/infiniband");
+		report_add(report, "RDMA device", VERDICT_FAIL,
+			   "%s (%s), but /dev/infiniband/uverbs0: %s", name, state,
+			   strerror(errno));
+		report_remedy(report,
+			      "modprobe ib_uverbs; in a container: --device /dev/infiniband");
 		return;
 	}
 	report_add(report, "RDMA device", strstr(state, "ACTIVE") ? VERDICT_OK : VERDICT_WARN,
@@ -71,7 +73,8 @@ void check_softnic(struct report *report)
 
 	if (device_softnic_path(path, sizeof(path))) {
 		report_add(report, "softnic", VERDICT_FAIL, "no library %s", path);
-		report_remedy(report, "build it (make build), or install all of weir (make install)");
+		report_remedy(report,
+			      "build it (make build), or install all of weir (make install)");
 		return;
 	}
 	report_add(report, "softnic", VERDICT_OK, "%s", path);
@@ -81,8 +84,10 @@ void check_softnic(struct report *report)
 			   "processes may copy to each other%s", yama ? ", with Yama too" : "");
 		return;
 	}
-	report_add(report, "memory attach", VERDICT_WARN, "copying between processes is refused: %s%s",
-		   strerror(error), yama && scope > 1 ? " (Yama's ptrace_scope)" : "");
-	report_remedy(report, "sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE "
-			      "or a newer seccomp profile");
+	report_add(report, "memory attach", VERDICT_WARN,
+		   "copying between processes is refused: %s%s", strerror(error),
+		   yama && scope > 1 ? " (Yama's ptrace_scope)" : "");
+	report_remedy(report,
+		      "sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE "
+		      "or a newer seccomp profile");
 }

@@ -55,8 +55,8 @@ static void check_fusermount(struct report *report)
 		return;
 	}
 	if (geteuid() && !stat(path, &st) && !(st.st_mode & S_ISUID)) {
-		report_add(report, "fusermount3", VERDICT_FAIL, "%s is not setuid root: only root can mount",
-			   path);
+		report_add(report, "fusermount3", VERDICT_FAIL,
+			   "%s is not setuid root: only root can mount", path);
 		report_remedy(report, "chmod u+s %s", path);
 		return;
 	}

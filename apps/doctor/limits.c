@@ -33,8 +33,9 @@ void check_locked_memory(struct report *report)
 	report_add(report, "locked memory", VERDICT_WARN,
 		   "RLIMIT_MEMLOCK is %s: a NIC and Soft-RoCE can register no more (softnic can)",
 		   size_format(limit.rlim_max).text);
-	report_remedy(report, "put '* - memlock unlimited' into /etc/security/limits.d/weir.conf and "
-			      "log in again; in a unit: LimitMEMLOCK=infinity");
+	report_remedy(report,
+		      "put '* - memlock unlimited' into /etc/security/limits.d/weir.conf and "
+		      "log in again; in a unit: LimitMEMLOCK=infinity");
 }
 
 void check_huge_pages(struct report *report)
@@ -56,7 +57,8 @@ void check_huge_pages(struct report *report)
 			   "none reserved; transparent ones on request");
 		return;
 	}
-	report_add(report, "huge pages", VERDICT_WARN, "none: registration and first touch are slower");
+	report_add(report, "huge pages", VERDICT_WARN,
+		   "none: registration and first touch are slower");
 	report_remedy(report, "sysctl vm.nr_hugepages=N, 512 for each GiB lent");
 }
 

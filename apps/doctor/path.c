@@ -148,7 +148,8 @@ static int start_donor(struct path *path, struct weir_error *error)
 			 length > 0 ? said + 1 : "it ended without a word");
 		return -EIO;
 	}
-	snprintf(path->address, sizeof(path->address), "%.*s", (int)sizeof(path->address) - 1, said);
+	snprintf(path->address, sizeof(path->address), "%.*s", (int)sizeof(path->address) - 1,
+		 said);
 	return 0;
 }
 
@@ -170,7 +171,9 @@ struct rates {
 	double write_mbps, read_mbps, write_us, read_us;
 };
 
-/* Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back. */
+/*
+ * Writes and reads back until the rates mean something. Return: 0; -EBADMSG other bytes came back.
+ */
 static int transfer(struct weir_region *region, uint64_t *out, uint64_t *in, struct rates *rates)
 {
 	double start, writing = 0, reading = 0;
@@ -250,12 +253,14 @@ void check_path(struct report *report, const char *device)
 	weir_key_free(path.key);
 	if (err) {
 		report_add(report, "path", VERDICT_FAIL, "%s", error.text);
-		report_remedy(report, "mend what is broken above first; then weir ping DONOR says more");
+		report_remedy(report,
+			      "mend what is broken above first; then weir ping DONOR says more");
 		return;
 	}
-	report_add(report, "path", VERDICT_OK,
-		   "%u MiB written and read back over %s, all alike: write %.0f MB/s, read %.0f MB/s, "
-		   "4 KiB in %.1f and %.1f us",
-		   PROOF_ROUNDS * (PROOF_BYTES >> 20), info.device, rates.write_mbps, rates.read_mbps,
-		   rates.write_us, rates.read_us);
+	report_add(
+		report, "path", VERDICT_OK,
+		"%u MiB written and read back over %s, all alike: write %.0f MB/s, read %.0f MB/s, "
+		"4 KiB in %.1f and %.1f us",
+		PROOF_ROUNDS * (PROOF_BYTES >> 20), info.device, rates.write_mbps, rates.read_mbps,
+		rates.write_us, rates.read_us);
 }

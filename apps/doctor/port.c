@@ -61,6 +61,7 @@ void check_port(struct report *report)
 	default:
 		report_add(report, "port", VERDICT_FAIL, "can't listen for RDMA connections: %s",
 			   strerror(error));
-		report_remedy(report, "modprobe rdma_ucm; between hosts let UDP port 4791 (RoCE v2) pass");
+		report_remedy(report,
+			      "modprobe rdma_ucm; between hosts let UDP port 4791 (RoCE v2) pass");
 	}
 }

@@ -33,7 +33,8 @@ struct caller {
 	atomic_uint serving; /* reads and writes that were received and not answered */
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t tid; /* of who called last */
-	unsigned int lone; /* reads and writes of his in a row, none of them known not to be alone */
+	unsigned int lone; /* reads and writes of his in a row, none of them known not to be
+			    * alone */
 	unsigned int moves; /* times in a row that he was found on another CPU */
 };
 

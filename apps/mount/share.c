@@ -63,7 +63,9 @@ void share_answer(struct mount *m)
 	inodes_commit_ahead(m); /* what nobody else could see so far */
 	/* Before the answer: the donor may warn anew as soon as it has that. */
 	atomic_fetch_add(&m->share.phase, 1);
-	/* Another client waits for it. If memory was short: all over again, for this phase is over. */
+	/*
+	 * Another client waits for it. If memory was short: all over again, for this phase is over.
+	 */
 	if (call_and_forget(m, &shared, sizeof(shared)))
 		share_warned(m);
 }

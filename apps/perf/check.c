@@ -19,7 +19,8 @@ int perf_options_check_buffers(const struct perf_options *o, uint64_t slot_bytes
 
 	if (bytes <= BUFFERS_MAX_BYTES)
 		return 0;
-	return usage_error(o->cmd, "%u threads of depth %u with %s each are %s of buffers: at most %s",
+	return usage_error(o->cmd,
+			   "%u threads of depth %u with %s each are %s of buffers: at most %s",
 			   o->threads, o->depth, size_format(slot_bytes).text,
 			   size_format(bytes).text, size_format(BUFFERS_MAX_BYTES).text);
 }
@@ -70,8 +71,8 @@ static int check_donors(const struct perf_options *o)
 		return usage_error(o->cmd, "%s goes with one DONOR",
 				   o->verify ? "--verify" : "--pattern trace");
 	if (o->threads && o->threads < o->nr_donors)
-		return usage_error(o->cmd, "--threads %u: at least one for each DONOR, %u", o->threads,
-				   o->nr_donors);
+		return usage_error(o->cmd, "--threads %u: at least one for each DONOR, %u",
+				   o->threads, o->nr_donors);
 	if (o->nr_donors > THREADS_MAX)
 		return usage_error(o->cmd, "%u DONORs: at most %u", o->nr_donors, THREADS_MAX);
 	return 0;
@@ -108,7 +109,8 @@ static int check_walk(struct perf_options *o)
 	if (!o->cluster)
 		o->cluster = o->depth;
 	if (o->cluster > o->depth)
-		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster, o->depth);
+		return usage_error(o->cmd, "--cluster %u: at most --depth, %u", o->cluster,
+				   o->depth);
 	if (o->region_bytes / o->size < (uint64_t)o->threads)
 		return usage_error(o->cmd, "--region %s: at least --size for each thread",
 				   size_format(o->region_bytes).text);

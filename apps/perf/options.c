@@ -76,9 +76,8 @@ const char *const perf_unload_names[] = { "",	    "off",	 "always",
 #define MR_USER (WEIR_MR_DYN + 1)
 
 /* What getopt_long() gives for options without a letter. */
-enum { OPT_BATCH = 256, OPT_STRIDE, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS, OPT_FRAGMENT,
-       OPT_UNLOAD, OPT_HOT_PAGES,
-       OPT_VERIFY, OPT_PLOT };
+enum { OPT_BATCH = 256, OPT_STRIDE, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS,
+       OPT_FRAGMENT, OPT_UNLOAD, OPT_HOT_PAGES, OPT_VERIFY, OPT_PLOT };
 
 static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },

@@ -50,7 +50,9 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options, bool
 
 #define THREADS_MAX 256u
 
-/* Part of it: whether they go together; fills in what is left open. Return: 0, or an exit status. */
+/*
+ * Part of it: whether they go together; fills in what is left open. Return: 0, or an exit status.
+ */
 int perf_options_check(struct perf_options *options);
 
 /**

@@ -61,7 +61,8 @@ static void draw_bars(FILE *out, const struct histogram *h, const struct axis *a
 		double height = s / axis->most * HEIGHT;
 
 		if (s > 0)
-			fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+			fprintf(out,
+				"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
 				LEFT + i * width, TOP + HEIGHT - height, width * 0.9, height);
 	}
 }
@@ -78,7 +79,8 @@ static void draw_time_axis(FILE *out, const struct axis *axis)
 			x, TOP + HEIGHT, x, TOP + HEIGHT + 20,
 			(double)(1ull << (axis->first + i)) / 1e3);
 	}
-	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">latency, microseconds</text>\n",
+	fprintf(out,
+		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">latency, microseconds</text>\n",
 		LEFT + WIDTH / 2, TOP + HEIGHT + 40);
 }
 
@@ -114,8 +116,8 @@ static void draw(FILE *out, const struct perf_options *o, const struct result *r
 	fprintf(out, "<path d=\"M%d %d h%d M%d %d v%d\"/>\n</g>\n<g>\n", LEFT, TOP + HEIGHT, WIDTH,
 		LEFT, TOP, HEIGHT);
 	draw_time_axis(out, &axis);
-	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f %%</text>\n", LEFT - 6, TOP + 10,
-		100 * axis.most);
+	fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.1f %%</text>\n", LEFT - 6,
+		TOP + 10, 100 * axis.most);
 	fputs("</g>\n<g stroke=\"#b33\" fill=\"none\" stroke-width=\"0.8\">\n", out);
 	draw_percentile(out, &r->latency, &axis, 0.5, "p50");
 	draw_percentile(out, &r->latency, &axis, 0.99, "p99");

@@ -117,8 +117,8 @@ static unsigned int start_workers(struct run *run)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < wanted && !pthread_create(&run->load.workers[started].thread, NULL, worker_run,
-						   &run->load.workers[started]))
+	while (started < wanted && !pthread_create(&run->load.workers[started].thread, NULL,
+						   worker_run, &run->load.workers[started]))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return started;
@@ -142,8 +142,10 @@ static int run_workers(struct run *run, struct result *result)
 		load_stop(&run->load);
 		load_start(&run->load);
 		join_workers(run, started);
-		return failure(o->cmd, "no more than %u threads can be started: fewer --threads, or a "
-			       "higher limit (ulimit -u)", started);
+		return failure(o->cmd,
+			       "no more than %u threads can be started: fewer --threads, or a "
+			       "higher limit (ulimit -u)",
+			       started);
 	}
 	targets_info(o, run->load.targets, &result->before);
 	before = usage_now();
@@ -185,8 +187,10 @@ static int judge(const struct run *run)
 		const struct worker *w = &run->load.workers[i];
 
 		if (w->error == -EILSEQ)
-			return failure(o->cmd, "%s: what was read at %" PRIu64 " is not what belongs "
-				       "there", w->target->donor, w->failed.offset);
+			return failure(o->cmd,
+				       "%s: what was read at %" PRIu64 " is not what belongs "
+				       "there",
+				       w->target->donor, w->failed.offset);
 		if (w->twice)
 			return failure(o->cmd, "%s: %" PRIu64 " requests completed more than once",
 				       w->target->donor, w->twice);
@@ -262,7 +266,8 @@ static int make_buffers(struct run *run, size_t slot_bytes)
 	at = mmap(NULL, run->buffers_bytes, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (at == MAP_FAILED)
-		return failure(o->cmd, "no memory for %s of buffers: fewer --threads or less --depth",
+		return failure(o->cmd,
+			       "no memory for %s of buffers: fewer --threads or less --depth",
 			       size_format(run->buffers_bytes).text);
 	run->buffers = at;
 	for (unsigned int i = 0; o->user_mr && i < o->nr_donors; i++) {

@@ -58,7 +58,8 @@ static int touch(struct target *target, uint64_t bytes, const void *zeroes)
 	for (uint64_t at = 0; !err && at < bytes; at += TOUCH_BYTES) {
 		uint64_t left = bytes - at;
 
-		err = weir_write(target->region, at, zeroes, left < TOUCH_BYTES ? left : TOUCH_BYTES);
+		err = weir_write(target->region, at, zeroes,
+				 left < TOUCH_BYTES ? left : TOUCH_BYTES);
 	}
 	return err;
 }

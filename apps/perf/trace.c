@@ -21,8 +21,8 @@ struct reader {
 
 static int is_wrong(const struct reader *r, const char *what)
 {
-	return failure(r->cmd, "%s:%lu: %s; see weir-perf(1) for the form of a trace", r->path, r->line,
-		       what);
+	return failure(r->cmd, "%s:%lu: %s; see weir-perf(1) for the form of a trace", r->path,
+		       r->line, what);
 }
 
 /* Returns whether there is one more, comments left out. */
@@ -76,8 +76,8 @@ static int read_record(struct reader *r, const char *line)
 	uint64_t page, us;
 	char op, end;
 
-	if (sscanf(line, "%c %" SCNu64 " %u %u %u %" SCNu64 " %c", &op, &page, &count, &thread, &done,
-		   &us, &end) != 6)
+	if (sscanf(line, "%c %" SCNu64 " %u %u %u %" SCNu64 " %c", &op, &page, &count, &thread,
+		   &done, &us, &end) != 6)
 		return is_wrong(r, "expected \"OP PAGE COUNT THREAD DONE US\"");
 	if (op != 'R' && op != 'W')
 		return is_wrong(r, "OP is neither R nor W");

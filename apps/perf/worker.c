@@ -104,7 +104,9 @@ static void tell_done(struct load *load, unsigned int count)
 	}
 }
 
-/* Takes all that has come back; waits until some has, or until woken, if @timeout_ms is -1, not 0. */
+/*
+ * Takes all that has come back; waits until some has, or until woken, if @timeout_ms is -1, not 0.
+ */
 static void collect(struct worker *w, int timeout_ms)
 {
 	int count = weir_queue_wait(w->queue, w->events, (int)w->load->options->depth, timeout_ms);

@@ -73,7 +73,8 @@ static uint64_t of_machine(const char *root)
 
 static uint64_t of_group(const char *root, const char *directory)
 {
-	static const char *const names[] = { "active_file", "inactive_file", "slab_reclaimable", NULL };
+	static const char *const names[] = { "active_file", "inactive_file", "slab_reclaimable",
+					     NULL };
 	uint64_t max = UINT64_MAX, high = UINT64_MAX, used, cached;
 
 	number_in(root, directory, "memory.max", &max);

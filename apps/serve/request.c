@@ -27,7 +27,8 @@ static uint32_t second_length(const struct fsd_request *r)
 }
 
 /* A message is its fixed part and its strings, to the byte. */
-static int decode(struct fsd_request *r, const struct fsd_op *op, const char *message, size_t length)
+static int decode(struct fsd_request *r, const struct fsd_op *op, const char *message,
+		  size_t length)
 {
 	size_t strings;
 

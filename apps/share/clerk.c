@@ -48,7 +48,8 @@ static bool is_denied(struct tenant *tenant)
 
 static int denied(const struct turn *turn)
 {
-	return explained(turn, -EPERM, "weir share's configuration lets this user or cgroup not in");
+	return explained(turn, -EPERM,
+			 "weir share's configuration lets this user or cgroup not in");
 }
 
 static int hello(struct turn *turn)
@@ -60,12 +61,14 @@ static int hello(struct turn *turn)
 		return explained(turn, -EPROTONOSUPPORT,
 				 "weir share speaks another version: restart what is older");
 	if (tenant->refused == -EAGAIN)
-		return explained(turn, -EAGAIN, "weir share has as many tenants as it takes, of all "
-						"or of this user: try again when one has gone");
+		return explained(turn, -EAGAIN,
+				 "weir share has as many tenants as it takes, of all "
+				 "or of this user: try again when one has gone");
 	if (!tenant->cgroup[0])
-		return explained(turn, -EPERM, "weir share cannot see this process's cgroup: it needs "
-					       "to find it in its own /proc, and who connected "
-					       "still there");
+		return explained(turn, -EPERM,
+				 "weir share cannot see this process's cgroup: it needs "
+				 "to find it in its own /proc, and who connected "
+				 "still there");
 	if (tenant->refused || is_denied(tenant))
 		return denied(turn);
 	rc = give_fd(turn, tenant->board_fd);

@@ -80,7 +80,9 @@ void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,
 	if (!tenant->is_gone)
 		rc = tenant_put(tenant, conn);
 	if (!rc) {
-		/* In its place the tenant may name it, and have it closed, once the lock is free. */
+		/*
+		 * In its place the tenant may name it, and have it closed, once the lock is free.
+		 */
 		answer->nr = conn->nr;
 		answer->chunk = conn->chunk->number;
 		answer->slot = conn->slot;

@@ -124,7 +124,10 @@ int show_tenant(const struct tenant *who, const struct weir_share_ask *ask,
 int show_flow(const struct tenant *who, const struct weir_share_ask *ask,
 	      struct weir_share_flow *out);
 
-/* Without locks: a connection is the tenant's; @answer says where it lies, or why it has been ended. */
+/*
+ * Without locks: a connection is the tenant's; @answer says where it lies, or why it has been
+ * ended.
+ */
 void tenant_settle(struct tenant *tenant, struct weir_circuit *conn,
 		   struct weir_share_answer *answer);
 

@@ -27,9 +27,11 @@ enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARNING, WEIR_LOG_INFO, WEIR_LOG_
 
 struct weir_donor_options {
 	const char *listen; /* "addr", "addr:port", ":port"; default 127.0.0.1:7474. Port 0: any */
-	const char *device; /* only this verbs device; NULL: that of @listen, or the first by name */
-	const struct weir_key *const *keys; /* each is a tenant with its own PD, names and application
-					     * state; kept until close. None: loopback only */
+	const char *device; /* only this verbs device; NULL: that of @listen, or the first by
+			     * name */
+	const struct weir_key *const *keys; /* each is a tenant with its own PD, names and
+					     * application state; kept until close. None: loopback
+					     * only */
 	unsigned int nr_keys;
 	uint64_t memory_bytes; /* lent in all; required */
 	uint64_t quota_bytes; /* one client at most: what it has created and still exists; default
@@ -38,13 +40,13 @@ struct weir_donor_options {
 	unsigned int absence_ms; /* how long a client whose connection broke may take to come back
 				  * before what it holds is given back; default 30,000. One that
 				  * closes or dies is not waited for */
-	unsigned int keepalive_ms; /* without a word of a client until it is asked whether its host is
-				    * there; who does not answer may take as long again to come
+	unsigned int keepalive_ms; /* without a word of a client until it is asked whether its host
+				    * is there; who does not answer may take as long again to come
 				    * back, absence_ms at least; default 600,000 */
 	bool no_huge_pages; /* then it lies in a sealed memfd, which softnic's clients map */
-	unsigned int unload_percent_max; /* of a processor that the donor's thread may take while clients
-					  * unload, 1 to 100; beyond, they are told to write by RDMA;
-					  * default 50 */
+	unsigned int unload_percent_max; /* of a processor that the donor's thread may take while
+					  * clients unload, 1 to 100; beyond, they are told to write
+					  * by RDMA; default 50 */
 
 	/* The application's. All run in the donor's thread. Any may be NULL. */
 	weir_message_fn *on_message;
@@ -89,7 +91,8 @@ struct weir_donor_info {
 	uint64_t memory_bytes, lent_bytes;
 	unsigned int clients, regions;
 	uint64_t joins, rejects, messages;
-	uint64_t unloaded, unload_refused; /* writes that the donor's CPU copied for clients, or did not */
+	uint64_t unloaded, unload_refused; /* writes that the donor's CPU copied for clients, or did
+					    * not */
 	uint64_t unload_pauses; /* times that clients were told to unload nothing for a while */
 	bool huge_pages;
 };
@@ -118,7 +121,8 @@ void weir_donor_region_destroy(struct weir_donor *donor, const struct weir_regio
  * Runs @fn in the donor's thread, once, at least @delay_ms from now: for the application's timers.
  * Context: any thread. Return: 0; -ENOMEM.
  */
-int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)(void *arg), void *arg);
+int weir_donor_after(struct weir_donor *donor, unsigned int delay_ms, void (*fn)(void *arg),
+		     void *arg);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,8 @@ enum weir_exchange_mode {
 /* Where an end has its slots; each end as it likes. */
 enum weir_exchange_memory {
 	WEIR_EXCHANGE_HOST,
-	WEIR_EXCHANGE_CUDA, /* in a GPU: by the device if it reaches that, or else copied by the driver */
+	WEIR_EXCHANGE_CUDA, /* in a GPU: by the device if it reaches that, or else copied by the
+			     * driver */
 };
 
 /* Zero means the default everywhere. */
@@ -65,8 +66,8 @@ struct weir_exchange_options {
 	const struct weir_key *key; /* NULL: none, on loopback only; kept until close */
 	const char *device; /* only this verbs device; NULL: what the route says */
 	enum weir_exchange_mode mode;
-	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX, or 4096 in immediate mode;
-			     * default as many as @pool_bytes has room for, 8 to 256 */
+	unsigned int slots; /* to send from, 1 to WEIR_EXCHANGE_SLOTS_MAX, or 4096 in immediate
+			     * mode; default as many as @pool_bytes has room for, 8 to 256 */
 	size_t slot_bytes; /* of a message that one slot carries, up to 1 GiB; default 4096 */
 	uint64_t receive_bytes_max; /* a peer whose pool needs more memory here is refused;
 				     * default 1 GiB */
@@ -81,8 +82,8 @@ struct weir_exchange_options {
 				 * pool, so each one's is to be smaller; default 1, of a group all
 				 * but this member */
 	bool unordered; /* this end takes what has come as it finds it: a message that is there does
-			 * not wait for an earlier one that is not found yet. The peer's messages have
-			 * one slot each then */
+			 * not wait for an earlier one that is not found yet. The peer's messages
+			 * have one slot each then */
 	bool (*goes_on)(void *arg); /* asked about ten times a second, by who waits in
 				     * weir_exchange_connect(), weir_group_lead() or _join(): false
 				     * ends the call, with -ECANCELED; default no */
@@ -300,8 +301,8 @@ struct weir_exchange_info {
 	uint64_t bytes_put, bytes_taken;
 	uint64_t writes; /* work requests that carried slots */
 	uint64_t looks; /* reads of the peer's bitmaps */
-	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits: it tells
-			 * of all slots that the peer did not know of */
+	uint64_t tells; /* bitmap: of @writes, those with an immediate, for a peer that waits: it
+			 * tells of all slots that the peer did not know of */
 	uint64_t wakes; /* writes of nothing with an immediate, and requests for those */
 	uint64_t gives; /* immediate mode: messages that gave slots back */
 	uint64_t recvs; /* receive work requests posted */

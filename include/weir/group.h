@@ -149,7 +149,8 @@ int weir_group_wait(struct weir_group *group, uint64_t timeout_ns);
 int weir_group_failed(const struct weir_group *group);
 
 /* The exchange with @member, for its information; NULL: it is this one. The group's. */
-const struct weir_exchange *weir_group_exchange(const struct weir_group *group, unsigned int member);
+const struct weir_exchange *weir_group_exchange(const struct weir_group *group,
+						unsigned int member);
 
 /* Ends the group and its exchanges. Waits for nothing: see weir_group_finish(). NULL is nothing. */
 void weir_group_close(struct weir_group *group);

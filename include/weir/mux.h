@@ -68,14 +68,14 @@ struct weir_mux_class {
 struct weir_mux_options {
 	const char *listen; /* "host:port", where others connect; NULL: they cannot. The port
 			     * defaults to WEIR_PORT_DEFAULT; port 0: any that is free */
-	const char *device; /* only this verbs device; NULL: the one of @listen, or the first by name */
+	const char *device; /* only this verbs device; NULL: @listen's, or the first by name */
 	const struct weir_key *key; /* NULL: none is wanted (loopback only); kept until close */
 	const struct weir_mux_class *classes; /* NULL: those of enum weir_class; copied */
 	unsigned int nr_classes; /* 1 to WEIR_MUX_CLASSES_MAX, with @classes */
 	uint64_t low_bytes_max; /* all below the first level have in flight, to all other muxes
-				 * together, or one segment for each connection that competes, if that
-				 * is more, and one of who was alone until then: the wire's bandwidth
-				 * by its delay; default 128 KiB */
+				 * together, or one segment for each connection that competes, if
+				 * that is more, and one of who was alone until then: the wire's
+				 * bandwidth by its delay; default 128 KiB */
 	unsigned int connections_max; /* at once, 1 to 65535; default 4096 */
 	uint32_t ring_bytes; /* of a connection, in either direction: a power of two, 4 KiB to
 			      * 64 MiB; default 256 KiB. One of weight w above 2 has w / 2 times
@@ -90,9 +90,9 @@ struct weir_mux_options {
 			    * variable is set */
 	uint64_t quiet_ns; /* a thread with nothing to do looks for so long before it sleeps;
 			    * default 50 us */
-	uint64_t idle_ns; /* another mux to which there is no connection keeps its queue pairs, and the
-			   * thread that posts on them, for so long; default 10 s; UINT64_MAX: for
-			   * ever */
+	uint64_t idle_ns; /* another mux to which there is no connection keeps its queue pairs, and
+			   * the thread that posts on them, for so long; default 10 s; UINT64_MAX:
+			   * for ever */
 };
 
 /**
@@ -128,7 +128,8 @@ struct weir_mux_info {
 	uint64_t bytes_written; /* of those received: by the device, where they belong */
 	uint64_t credits; /* messages that only said that there is room again */
 	uint64_t sleeps; /* of all its threads */
-	uint64_t ahead_bytes_max; /* of lower levels, in flight to whomever when one of the first was posted */
+	uint64_t ahead_bytes_max; /* of lower levels, in flight to whomever when one of the first
+				   * was posted */
 };
 
 /* Context: any thread. */
@@ -163,9 +164,9 @@ struct weir_conn_options {
 	 */
 	unsigned int weight;
 	/*
-	 * Of its rings, at both ends, for who sends large messages: who waits for one that fits is woken
-	 * once or twice for it, and else for each half of a ring. Rounded up to what the mux can give:
-	 * its own ring_bytes times 1, 2, 4, 8 or 16; default: as its weight wants.
+	 * Of its rings, at both ends, for who sends large messages: who waits for one that fits is
+	 * woken once or twice for it, and else for each half of a ring. Rounded up to what the mux
+	 * can give: its own ring_bytes times 1, 2, 4, 8 or 16; default: as its weight wants.
 	 */
 	uint32_t ring_bytes;
 };

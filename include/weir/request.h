@@ -110,7 +110,8 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
  * 8 bytes within @memory, or anywhere if that is NULL, in host order. */
 int weir_compare_swap_async(struct weir_region *region, uint64_t offset, uint64_t expected,
 			    uint64_t desired, uint64_t *old, struct weir_memory *memory,
-			    const struct weir_completion *completion, struct weir_request **request);
+			    const struct weir_completion *completion,
+			    struct weir_request **request);
 int weir_fetch_add_async(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old,
 			 struct weir_memory *memory, const struct weir_completion *completion,
 			 struct weir_request **request);

@@ -82,9 +82,9 @@ enum weir_polling {
 	WEIR_POLLING_EVENT, /* sleep, and have each completion raise an event */
 	WEIR_POLLING_EVENT_BATCH, /* take up to poll_wcs_max after each event, then sleep */
 	WEIR_POLLING_HYBRID, /* poll while there is something, then sleep */
-	WEIR_POLLING_SCQ, /* completion queues of the NIC, shared by all sessions of the process that
-			   * choose this, and one thread for them all, which never sleeps; callers
-			   * that wait do */
+	WEIR_POLLING_SCQ, /* completion queues of the NIC, shared by all sessions of the process
+			   * that choose this, and one thread for them all, which never sleeps;
+			   * callers that wait do */
 };
 
 /* How requests reach memory that nobody registered: see struct weir_iov. */
@@ -97,42 +97,45 @@ enum weir_mr {
 
 /* How to open a session; zero means the default everywhere. */
 struct weir_session_options {
-	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until close */
+	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until
+				     * close */
 	const char *device; /* only this verbs device, such as "rxe0"; NULL: what the route says */
 	unsigned int channels; /* QPs, 1 to 16, or to 15 if it unloads; default 2 */
 	unsigned int depth; /* WRs in flight a channel; default 128 */
-	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The first
-				* session on a NIC decides. */
+	uint64_t window_bytes; /* in flight on the NIC, over all its sessions; default 8 MiB. The
+				* first session on a NIC decides. */
 	uint64_t timeout_ns; /* of a request, and of connecting; default 10 s */
-	uint64_t keepalive_ns; /* without a work request until the donor's host is asked for, at least
-				* 1 ms; UINT64_MAX: never; default 10 s */
-	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted again
-			       * after a channel failed; default 3 */
+	uint64_t keepalive_ns; /* without a work request until the donor's host is asked for, at
+				* least 1 ms; UINT64_MAX: never; default 10 s */
+	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted
+			       * again after a channel failed; default 3 */
 	enum weir_preset preset;
 	enum weir_batching batching;
 	unsigned int chain_max; /* work requests with one doorbell, 1 to 32; default 32 */
-	size_t fragment_bytes; /* a work request is at most this long, 4 KiB to 1 GiB; default 1 MiB,
-				* and never longer than the smallest window */
+	size_t fragment_bytes; /* a work request is at most this long, 4 KiB to 1 GiB; default 1
+				* MiB, and never longer than the smallest window */
 	enum weir_admission admission;
 	enum weir_mr mr;
-	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when the
-			      * process first uses the device */
+	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when
+			      * the process first uses the device */
 	enum weir_polling polling;
 	enum weir_unloading unload;
-	unsigned int unload_hot_pages; /* 4 KiB pages that the donor's NIC has room for: writes to as
-					* many, those written most, are not unloaded; default 4096 */
-	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one each.
-			   * WEIR_POLLING_SCQ: that the sessions share, 1 to 16; default 1. The first
-			   * session on a NIC decides */
+	unsigned int unload_hot_pages; /* 4 KiB pages that the donor's NIC has room for: writes to
+					* as many, those written most, are not unloaded; default
+					* 4096 */
+	unsigned int cqs; /* completion queues that the channels share, 1 to channels; default: one
+			   * each. WEIR_POLLING_SCQ: that the sessions share, 1 to 16; default 1.
+			   * The first session on a NIC decides */
 	unsigned int comp_vectors; /* completion queues are spread over so many of the device's
 				    * completion vectors, its interrupts; default: all */
 	unsigned int poll_wcs_max; /* completions taken from a CQ at a time, 1 to 32; default 32 */
-	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default: as
-					* many as pay, learned from the load */
+	unsigned int poll_retries_max; /* adaptive: empty polls in a row before sleeping; default:
+					* as many as pay, learned from the load */
 	unsigned int poll_percent_max; /* adaptive: of its time the session's thread may poll for
-					* nothing, 1 to 100; default 90. Blocking calls may always */
-	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process(). Only a
-			 * channel that broke has one start, to connect it anew */
+					* nothing, 1 to 100; default 90. Blocking calls may
+					* always */
+	bool no_thread; /* weir starts no thread: the caller drives by weir_session_process(). Only
+			 * a channel that broke has one start, to connect it anew */
 
 	weir_message_fn *on_message; /* messages the donor sends unasked; may be NULL */
 	void (*on_down)(void *arg, int status); /* once, when the last channel is gone; from the
@@ -190,7 +193,8 @@ struct weir_session_info {
 	char device[64]; /* verbs device the bytes take, such as "softnic0" */
 	char peer[64]; /* address:port of the donor */
 	unsigned int channels; /* alive now */
-	enum weir_preset preset; /* this and the next three: what was chosen, by the options or for them */
+	enum weir_preset preset; /* this and the next three: what was chosen, by the options or for
+				  * them */
 	enum weir_batching batching;
 	enum weir_mr mr;
 	enum weir_polling polling;
@@ -206,9 +210,11 @@ struct weir_session_info {
 	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */
 	uint64_t bytes_read, bytes_written, retries, errors, reconnects;
-	uint64_t small, hot; /* writes that could be unloaded; of them, those to pages written often */
+	uint64_t small, hot; /* writes that could be unloaded; of them, those to pages written
+			      * often */
 	uint64_t unloaded, unload_full; /* those that the donor's CPU copied; that found no room */
-	uint64_t pages; /* of 4 KiB that small writes went to lately, where the way of unloading counts */
+	uint64_t pages; /* of 4 KiB that small writes went to lately, where the way of unloading
+			 * counts */
 };
 
 /* Context: any thread. */

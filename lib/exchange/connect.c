@@ -46,7 +46,8 @@ static int await_any(struct weir_exchange *x, struct weir_error *error)
 		if (poll(&fd, 1, left_ms < 0 || left_ms > SLICE_MS ? SLICE_MS : left_ms) > 0)
 			return 0;
 		if (!left_ms)
-			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+			return weir_fail(error, -ETIMEDOUT, "%s did not answer in time",
+					 x->info.peer);
 		rc = weir_exchange_ask_whether(&x->options, error);
 		if (rc)
 			return rc;
@@ -147,7 +148,8 @@ static int prove(struct weir_exchange *x, struct weir_error *error)
 			return rc;
 		rc = weir_handshake_input(&g->handshake, message, length, g->out, &out_length);
 		if (rc)
-			return weir_fail(error, rc, "%s: %s", x->info.peer, g->handshake.error.text);
+			return weir_fail(error, rc, "%s: %s", x->info.peer,
+					 g->handshake.error.text);
 	}
 	return 0;
 }

@@ -40,7 +40,10 @@ static bool is_telling(const struct weir_exchange *x)
 	return x->is_telling || (x->is_finished && (x->nr_back || x->gives_free != all));
 }
 
-/* A peer that has finished waits to hear that all was taken: that shall not die with the QP. Who has left does not. */
+/*
+ * A peer that has finished waits to hear that all was taken: that shall not die with the QP. Who
+ * has left does not.
+ */
 static void settle(struct weir_exchange *x)
 {
 	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), SETTLE_NS), now_ns;

@@ -121,7 +121,8 @@ struct weir_exchange {
 	struct ibv_cq *cq;
 	struct ibv_mr *pool_mr, *mirror_mr, *bits_mr;
 	uint32_t inline_max;
-	uint32_t send_max; /* slots whose writes may be under way, or that may be acquired, in all */
+	uint32_t send_max; /* slots whose writes may be under way, or that may be acquired, in
+			    * all */
 	int fd;
 	struct weir_exchange_greeting *greeting;
 
@@ -202,7 +203,8 @@ static inline void weir_exchange_refused(struct weir_exchange *x)
 	x->progress = weir_exchange_progress(x);
 }
 
-static inline struct wire_slot *weir_exchange_head(const struct weir_exchange_pool *pool, uint32_t slot)
+static inline struct wire_slot *weir_exchange_head(const struct weir_exchange_pool *pool,
+						   uint32_t slot)
 {
 	return (void *)(pool->heads + slot * pool->head_stride);
 }

@@ -77,7 +77,8 @@ static int refuse(struct weir_exchange *x, int status, const struct weir_error *
 }
 
 /* HELLO and PROOF. */
-static int prove(struct weir_exchange *x, const void *message, size_t length, struct weir_error *error)
+static int prove(struct weir_exchange *x, const void *message, size_t length,
+		 struct weir_error *error)
 {
 	const struct wire_welcome welcome = { .session_id = 1, .message_max = WIRE_HANDSHAKE_MAX };
 	struct weir_exchange_greeting *g = x->greeting;
@@ -104,7 +105,8 @@ static int prove(struct weir_exchange *x, const void *message, size_t length, st
 	return weir_exchange_say(x, out_length, error);
 }
 
-static int agree(struct weir_exchange *x, const void *message, size_t length, struct weir_error *error)
+static int agree(struct weir_exchange *x, const void *message, size_t length,
+		 struct weir_error *error)
 {
 	int rc = weir_exchange_weigh(x, message, length, error);
 
@@ -150,11 +152,12 @@ static void renew(struct weir_exchange *x)
 {
 	bool is_stranger = x->greeting->stage == WEIR_EXCHANGE_PROVES;
 
-	x->greeting->deadline_ns = weir_after_ns(weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS :
-									      x->options.timeout_ns);
+	x->greeting->deadline_ns = weir_after_ns(
+		weir_now_ns(), is_stranger ? WEIR_HANDSHAKE_NS : x->options.timeout_ns);
 }
 
-static int heard(struct weir_exchange *x, const void *message, size_t length, struct weir_error *error)
+static int heard(struct weir_exchange *x, const void *message, size_t length,
+		 struct weir_error *error)
 {
 	int rc;
 
@@ -182,7 +185,8 @@ int weir_exchange_greet_on(struct weir_exchange *x, struct weir_error *error)
 
 	while (g->stage != WEIR_EXCHANGE_MET) {
 		rc = weir_exchange_listen_for(x, &message, &length, error);
-		if (g->stage == WEIR_EXCHANGE_LEAVES && (g->sent == g->said || (rc && rc != -EAGAIN)))
+		if (g->stage == WEIR_EXCHANGE_LEAVES &&
+		    (g->sent == g->said || (rc && rc != -EAGAIN)))
 			return g->status;
 		if (!rc)
 			rc = heard(x, message, length, error);

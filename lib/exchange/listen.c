@@ -76,7 +76,9 @@ static int bind_to(struct weir_exchange_listener *listener, const char *name,
 static int try_gpu(const struct weir_exchange_options *options, struct weir_error *error)
 {
 	struct weir_cuda *cuda = NULL;
-	int rc = options->memory == WEIR_EXCHANGE_CUDA ? weir_cuda_open(options->gpu, &cuda, error) : 0;
+	int rc = options->memory == WEIR_EXCHANGE_CUDA ?
+			 weir_cuda_open(options->gpu, &cuda, error) :
+			 0;
 
 	weir_cuda_close(cuda);
 	return rc;
@@ -210,7 +212,8 @@ static int check(const struct weir_exchange_listener *listener, const struct rdm
 {
 	const char *device = listener->options.device;
 	struct wire_exchange_connect connect;
-	int rc = wire_exchange_connect_decode(param->private_data, param->private_data_len, &connect);
+	int rc = wire_exchange_connect_decode(param->private_data, param->private_data_len,
+					      &connect);
 
 	if (rc == -EPROTONOSUPPORT)
 		return weir_fail(error, rc, "this end speaks version %d of the protocol",
@@ -220,7 +223,8 @@ static int check(const struct weir_exchange_listener *listener, const struct rdm
 	if (connect.key_id != weir_key_id(listener->options.key))
 		return weir_fail(error, -EKEYREJECTED, "the keys differ");
 	if (device && strcmp(device, ibv_get_device_name(id->verbs->device)))
-		return weir_fail(error, -EHOSTUNREACH, "exchanges go through device %s only", device);
+		return weir_fail(error, -EHOSTUNREACH, "exchanges go through device %s only",
+				 device);
 	return 0;
 }
 
@@ -345,8 +349,8 @@ static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_
 		if (!rc)
 			return 0;
 		if (weir_now_ns() >= deadline_ns)
-			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN, "nobody came%s%s",
-					 why.text[0] ? ", and " : "", why.text);
+			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
+					 "nobody came%s%s", why.text[0] ? ", and " : "", why.text);
 		rest(listener, naps, deadline_ns);
 	}
 }

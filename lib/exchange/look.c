@@ -24,7 +24,8 @@ static struct weir_look_ring ring_of(const struct weir_exchange *x)
 {
 	uint64_t rung = rung_for(x, WEIR_EXCHANGE_NEWS);
 
-	return (struct weir_look_ring){ rung, wire_ring_tells(rung, x->told), wire_ring_patience_ns(rung) };
+	return (struct weir_look_ring){ rung, wire_ring_tells(rung, x->told),
+					wire_ring_patience_ns(rung) };
 }
 
 bool weir_exchange_is_to_tell(struct weir_exchange *x, uint64_t now_ns)
@@ -34,7 +35,8 @@ bool weir_exchange_is_to_tell(struct weir_exchange *x, uint64_t now_ns)
 
 void weir_exchange_tells(struct weir_exchange *x, uint64_t now_ns)
 {
-	uint64_t rung = weir_load_acquire(x->bell); /* maybe another one by now, that allows no fewer */
+	uint64_t rung = weir_load_acquire(x->bell); /* maybe another one by now, that allows no
+						     * fewer */
 
 	weir_look_tells(&x->look, &x->out, weir_look_unshown(&x->out), now_ns);
 	x->told++;
@@ -42,7 +44,10 @@ void weir_exchange_tells(struct weir_exchange *x, uint64_t now_ns)
 		x->answered = rung;
 }
 
-/* Of nothing, one is under way at a time, or whoever asks after every slot would fill the queue with them. */
+/*
+ * Of nothing, one is under way at a time, or whoever asks after every slot would fill the queue
+ * with them.
+ */
 bool weir_exchange_tell(struct weir_exchange *x, uint64_t now_ns)
 {
 	if (!weir_look_can_tell(&x->out, ring_of(x)) || x->acked < x->marked)
@@ -56,10 +61,14 @@ bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns)
 	return !weir_exchange_is_imm(x) && weir_look_is_due(&x->look, &x->out, ring_of(x), now_ns);
 }
 
-/* Who waits for room may wait for all that it put to be known to have arrived, and nothing may say so. */
+/*
+ * Who waits for room may wait for all that it put to be known to have arrived, and nothing may say
+ * so.
+ */
 bool weir_exchange_owes_look(const struct weir_exchange *x, unsigned int want)
 {
-	return want & WEIR_EXCHANGE_ROOM ? x->signalled != x->out.committed : weir_look_unshown(&x->out);
+	return want & WEIR_EXCHANGE_ROOM ? x->signalled != x->out.committed :
+					   weir_look_unshown(&x->out);
 }
 
 bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want)

@@ -20,7 +20,10 @@ bool weir_exchange_look_is_due(const struct weir_exchange *x, uint64_t now_ns);
 /* Looks if that is due for @want, or anything was sent that is not known to have arrived. */
 int weir_exchange_look(struct weir_exchange *x, unsigned int want, uint64_t now_ns);
 
-/* What was put and is not known to have arrived, or cannot be found, has to be looked for, for @want. */
+/*
+ * What was put and is not known to have arrived, or cannot be found, has to be looked for, for
+ * @want.
+ */
 bool weir_exchange_owes_look(const struct weir_exchange *x, unsigned int want);
 
 /* Asks the peer for a sign when there is @want, unless it was and gave none, and looks. */
@@ -32,7 +35,10 @@ bool weir_exchange_has_asked(const struct weir_exchange *x, unsigned int want);
 /* Bits were flipped: wakes the peer if it sleeps for that. */
 int weir_exchange_answer(struct weir_exchange *x, unsigned int what);
 
-/* This end has nothing left to do but wait: wakes the peer if it sleeps for room, be it ever so little. */
+/*
+ * This end has nothing left to do but wait: wakes the peer if it sleeps for room, be it ever so
+ * little.
+ */
 int weir_exchange_concede(struct weir_exchange *x);
 
 #endif

@@ -59,9 +59,11 @@ int weir_exchange_options_fill(struct weir_exchange_options *o,
 	if (!o->timeout_ns)
 		o->timeout_ns = 10 * WEIR_NS_PER_S;
 	if (o->device && strlen(o->device) >= IBV_SYSFS_NAME_MAX)
-		return weir_fail(error, -EINVAL, "device %s: no device has so long a name", o->device);
+		return weir_fail(error, -EINVAL, "device %s: no device has so long a name",
+				 o->device);
 	if (o->memory > WEIR_EXCHANGE_CUDA)
-		return weir_fail(error, -EINVAL, "memory %d: there is no such memory", (int)o->memory);
+		return weir_fail(error, -EINVAL, "memory %d: there is no such memory",
+				 (int)o->memory);
 	if (o->mode > WEIR_EXCHANGE_IMM)
 		return weir_fail(error, -EINVAL, "mode %d: there is no such mode", (int)o->mode);
 	if (o->slots > most)
@@ -245,7 +247,8 @@ int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size
 	}
 	/* What it said before it left is taken first. */
 	if (n || g->left)
-		return weir_fail(error, -EPROTO, "%s ended the connection during the proof of the key",
+		return weir_fail(error, -EPROTO,
+				 "%s ended the connection during the proof of the key",
 				 x->info.peer);
 	g->left = has_left(x);
 	if (!g->left && weir_now_ns() > g->deadline_ns)
@@ -287,7 +290,8 @@ int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
 		const struct ibv_mr *data = x->mirror.gpu_mr ? x->mirror.gpu_mr : x->mirror_mr;
 
 		offer.head_stride = (uint32_t)x->mirror.head_stride;
-		offer.heads = (struct wire_place){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
+		offer.heads =
+			(struct wire_place){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
 		offer.mirror = (struct wire_place){ (uintptr_t)x->mirror.data, data->rkey, 0 };
 		offer.bell = (struct wire_place){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
 		offer.bits = (struct wire_place){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
@@ -305,16 +309,18 @@ static int accept_offer(struct weir_exchange *x, const struct wire_offer *offer,
 		return weir_fail(error, -EPROTO, "one end wants bitmaps, the other immediates: "
 				 "give both the same mode");
 	if (offer->slots * wire_stride(offer->slot_bytes) > x->options.receive_bytes_max)
-		return weir_fail(error, -EDQUOT, "the peer's %u slots of %u bytes are more than the "
-				 "%llu bytes that this end receives in", offer->slots,
-				 offer->slot_bytes,
+		return weir_fail(error, -EDQUOT,
+				 "the peer's %u slots of %u bytes are more than the "
+				 "%llu bytes that this end receives in",
+				 offer->slots, offer->slot_bytes,
 				 (unsigned long long)x->options.receive_bytes_max);
 	if (offer->is_imm && offer->slots > WEIR_EXCHANGE_IMM_SLOTS_MAX)
 		return weir_fail(error, -EPROTO, "the peer has %u slots: at most %u", offer->slots,
 				 WEIR_EXCHANGE_IMM_SLOTS_MAX);
 	if (x->peer.slots && (offer->slots != x->peer.slots ||
 			      offer->slot_bytes != x->peer.slot_bytes))
-		return weir_fail(error, -EPROTO, "%s offers another pool than before", x->info.peer);
+		return weir_fail(error, -EPROTO, "%s offers another pool than before",
+				 x->info.peer);
 	x->peer = *offer;
 	return x->memory ? 0 : weir_exchange_memory_make(x, error);
 }

@@ -56,7 +56,8 @@ int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *se
 			struct weir_error *error);
 
 /* Whether to wait on for the peer; asked so often as it likes. Return: 0; -ECANCELED. */
-int weir_exchange_ask_whether(const struct weir_exchange_options *options, struct weir_error *error);
+int weir_exchange_ask_whether(const struct weir_exchange_options *options,
+			      struct weir_error *error);
 
 /* Sends greeting->out. */
 int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error);

@@ -72,7 +72,8 @@ static int enroll(struct weir_exchange *x, struct ibv_mr **mr, void *at, uint64_
 
 static int enroll_all(struct weir_exchange *x, struct weir_error *error)
 {
-	int rc = enroll(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
+	int rc =
+		enroll(x, &x->pool_mr, x->pool.heads, pool_bytes(x), IBV_ACCESS_LOCAL_WRITE, error);
 
 	if (!rc)
 		rc = enroll(x, &x->mirror_mr, x->mirror.heads, mirror_bytes(x),
@@ -151,7 +152,10 @@ static struct ibv_mr *enroll_gpu(struct weir_exchange *x, const struct weir_exch
 	return mr;
 }
 
-/* Both, or none: a device that reaches one of them and not the other is as good as one that does not. */
+/*
+ * Both, or none: a device that reaches one of them and not the other is as good as one that does
+ * not.
+ */
 static int make_gpu(struct weir_exchange *x, struct weir_error *error)
 {
 	uint64_t out = gpu_bytes(&x->pool, x->options.slots);

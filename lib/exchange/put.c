@@ -6,7 +6,8 @@
 #include "lib/exchange/queue.h"
 #include "lib/exchange/wait.h"
 
-#define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be sent */
+#define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be
+			 * sent */
 
 /* Slots that can be acquired now: those that are held can all be posted at once. */
 static uint32_t room(const struct weir_exchange *x)
@@ -118,8 +119,8 @@ static int check_all(const struct weir_exchange *x, const struct weir_exchange_s
 }
 
 /* Completions are taken when there is something to be learnt from them. */
-static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots, unsigned int count,
-		unsigned int flags)
+static int post_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+		      unsigned int count, unsigned int flags)
 {
 	int rc = weir_exchange_stage(x, slots, count);
 	unsigned int i;
@@ -223,7 +224,7 @@ static int end(struct weir_exchange *x, uint64_t timeout_ns)
 	x->is_ending = true;
 	/*
 	 * Asked for room only, the peer says nothing of its own end. So who asks does so anew when
-	 * his own end can be found, and looks behind that: the later look of both finds the other's.
+	 * his own end can be found, and looks behind that: the later look finds the other's.
 	 */
 	x->look.rung = 0;
 	return post_slots(x, &slot, 1, WIRE_SLOT_END);

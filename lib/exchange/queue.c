@@ -73,8 +73,8 @@ static struct wire_slot *head_fill(struct weir_exchange *x, const struct weir_ex
 }
 
 /* @count pieces to @at, in one write. */
-static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges, int count,
-		       uint64_t at, uint32_t rkey)
+static void write_fill(struct weir_exchange *x, struct ibv_send_wr *wr, struct ibv_sge *sges,
+		       int count, uint64_t at, uint32_t rkey)
 {
 	*wr = (struct ibv_send_wr){
 		.wr_id = weir_exchange_id(WEIR_EXCHANGE_OF_WRITE, x->out.committed),

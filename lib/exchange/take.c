@@ -47,7 +47,8 @@ int weir_exchange_arrive(struct weir_exchange *x, uint32_t slot)
 
 	if (head.length > x->peer.slot_bytes || head.flags & ~(WIRE_SLOT_LAST | WIRE_SLOT_END))
 		return -EPROTO;
-	x->arrivals[slot] = (struct weir_exchange_arrival){ head.length, head.flags, head.before, false };
+	x->arrivals[slot] =
+		(struct weir_exchange_arrival){ head.length, head.flags, head.before, false };
 	return x->options.unordered ? arrive_as_found(x, slot, &head) :
 				      arrive_in_order(x, slot, &head);
 }
@@ -100,7 +101,8 @@ void weir_exchange_hear_end(struct weir_exchange *x)
 	finish(x, slot);
 }
 
-static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slots, unsigned int max)
+static unsigned int pick(struct weir_exchange *x, struct weir_exchange_slot *slots,
+			 unsigned int max)
 {
 	unsigned int n = 0;
 	uint32_t *place, slot;
@@ -167,7 +169,8 @@ int weir_exchange_release(struct weir_exchange *x, const struct weir_exchange_sl
 }
 
 /* As much of it as there is room for; the length counts all of it. */
-static int gather(struct weir_exchange *x, char *data, size_t max, const struct weir_exchange_slot *slot)
+static int gather(struct weir_exchange *x, char *data, size_t max,
+		  const struct weir_exchange_slot *slot)
 {
 	size_t room = x->get_length < max ? max - x->get_length : 0;
 	int rc = 0;

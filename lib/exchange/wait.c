@@ -148,7 +148,10 @@ static void look_on(struct attempt *a, uint64_t now_ns)
 	a->looks -= x->look.is_looking && a->looks && !x->options.busy;
 }
 
-/* Behind large writes, or on a slow wire: the completion raises an event, and that is worth a sleep. */
+/*
+ * Behind large writes, or on a slow wire: the completion raises an event, and that is worth a
+ * sleep.
+ */
 static bool look_is_long(const struct weir_exchange *x, uint64_t now_ns)
 {
 	return x->look.is_looking && now_ns >= x->look.asked_ns + WEIR_WAKE_NS;

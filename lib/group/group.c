@@ -223,7 +223,9 @@ int weir_group_finish(struct weir_group *group)
 	return 0;
 }
 
-/* A descriptor says nothing of a peer that has vanished without a word: each that is owed is asked. */
+/*
+ * A descriptor says nothing of a peer that has vanished without a word: each that is owed is asked.
+ */
 static void inquire(struct weir_group *group)
 {
 	uint64_t now_ns = weir_now_ns();

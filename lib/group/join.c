@@ -60,7 +60,8 @@ static bool goes_on(const struct join *j, int *status)
 	return !rc && weir_now_ns() < j->deadline_ns;
 }
 
-static int get(const struct join *j, struct weir_exchange *x, void *data, size_t max, size_t *length)
+static int get(const struct join *j, struct weir_exchange *x, void *data, size_t max,
+	       size_t *length)
 {
 	int status;
 
@@ -91,7 +92,8 @@ static int put(const struct join *j, struct weir_exchange *x, const void *data, 
 
 static int fail_with(const struct join *j, unsigned int member, int status)
 {
-	return weir_fail(j->error, status, "member %u of the group: %s", member, weir_strerror(status));
+	return weir_fail(j->error, status, "member %u of the group: %s", member,
+			 weir_strerror(status));
 }
 
 static int keep(struct join *j, unsigned int member, struct weir_exchange *x)
@@ -99,13 +101,16 @@ static int keep(struct join *j, unsigned int member, struct weir_exchange *x)
 	int status = 0;
 
 	if (j->group->peers[member].x)
-		status = weir_fail(j->error, -EEXIST, "two say that they are member %u of the group",
-				   member);
+		status = weir_fail(j->error, -EEXIST,
+				   "two say that they are member %u of the group", member);
 	else if (weir_exchange_is_unordered(x))
-		status = weir_fail(j->error, -EINVAL, "a group's messages come in order: member %u or "
-				   "this one wants them unordered", member);
+		status = weir_fail(j->error, -EINVAL,
+				   "a group's messages come in order: member %u or "
+				   "this one wants them unordered",
+				   member);
 	else if (weir_group_add_peer(j->group, member, x))
-		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group", member);
+		status = weir_fail(j->error, -ENOMEM, "no memory for member %u of the group",
+				   member);
 	if (status)
 		weir_exchange_close(x);
 	return status;
@@ -163,7 +168,8 @@ static int say_hello(struct join *j, unsigned int member)
 	int status;
 
 	if (j->listener)
-		snprintf(hello.address, sizeof(hello.address), "%s", weir_exchange_address(j->listener));
+		snprintf(hello.address, sizeof(hello.address), "%s",
+			 weir_exchange_address(j->listener));
 	status = put(j, x, &hello, sizeof(hello));
 	return status ? fail_with(j, member, status) : 0;
 }
@@ -178,7 +184,8 @@ static int connect_to(struct join *j, unsigned int member)
 	for (;;) {
 		j->options.timeout_ns = left_ns(j);
 		status = weir_exchange_connect(j->addresses[member], &j->options, &x, j->error);
-		if ((status != -ECONNREFUSED && status != -EAGAIN) || weir_now_ns() >= j->deadline_ns)
+		if ((status != -ECONNREFUSED && status != -EAGAIN) ||
+		    weir_now_ns() >= j->deadline_ns)
 			break;
 		if (weir_exchange_ask_whether(&j->options, j->error))
 			return -ECANCELED;
@@ -220,7 +227,8 @@ static int follow(struct join *j, const char *here)
 	unsigned int i;
 	int status = 0;
 
-	if (snprintf(any, sizeof(any), strchr(here, ':') ? "[%s]:0" : "%s:0", here) >= (int)sizeof(any))
+	if (snprintf(any, sizeof(any), strchr(here, ':') ? "[%s]:0" : "%s:0", here) >=
+	    (int)sizeof(any))
 		return weir_fail(j->error, -EINVAL, "%s: not an address", here);
 	if (j->group->member + 1 < j->group->size)
 		status = weir_exchange_listen(any, &j->options, &j->listener, j->error);
@@ -236,8 +244,9 @@ static int follow(struct join *j, const char *here)
 static int begin(struct join *j, unsigned int member, unsigned int size, uint64_t timeout_ns)
 {
 	if (!size || size > WEIR_GROUP_SIZE_MAX || member >= size)
-		return weir_fail(j->error, -EINVAL, "member %u of %u: there are 1 to %u, counted from 0",
-				 member, size, WEIR_GROUP_SIZE_MAX);
+		return weir_fail(j->error, -EINVAL,
+				 "member %u of %u: there are 1 to %u, counted from 0", member, size,
+				 WEIR_GROUP_SIZE_MAX);
 	j->deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
 	j->group = weir_group_new(member, size);
 	j->addresses = calloc(size, sizeof(*j->addresses));
@@ -292,8 +301,8 @@ int weir_group_join(const char *address, const char *here, unsigned int member, 
 	if (!member)
 		return weir_fail(error, -EINVAL, "member 0 does not join: it leads");
 	if (strlen(address) >= WIRE_GROUP_ADDRESS)
-		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters", address,
-				 WIRE_GROUP_ADDRESS - 1);
+		return weir_fail(error, -EINVAL, "%s: an address has at most %d characters",
+				 address, WIRE_GROUP_ADDRESS - 1);
 	status = begin(&j, member, size,
 		       j.options.timeout_ns ? j.options.timeout_ns : JOIN_S * WEIR_NS_PER_S);
 	if (!status) {

@@ -41,7 +41,10 @@ static void give_back(struct weir_group_peer *peer, unsigned int count)
 	peer->held_count -= count;
 }
 
-/* All exchanges of a group have their slots in the same memory; so has the user his, or in the host's. */
+/*
+ * All exchanges of a group have their slots in the same memory; so has the user his, or in the
+ * host's.
+ */
 int weir_group_copy(struct weir_group *group, void *to, const void *from, size_t length)
 {
 	unsigned int i;
@@ -65,7 +68,9 @@ static int put_together(struct weir_group *group, char *into, const void *from, 
 	return 0;
 }
 
-/* Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO. */
+/*
+ * Return: 1 the message is at its end; 0 not yet; -EPROTO it is not as long as it is to be; -EIO.
+ */
 static int read_slot(struct weir_group *group, struct weir_group_peer *peer,
 		     const struct weir_exchange_slot *slot)
 {
@@ -87,7 +92,8 @@ static int read_held(struct weir_group *group, struct weir_group_peer *peer, boo
 	int status = 0;
 
 	while (!status && peer->held_count > count) {
-		status = read_slot(group, peer, &peer->held[(peer->held_first + count) % peer->held_max]);
+		status = read_slot(group, peer,
+				   &peer->held[(peer->held_first + count) % peer->held_max]);
 		if (status < 0)
 			return status;
 		*moved = true;

@@ -96,7 +96,8 @@ static void lost(struct weir_tenant *tenant)
 	pthread_mutex_lock(&tenant->lock);
 	tenant->is_lost = true;
 	for (at = tenant->conns.next; at != &tenant->conns; at = at->next) {
-		struct weir_door *door = weir_list_entry(at, struct weir_tenant_conn, link)->app.door;
+		struct weir_door *door =
+			weir_list_entry(at, struct weir_tenant_conn, link)->app.door;
 
 		__atomic_store_n(&door->status, -ECONNRESET, __ATOMIC_SEQ_CST);
 		weir_ring_tell(&door->out, &(int){ -1 });

@@ -136,7 +136,9 @@ int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight)
 static_assert(WEIR_REFUSALS_MAX >= WIRE_OPENS_MAX + WEIR_MUX_CLASSES_MAX * WEIR_LANE_CONTROLS,
 	      "whoever keeps to the rule is told no");
 
-/* One that is gone once it has done that; the caller says what it is about, and that there is news. */
+/*
+ * One that is gone once it has done that; the caller says what it is about, and that there is news.
+ */
 static int speaker_new(struct weir_node *node, uint8_t class, uint32_t chore,
 		       struct weir_circuit **out)
 {

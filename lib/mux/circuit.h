@@ -176,7 +176,10 @@ int weir_circuit_new(struct weir_owner *owner, struct weir_node *node, uint8_t c
 int weir_circuit_weigh(struct weir_circuit *conn, unsigned int weight);
 /* Tells the opener no. -EPROTO: he has asked more at once than anybody may. */
 int weir_circuit_refuse(struct weir_node *node, uint8_t class, uint32_t remote_id, int status);
-/* Tells the other mux something that is of no connection. -EPROTO: it has asked for too much at once. */
+/*
+ * Tells the other mux something that is of no connection. -EPROTO: it has asked for too much at
+ * once.
+ */
 int weir_circuit_say(struct weir_node *node, enum wire_mux_type what);
 struct weir_circuit *weir_circuit_find(struct weir_hub *hub, uint32_t id);
 /* The peer's OPEN or ACCEPT. */

@@ -127,9 +127,10 @@ static int route(struct dial *d, uint8_t class)
 	if (rc)
 		return rc;
 	if (d->id->verbs != d->hub->device)
-		return weir_fail(d->error, -ENODEV, "the route to %s goes by %s, not by %s, which this "
-				 "mux is on: name the device when it is opened", d->peer,
-				 ibv_get_device_name(d->id->verbs->device),
+		return weir_fail(d->error, -ENODEV,
+				 "the route to %s goes by %s, not by %s, which this "
+				 "mux is on: name the device when it is opened",
+				 d->peer, ibv_get_device_name(d->id->verbs->device),
 				 ibv_get_device_name(d->hub->device->device));
 	rc = set_tos(d, d->hub->classes[class].tos);
 	if (rc)
@@ -193,7 +194,7 @@ static int prove(struct dial *d, struct weir_lane *lane)
 							 weir_strerror(lane->status));
 }
 
-/* The node has one lane more, or all is as before. Takes and leaves hub->lock. Return: as prove(). */
+/* The node has one lane more, or all is as before. Takes and leaves hub->lock. As prove(). */
 static int dial_lane(struct dial *d, struct weir_node *node, uint8_t class)
 {
 	struct epoll_event in = { .events = EPOLLIN };
@@ -298,9 +299,10 @@ static int node_begin(const struct dial *d, const char *name, struct weir_node *
 	int rc;
 
 	if (party->nr_nodes >= party->nr_nodes_max)
-		return weir_fail(d->error, -EDQUOT, "not to %s, too: connects of this party hold %u "
-				 "other muxes, and it may have %u", d->peer, party->nr_nodes,
-				 party->nr_nodes_max);
+		return weir_fail(d->error, -EDQUOT,
+				 "not to %s, too: connects of this party hold %u "
+				 "other muxes, and it may have %u",
+				 d->peer, party->nr_nodes, party->nr_nodes_max);
 	rc = weir_node_new(d->hub, name, &node);
 	if (rc)
 		return weir_fail(d->error, rc, "no queues for %s: %s", d->peer, weir_strerror(rc));
@@ -334,7 +336,7 @@ static int join(struct dial *d, const char *name)
 	return 0;
 }
 
-/* Finds or makes it, and its lane. With hub->lock held, which it leaves in between. Return: as prove(). */
+/* Finds or makes it, and its lane. With hub->lock held, which it leaves in between. As prove(). */
 static int node_try(struct dial *d, const char *name, uint8_t class, struct weir_node **out)
 {
 	struct weir_hub *hub = d->hub;

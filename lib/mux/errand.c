@@ -23,7 +23,10 @@ static bool is_loan(const struct weir_errand *e)
 	return e == &e->conn->loan;
 }
 
-/* The application has its order back. Of a loan it may wait by the descriptor that says there is room. */
+/*
+ * The application has its order back. Of a loan it may wait by the descriptor that says there is
+ * room.
+ */
 static void order_done(struct weir_errand *e, int status)
 {
 	weir_order_done(e->order, status);
@@ -133,7 +136,9 @@ void weir_errand_drop(struct weir_errand *e, int status)
 	order_done(e, status);
 }
 
-/* All that was posted is done, and nothing more will be. FIN or WITHDRAWN may have waited for it. */
+/*
+ * All that was posted is done, and nothing more will be. FIN or WITHDRAWN may have waited for it.
+ */
 static void errand_finish(struct weir_errand *e)
 {
 	struct weir_circuit *conn = e->conn;

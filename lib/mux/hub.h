@@ -138,8 +138,9 @@ bool weir_hub_serve(struct weir_hub *hub);
 /* admit.c: the connection manager has something to say. The poller's, with hub->lock held. */
 void weir_hub_cm_events(struct weir_hub *hub, struct rdma_event_channel *cm);
 
-/* dial.c: finds or makes a node with a lane of @class, for @owner. Without hub->lock; on success the
- * node is referenced for the caller. -ECONNRESET: @owner is gone; -ETIMEDOUT: at @deadline_ns. */
+/* dial.c: finds or makes a node with a lane of @class, for @owner. Without hub->lock; on success
+ * the node is referenced for the caller. -ECONNRESET: @owner is gone; -ETIMEDOUT: at
+ * @deadline_ns. */
 int weir_hub_dial(struct weir_owner *owner, const char *peer, uint8_t class, uint64_t deadline_ns,
 		  struct weir_node **node, struct weir_error *error);
 

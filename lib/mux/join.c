@@ -14,7 +14,9 @@ static struct weir_tenant *tenant_new(int socket)
 
 	if (!tenant)
 		return NULL;
-	*tenant = (struct weir_tenant){ .mux = { &weir_tenant_host }, .socket = socket, .bell = -1 };
+	*tenant = (struct weir_tenant){ .mux = { &weir_tenant_host },
+					.socket = socket,
+					.bell = -1 };
 	pthread_mutex_init(&tenant->lock, NULL);
 	pthread_mutex_init(&tenant->fds, NULL);
 	pthread_cond_init(&tenant->answered, NULL);

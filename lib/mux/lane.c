@@ -129,7 +129,9 @@ struct weir_lane *weir_lane_find(struct weir_hub *hub, uint32_t qpn)
 	return NULL;
 }
 
-/* Sends a message of the handshake: it is in its place already. The worker sees what becomes of it. */
+/*
+ * Sends a message of the handshake: it is in its place already. The worker sees what becomes of it.
+ */
 static int handshake_send(struct weir_lane *lane, void *message, size_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length, lane->mr->lkey };
@@ -185,7 +187,10 @@ int weir_lane_hello(struct weir_lane *lane, bool is_client)
 	return handshake_send(lane, out, length);
 }
 
-/* It is in proof no longer. If nobody waits for that, the node can be dialled again; or it has failed. */
+/*
+ * It is in proof no longer. If nobody waits for that, the node can be dialled again; or it has
+ * failed.
+ */
 static void lane_settled(struct weir_lane *lane)
 {
 	struct weir_node *node = lane->node;

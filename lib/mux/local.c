@@ -85,7 +85,10 @@ static uint64_t left_in(const struct weir_ring *ring)
 	       __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
 }
 
-/* Something small is to be sent, and something small to be read, after which more will most likely be. */
+/*
+ * Something small is to be sent, and something small to be read, after which more will most likely
+ * be.
+ */
 static bool is_gathering(const struct weir_conn *conn)
 {
 	const uint64_t unsent = left_in(conn->out.ring), unread = left_in(conn->in.ring);

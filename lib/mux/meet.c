@@ -74,7 +74,8 @@ void weir_node_name(struct weir_node *node, const char *name)
 {
 	if (has_name(node, name))
 		return;
-	snprintf(node->names[node->nr_names++ % WEIR_NODE_NAMES_MAX], sizeof(node->name), "%s", name);
+	snprintf(node->names[node->nr_names++ % WEIR_NODE_NAMES_MAX], sizeof(node->name), "%s",
+		 name);
 }
 
 struct weir_node *weir_node_of_session(struct weir_hub *hub, uint64_t session_id, bool is_client)
@@ -102,7 +103,8 @@ struct weir_node *weir_node_of_mux(struct weir_hub *hub, const uint8_t id[static
 	for (at = hub->nodes.next; at != &hub->nodes; at = at->next) {
 		struct weir_node *node = weir_list_entry(at, struct weir_node, link);
 
-		if (!node->lanes[0] || memcmp(node->id, id, WIRE_MUX_ID) || !weir_node_is_there(node))
+		if (!node->lanes[0] || memcmp(node->id, id, WIRE_MUX_ID) ||
+		    !weir_node_is_there(node))
 			continue;
 		if (node->is_ours == ours_stays)
 			return node;

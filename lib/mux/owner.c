@@ -60,7 +60,9 @@ bool weir_owner_is_gone(const struct weir_owner *owner)
 	return owner->socket >= 0 && poll(&fd, 1, 0) == 1 && fd.revents & (POLLHUP | POLLERR);
 }
 
-/* The kernel tells of an end on the socket, and others on the condition: it looks at one in turn. */
+/*
+ * The kernel tells of an end on the socket, and others on the condition: it looks at one in turn.
+ */
 int weir_owner_wait(struct weir_owner *owner, pthread_cond_t *changed, uint64_t deadline_ns)
 {
 	uint64_t now_ns = weir_now_ns(), until_ns = deadline_ns;

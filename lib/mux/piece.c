@@ -72,7 +72,9 @@ static void count_ahead(struct weir_node *node, const struct weir_circuit *conn)
 				atomic_load(&node->hub->low_bytes));
 }
 
-/* How long it has waited; the clock is looked at once for many turns, and may be a little behind. */
+/*
+ * How long it has waited; the clock is looked at once for many turns, and may be a little behind.
+ */
 static void count_wait(struct weir_circuit *conn, uint64_t now_ns)
 {
 	struct weir_mux_counts *counts = &conn->owner->counts;

@@ -112,7 +112,8 @@ static bool is_granted(const struct weir_plot *plot)
 	unsigned int i;
 
 	for (i = 0; i < hub->options.connections_max; i++)
-		if (hub->table[i] && !hub->table[i]->is_closed && is_granted_by(hub->table[i], plot))
+		if (hub->table[i] && !hub->table[i]->is_closed &&
+		    is_granted_by(hub->table[i], plot))
 			return true;
 	return false;
 }

@@ -216,7 +216,9 @@ static bool look_around(struct weir_hub *hub, int timeout_ms)
 		else if (channel_is_there(hub, what))
 			weir_hub_cm_events(hub, what);
 	}
-	/* Who has slept, or was stopped, takes in first what came in time: nap() looks after that. */
+	/*
+	 * Who has slept, or was stopped, takes in first what came in time: nap() looks after that.
+	 */
 	if (!timeout_ms) {
 		now_ns = weir_now_ns();
 		lanes_look(hub, now_ns);

@@ -156,7 +156,8 @@ struct weir_circuit *weir_post_completed(struct weir_node *node, const struct ib
 	if (posted.is_control)
 		return conn;
 	if (posted.errand == &conn->loan)
-		__atomic_store_n(&conn->sent_lent, conn->sent_lent + posted.bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->sent_lent, conn->sent_lent + posted.bytes,
+				 __ATOMIC_RELAXED);
 	if (posted.errand != &conn->errand)
 		count_sent(conn, posted.bytes);
 	else if (wc->status == IBV_WC_SUCCESS)

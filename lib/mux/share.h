@@ -26,7 +26,8 @@
 
 enum weir_share_what {
 	WEIR_SHARE_HELLO = 1, /* @value the version; answered with the board and the bell */
-	WEIR_SHARE_CONNECT, /* @peer, @service, @class_nr, @weight, @length of its rings; a connection */
+	WEIR_SHARE_CONNECT, /* @peer, @service, @class_nr, @weight, @length of its rings; a
+			     * connection */
 	WEIR_SHARE_LISTEN, /* @service, @value the backlog; an offer, and its descriptor */
 	WEIR_SHARE_ACCEPT, /* @nr an offer; a connection */
 	WEIR_SHARE_UNLISTEN, /* @nr an offer */

@@ -67,7 +67,8 @@ void weir_tenant_free(struct weir_tenant *tenant);
  * asked for, as weir_tenant_ask(). weir_tenant_unmap(): all of them, once nobody uses them.
  */
 int weir_tenant_map(int fd, size_t length, char **base);
-int weir_tenant_chunk(struct weir_tenant *tenant, uint32_t number, struct weir_tenant_chunk **chunk);
+int weir_tenant_chunk(struct weir_tenant *tenant, uint32_t number,
+		      struct weir_tenant_chunk **chunk);
 void weir_tenant_unmap(struct weir_tenant *tenant);
 
 /* join.c: be a tenant of the daemon at @path. As weir_mux_open(). */

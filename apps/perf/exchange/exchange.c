@@ -11,7 +11,8 @@ static int measure(const struct exchange_options *o)
 	int status = exchange_run(o, outcomes, &count);
 
 	if (status || !count)
-		return status ? status : failure(o->cmd, "stopped before there was anything to tell");
+		return status ? status :
+				failure(o->cmd, "stopped before there was anything to tell");
 	if (!outcomes[0].received.messages)
 		return failure(o->cmd, "stopped before a message was taken");
 	if (o->json)

@@ -38,7 +38,8 @@ static bool goes_on(int rc)
 	return (rc == -ETIMEDOUT || rc == -EAGAIN || rc == -EINTR) && !line_gives_up();
 }
 
-static struct weir_exchange_options options_of(enum carrier carrier, const struct exchange_options *o)
+static struct weir_exchange_options options_of(enum carrier carrier,
+					       const struct exchange_options *o)
 {
 	return (struct weir_exchange_options){
 		.key = o->key,
@@ -252,7 +253,8 @@ int line_take(struct line *line, bool wait, uint64_t *messages)
 
 bool line_is_due(struct line *line, struct pollfd *fd)
 {
-	*fd = (struct pollfd){ .fd = line->x ? weir_exchange_fd(line->x) : line->fd, .events = POLLIN };
+	*fd = (struct pollfd){ .fd = line->x ? weir_exchange_fd(line->x) : line->fd,
+			       .events = POLLIN };
 	return line->x && weir_exchange_process(line->x);
 }
 

@@ -27,7 +27,9 @@ struct door {
 	char address[128];
 };
 
-/* All of these return 0, or a negative errno; -ETIMEDOUT, -EAGAIN: line_gives_up(), and it waited. */
+/*
+ * All of these return 0, or a negative errno; -ETIMEDOUT, -EAGAIN: line_gives_up(), and it waited.
+ */
 
 int door_open(struct door *door, enum carrier carrier, const struct exchange_options *o,
 	      struct weir_error *error);
@@ -39,7 +41,9 @@ int line_connect(struct line *line, enum carrier carrier, const struct exchange_
 		 const char *address, struct weir_error *error);
 void line_close(struct line *line);
 
-/* A while after it was asked to stop: who has not taken or sent his part by then is not waited for. */
+/*
+ * A while after it was asked to stop: who has not taken or sent his part by then is not waited for.
+ */
 bool line_gives_up(void);
 
 /* Waits until it is on its way. */

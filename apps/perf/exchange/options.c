@@ -14,7 +14,8 @@
 
 #define SIZE_MAX_BYTES (64u << 20)
 #define SLOTS_MAX 4096u /* what both modes take */
-#define POOL_BYTES (16u << 20) /* a pool's by default, if it has not too few or too many slots then */
+#define POOL_BYTES (16u << 20) /* a pool's by default, if it has not too few or too many slots
+				* then */
 
 static const char help[] =
 	"Usage: weir perf exchange [OPTION...]\n"
@@ -190,8 +191,10 @@ static int check(struct exchange_options *o)
 	uint64_t fit = POOL_BYTES / o->size;
 
 	if (o->flow == FLOW_ONE && o->peers > 1)
-		return usage_error(o->cmd, "--members %u: pattern one has one; broadcast and gather "
-				   "have more", o->peers);
+		return usage_error(o->cmd,
+				   "--members %u: pattern one has one; broadcast and gather "
+				   "have more",
+				   o->peers);
 	if (!o->peers)
 		o->peers = o->flow == FLOW_ONE ? 1 : 4;
 	if (!o->slots)

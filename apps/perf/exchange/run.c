@@ -116,8 +116,8 @@ static int receive_all(struct line *lines, unsigned int count, struct tally *tal
 }
 
 /* What meeting has cost is not counted. */
-static int work(const struct exchange_options *o, bool sends, struct line *lines, unsigned int count,
-		struct tally *tally)
+static int work(const struct exchange_options *o, bool sends, struct line *lines,
+		unsigned int count, struct tally *tally)
 {
 	uint64_t wall_ns = ns_of(CLOCK_MONOTONIC), cpu_ns = ns_of(CLOCK_PROCESS_CPUTIME_ID);
 	struct tally before = { 0 };
@@ -267,16 +267,21 @@ static int run_carrier(const struct exchange_options *o, enum carrier carrier, s
 	if (!status && !line_gives_up())
 		status = wait_for_peers(o, stage);
 	if (rc && !status)
-		status = line_gives_up() ? failure(o->cmd, "%s: stopped, and not all members have ended "
-						   "in time", carrier_names[carrier]) :
+		status = line_gives_up() ? failure(o->cmd,
+						   "%s: stopped, and not all members have ended "
+						   "in time",
+						   carrier_names[carrier]) :
 					   trouble(o, carrier, rc, NULL);
 	add(center_sends(o) ? &outcome->sent : &outcome->received, &center);
 	for (i = 0; i < o->peers; i++)
-		add(center_sends(o) ? &outcome->received : &outcome->sent, &stage->shared->peers[i]);
+		add(center_sends(o) ? &outcome->received : &outcome->sent,
+		    &stage->shared->peers[i]);
 	return status;
 }
 
-/* Those that still wait at their pipe end with it; one that has been stopped hears of nothing else. */
+/*
+ * Those that still wait at their pipe end with it; one that has been stopped hears of nothing else.
+ */
 static void stage_end(const struct exchange_options *o, struct stage *stage)
 {
 	unsigned int i;
