@@ -76,8 +76,8 @@ static enum look look(struct weir_session *session, struct weir_poll *poll, uint
 	return next;
 }
 
-/* Others get a turn on the CPU, and now and then all that is no CQ on the thread's time. */
-static uint64_t breathe(struct weir_session *session, uint64_t *event_ns)
+/* Return: the time then. */
+static uint64_t yield(struct weir_session *session)
 {
 	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
 
@@ -86,6 +86,24 @@ static uint64_t breathe(struct weir_session *session, uint64_t *event_ns)
 		weir_gaps_stalled(&session->gaps, stall_ns, now_ns);
 		weir_session_unlock(session);
 	}
+	return now_ns;
+}
+
+/*
+ * Others get a turn on the CPU, if it is polled on for nothing, and now and then all that is no CQ
+ * on the thread's time. Who is about to sleep, or to look for more where there was something, gives
+ * no turn away: nobody else arms while this thread is awake, and where many want a CPU it would be
+ * back only when all of them have had theirs, whatever completes meanwhile.
+ */
+static uint64_t breathe(struct weir_session *session, const struct weir_poll *poll,
+			uint64_t *event_ns)
+{
+	uint64_t now_ns;
+
+	if (poll->retries && !weir_poll_is_armed(poll))
+		now_ns = yield(session);
+	else
+		now_ns = weir_now_ns();
 	if (now_ns >= *event_ns) {
 		weir_pump_sleep(session, 0);
 		weir_thread_tell_down(session);
@@ -102,7 +120,7 @@ static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
 
 	weir_poll_woken(poll, now_ns);
 	while ((next = look(session, poll, now_ns)) == LOOK_AGAIN)
-		now_ns = breathe(session, &event_ns);
+		now_ns = breathe(session, poll, &event_ns);
 	return next == LOOK_NAP;
 }
 

@@ -76,7 +76,8 @@ static void spin(struct weir_waiter *waiter, struct weir_session *session, struc
 			verdict = weir_pump_spin(session, waiter, poll);
 			if (weir_waiter_is_done(waiter))
 				break;
-			yield(session, poll->gaps);
+			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
+				yield(session, poll->gaps);
 		}
 	}
 	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);

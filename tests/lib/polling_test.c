@@ -93,6 +93,41 @@ static void all_of_them_do_the_same_work(void **in)
 	donor_stop(&donor);
 }
 
+static unsigned int yields; /* of the library's; atomic */
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
+	return __real_sched_yield();
+}
+
+/*
+ * A turn that is given away comes back when all others have had theirs, and until then nobody sees
+ * to completions, or arms for them.
+ */
+static void who_is_about_to_sleep_gives_no_turn_away(void **in)
+{
+	static const enum weir_polling sleepers[] = {
+		WEIR_POLLING_EVENT, WEIR_POLLING_EVENT_BATCH, WEIR_POLLING_HYBRID,
+	};
+	struct donor donor;
+	unsigned int i;
+
+	(void)in;
+	donor_start(&donor, "1048576", NULL);
+	for (i = 0; i < sizeof(sleepers) / sizeof(sleepers[0]); i++) {
+		const struct weir_session_options options = { .polling = sleepers[i] };
+		unsigned int before = __atomic_load_n(&yields, __ATOMIC_RELAXED);
+
+		work(&donor, &options);
+		assert_int_equal(__atomic_load_n(&yields, __ATOMIC_RELAXED), before);
+	}
+	donor_stop(&donor);
+}
+
 static struct ibv_cq *cq_of(struct weir_session *session, unsigned int channel)
 {
 	struct ibv_cq *cq = NULL;
@@ -240,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_them_do_the_same_work),
+		cmocka_unit_test(who_is_about_to_sleep_gives_no_turn_away),
 		cmocka_unit_test(channels_share_as_many_completion_queues_as_asked_for),
 		cmocka_unit_test(with_shared_completion_queues_they_do_the_same_work),
 		cmocka_unit_test(busy_never_arms),
