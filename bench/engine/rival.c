@@ -2,12 +2,12 @@
 /*
  * rival WAY read|write sequential|random THREADS DEPTH BYTES SECONDS [MIB] - what each way does
  *
- * Prints requests a second, and the microseconds of CPU time that one took; with libweir-count.so
- * preloaded also its work requests and doorbells, receives' included. Sequential: thread t of n
- * has every n-th block, so that neighbours are in neighbouring threads. MIB are lent, and all are
- * touched before the clock runs, which takes a slow device long. In place of SECONDS, 1000x has each
- * thread make 1000 requests: for who counts instructions. Without an RDMA device run it as
- * `weir run -- rival ...`.
+ * Prints requests a second, and the microseconds of CPU time and the switches of context that one
+ * took; with libweir-count.so preloaded also its work requests and doorbells, receives' included.
+ * Sequential: thread t of n has every n-th block, so that neighbours are in neighbouring threads.
+ * MIB are lent, and all are touched before the clock runs, which takes a slow device long. In place
+ * of SECONDS, 1000x has each thread make 1000 requests: for who counts instructions. Without an
+ * RDMA device run it as `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
 #include "verbs/count.h"
@@ -36,7 +36,9 @@ static const struct rival *const rivals[] = {
 	&rival_hybrid,
 	&rival_single,
 	&rival_doorbell,
+	&rival_asleep,
 	&rival_verbs,
+	&rival_events,
 #ifdef WITH_UCX
 	&rival_ucx,
 #endif
@@ -97,14 +99,21 @@ static double now(void)
 	return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-/* Of this process, so far. */
-static double cpu_seconds(void)
+/* What this process has used so far. */
+struct usage {
+	double cpu_seconds, switches;
+};
+
+static struct usage usage_now(void)
 {
 	struct rusage used;
 
 	getrusage(RUSAGE_SELF, &used);
-	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+	return (struct usage){
+		(double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+			(double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6,
+		(double)(used.ru_nvcsw + used.ru_nivcsw),
+	};
 }
 
 static uint64_t next_offset(struct lane *lane, uint64_t step)
@@ -192,12 +201,16 @@ static struct verbs_counters counted(void)
 	return now;
 }
 
-static void show(uint64_t ops, double seconds, double cpu, const struct verbs_counters *before)
+static void show(uint64_t ops, double seconds, const struct usage *used,
+		 const struct verbs_counters *before)
 {
 	const struct verbs_counters now = counted();
+	const struct usage after = usage_now();
 	double each = (double)ops;
 
-	printf("%.1f %.4f", each / seconds, cpu * 1e6 / each);
+	printf("%.1f %.4f %.4f", each / seconds,
+	       (after.cpu_seconds - used->cpu_seconds) * 1e6 / each,
+	       (after.switches - used->switches) / each);
 	if (verbs_count_read)
 		printf(" %.4f %.4f",
 		       (double)(now.send_wrs + now.recv_wrs - before->send_wrs - before->recv_wrs) / each,
@@ -209,7 +222,8 @@ static void borrow_and_run(int socket)
 {
 	struct verbs_counters before;
 	struct lane lanes[LANES_MAX] = { 0 };
-	double seconds = 0, cpu;
+	struct usage used;
+	double seconds = 0;
 	uint64_t ops = 0;
 	int i;
 
@@ -225,14 +239,14 @@ static void borrow_and_run(int socket)
 	}
 	pthread_barrier_wait(&warm);
 	before = counted();
-	cpu = cpu_seconds();
+	used = usage_now();
 	pthread_barrier_wait(&start);
 	for (i = 0; i < job.lanes; i++) {
 		pthread_join(lanes[i].thread, NULL);
 		ops += lanes[i].ops;
 		seconds = lanes[i].seconds > seconds ? lanes[i].seconds : seconds;
 	}
-	show(ops, seconds, cpu_seconds() - cpu, &before);
+	show(ops, seconds, &used, &before);
 }
 
 static int number(const char *text, int max)
@@ -273,7 +287,7 @@ int main(int argc, char **argv)
 	pid_t lender;
 
 	if (argc != 8 && argc != 9) {
-		fprintf(stderr, "Usage: rival hybrid|single|doorbell|verbs|ucx|libfabric read|write "
+		fprintf(stderr, "Usage: rival hybrid|single|doorbell|asleep|verbs|events|ucx|libfabric read|write "
 				"sequential|random THREADS DEPTH BYTES SECONDS [MIB]\n");
 		return 2;
 	}

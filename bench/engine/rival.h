@@ -44,8 +44,8 @@ struct rival {
 	void (*settle)(int lane);
 };
 
-extern const struct rival rival_hybrid, rival_single, rival_doorbell;
-extern const struct rival rival_verbs;
+extern const struct rival rival_hybrid, rival_single, rival_doorbell, rival_asleep;
+extern const struct rival rival_verbs, rival_events;
 extern const struct rival rival_ucx;
 extern const struct rival rival_libfabric;
 

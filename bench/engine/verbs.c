@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Plain verbs: a queue pair a lane, a work request and a doorbell a request, all signalled. */
+/*
+ * Plain verbs: a queue pair a lane, a work request and a doorbell a request, all signalled. Polled
+ * without end, or, as "events", with a sleep for an event where a poll finds nothing.
+ */
 #include "bench/engine/rival.h"
 
 #include <infiniband/verbs.h>
@@ -19,6 +22,7 @@ struct side {
 static struct ibv_context *context;
 static struct ibv_qp *qp[LANES_MAX];
 static struct ibv_cq *cq[LANES_MAX];
+static struct ibv_comp_channel *channel[LANES_MAX]; /* NULL: polled */
 static struct ibv_mr *mr;
 static struct side mine, theirs;
 static uint8_t gid_index;
@@ -44,7 +48,7 @@ static void open_device(void)
 	must(is_mapped(&mine.gid), "device", "it has no IPv4 address");
 }
 
-static void make(void *memory, size_t bytes, const struct job *job)
+static void make(void *memory, size_t bytes, const struct job *job, bool sleeps)
 {
 	struct ibv_pd *pd;
 	int i;
@@ -62,7 +66,10 @@ static void make(void *memory, size_t bytes, const struct job *job)
 				 .max_send_sge = 1, .max_recv_sge = 1 },
 		};
 
-		cq[i] = ibv_create_cq(context, job->depth, NULL, NULL, 0);
+		if (sleeps)
+			channel[i] = ibv_create_comp_channel(context);
+		must(!sleeps || channel[i], "events", "cannot be had");
+		cq[i] = ibv_create_cq(context, job->depth, NULL, channel[i], 0);
 		init.send_cq = init.recv_cq = cq[i];
 		qp[i] = cq[i] ? ibv_create_qp(pd, &init) : NULL;
 		must(qp[i], "queue pair", "cannot be made");
@@ -98,12 +105,12 @@ static void connect_lane(int lane)
 }
 
 /* Both sides do the same; the byte at the end says that both are ready. */
-static void meet(int socket, void *memory, size_t bytes, const struct job *job)
+static void meet(int socket, void *memory, size_t bytes, const struct job *job, bool sleeps)
 {
 	char ready = 1;
 	int i;
 
-	make(memory, bytes, job);
+	make(memory, bytes, job, sleeps);
 	tell(socket, &mine, sizeof(mine));
 	hear(socket, &theirs, sizeof(theirs));
 	for (i = 0; i < job->lanes; i++)
@@ -114,15 +121,25 @@ static void meet(int socket, void *memory, size_t bytes, const struct job *job)
 
 static void verbs_lend(int socket, void *memory, const struct job *job)
 {
-	meet(socket, memory, job->lent_bytes, job);
+	meet(socket, memory, job->lent_bytes, job, false);
 	until_over(socket, NULL);
+}
+
+static void borrow(int socket, void *buffers, const struct job *job, bool sleeps)
+{
+	opcode = job->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	size = (uint32_t)job->size;
+	meet(socket, buffers, (size_t)job->lanes * (size_t)job->depth * job->size, job, sleeps);
 }
 
 static void verbs_borrow(int socket, void *buffers, const struct job *job)
 {
-	opcode = job->is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-	size = (uint32_t)job->size;
-	meet(socket, buffers, (size_t)job->lanes * (size_t)job->depth * job->size, job);
+	borrow(socket, buffers, job, false);
+}
+
+static void events_borrow(int socket, void *buffers, const struct job *job)
+{
+	borrow(socket, buffers, job, true);
 }
 
 static void verbs_post(int lane, void *buffer, uint64_t offset)
@@ -150,6 +167,24 @@ static int verbs_reap(int lane)
 	return got;
 }
 
+/* What came between the poll and the arming raises no event: it polls once more. */
+static int events_reap(int lane)
+{
+	struct ibv_cq *of;
+	void *unused;
+	int got = verbs_reap(lane);
+
+	if (got)
+		return got;
+	must(!ibv_req_notify_cq(cq[lane], 0), "completions", "cannot be armed");
+	got = verbs_reap(lane);
+	if (got)
+		return got;
+	must(!ibv_get_cq_event(channel[lane], &of, &unused), "event", "did not come");
+	ibv_ack_cq_events(of, 1);
+	return verbs_reap(lane);
+}
+
 /* A completion says it already. */
 static void verbs_settle(int lane)
 {
@@ -162,5 +197,14 @@ const struct rival rival_verbs = {
 	.borrow = verbs_borrow,
 	.post = verbs_post,
 	.reap = verbs_reap,
+	.settle = verbs_settle,
+};
+
+const struct rival rival_events = {
+	.name = "events",
+	.lend = verbs_lend,
+	.borrow = events_borrow,
+	.post = verbs_post,
+	.reap = events_reap,
 	.settle = verbs_settle,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * weir in the same loop, by three of its ways of batching. What may go at once is submitted at once;
+ * weir in the same loop, by three of its ways of batching, and as hybrid with events ("asleep"). What may go at once is submitted at once;
  * all lanes share a session. Memory comes from a donor that runs already: RIVAL_DONOR is its
  * address, RIVAL_KEY the file of its key.
  */
@@ -38,10 +38,11 @@ static void touch(uint64_t bytes)
 		must(!weir_write(region, at, zeroes, sizeof(zeroes)), "write", "failed");
 }
 
-static void borrow(void *buffers, const struct job *job, enum weir_batching batching)
+static void borrow(void *buffers, const struct job *job, enum weir_batching batching,
+		   enum weir_polling polling)
 {
 	const char *donor = getenv("RIVAL_DONOR"), *file = getenv("RIVAL_KEY");
-	struct weir_session_options options = { .batching = batching };
+	struct weir_session_options options = { .batching = batching, .polling = polling };
 	size_t bytes = (size_t)job->lanes * (size_t)job->depth * job->size;
 	struct weir_session *session;
 	struct weir_key *key = NULL;
@@ -64,19 +65,25 @@ static void borrow(void *buffers, const struct job *job, enum weir_batching batc
 static void borrow_hybrid(int socket, void *buffers, const struct job *job)
 {
 	(void)socket;
-	borrow(buffers, job, WEIR_BATCHING_HYBRID);
+	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_ADAPTIVE);
 }
 
 static void borrow_single(int socket, void *buffers, const struct job *job)
 {
 	(void)socket;
-	borrow(buffers, job, WEIR_BATCHING_SINGLE);
+	borrow(buffers, job, WEIR_BATCHING_SINGLE, WEIR_POLLING_ADAPTIVE);
 }
 
 static void borrow_doorbell(int socket, void *buffers, const struct job *job)
 {
 	(void)socket;
-	borrow(buffers, job, WEIR_BATCHING_DOORBELL);
+	borrow(buffers, job, WEIR_BATCHING_DOORBELL, WEIR_POLLING_ADAPTIVE);
+}
+
+static void borrow_asleep(int socket, void *buffers, const struct job *job)
+{
+	(void)socket;
+	borrow(buffers, job, WEIR_BATCHING_HYBRID, WEIR_POLLING_EVENT);
 }
 
 static void weir_post(int number, void *buffer, uint64_t offset)
@@ -128,3 +135,4 @@ static void weir_settle(int number)
 WAY(hybrid);
 WAY(single);
 WAY(doorbell);
+WAY(asleep);
