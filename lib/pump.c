@@ -11,6 +11,8 @@
 #include "lib/pump.h"
 #include "lib/session.h"
 
+#define CHAINS_MAX 16
+
 static struct weir_session *session_of(struct weir_engine *engine)
 {
 	return container_of(engine, struct weir_session, engine);
@@ -24,11 +26,14 @@ static void finish_all(struct weir_session *session, struct weir_req *req)
 	while ((req = weir_engine_next_done(&session->engine)));
 }
 
-static void act(struct weir_session *session, const struct weir_action *action)
+static void act(struct weir_session *session, const struct weir_action *action, bool may_unlock)
 {
 	switch (action->type) {
 	case WEIR_ACTION_POST:
-		weir_link_post(&session->links[action->channel], action->wr);
+		if (may_unlock)
+			weir_link_post_unlocked(&session->links[action->channel], action->wr);
+		else
+			weir_link_post(&session->links[action->channel], action->wr);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);
@@ -42,12 +47,12 @@ static void act(struct weir_session *session, const struct weir_action *action)
 	}
 }
 
-bool weir_pump_chain(struct weir_session *session)
+static inline bool chain(struct weir_session *session, bool may_unlock)
 {
 	struct weir_action action;
 
 	while (weir_engine_next(&session->engine, &action)) {
-		act(session, &action);
+		act(session, &action, may_unlock);
 		if (action.type == WEIR_ACTION_POST &&
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			return true;
@@ -56,9 +61,14 @@ bool weir_pump_chain(struct weir_session *session)
 	return false;
 }
 
+bool weir_pump_chain(struct weir_session *session)
+{
+	return chain(session, true);
+}
+
 void weir_pump_pull(struct weir_session *session)
 {
-	while (weir_pump_chain(session))
+	while (chain(session, false))
 		;
 	weir_list_del(&session->fed);
 }
@@ -125,7 +135,20 @@ static void see_to_links(struct weir_session *session)
 		last_link_is_down(session);
 }
 
-static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
+/* As weir_pump_pull(), but others submit meanwhile: it is not to go on for ever. */
+static void pull_unlocked(struct weir_session *session)
+{
+	int chains;
+
+	for (chains = 0; chains < CHAINS_MAX; chains++) {
+		if (!chain(session, true))
+			return;
+	}
+	weir_nic_feed(session->nic, session);
+}
+
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages,
+		    bool may_unlock)
 {
 	unsigned int i;
 	int events = 0;
@@ -140,7 +163,10 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	if (for_messages)
 		events += weir_messages_poll(session);
 	events += expire(session, now_ns);
-	weir_pump_pull(session);
+	if (may_unlock)
+		pull_unlocked(session);
+	else
+		weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
@@ -151,12 +177,12 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 {
-	return poll_all(session, now_ns, true);
+	return poll_all(session, now_ns, true, false);
 }
 
 void weir_pump_look(struct weir_session *session, uint64_t now_ns)
 {
-	poll_all(session, now_ns, !session->recv_armed);
+	poll_all(session, now_ns, !session->recv_armed, true);
 }
 
 static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
@@ -179,7 +205,11 @@ static bool arm_all(struct weir_session *session, bool receive)
 	for (i = 0; i < session->nr_cqs; i++) {
 		struct weir_cq *cq = session->cqs[i];
 
-		if (cq->in_flight && !cq->scq) /* those are polled always */
+		if (!cq->in_flight || cq->scq) /* those are polled always */
+			continue;
+		if (session->posting) /* who does will look, and leave */
+			session->owed = true;
+		else
 			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)

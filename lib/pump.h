@@ -17,7 +17,10 @@
 struct weir_session;
 struct weir_waiter;
 
-/* Does what the engine wants done, up to one chain. Return: whether there may be another. */
+/*
+ * Does what the engine wants done, up to one chain, and may give the lock up while that is posted.
+ * Return: whether there may be another.
+ */
 bool weir_pump_chain(struct weir_session *session);
 
 /* Does all that the engine wants done now. */
@@ -28,7 +31,7 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /*
  * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will
- * wake.
+ * wake, and the lock is given up while something is posted that takes long.
  */
 void weir_pump_look(struct weir_session *session, uint64_t now_ns);
 
