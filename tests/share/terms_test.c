@@ -257,9 +257,9 @@ static void a_class_is_cut_into_segments_as_its_line_says(void **state)
 	weir_mux_info(mux, &after);
 	assert_true(after.work_requests - before.work_requests >= 100000 / 4096);
 	weir_conn_close(conn);
+	child_end(child, 0); /* it hears of the end while there is still one to tell it */
 	weir_mux_close(mux);
 	daemon_stop(&third);
-	child_end(child, 0);
 }
 
 static void who_accepts_says_what_his_end_weighs(void **state)
