@@ -6,9 +6,11 @@
 #include <fuse_lowlevel.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "apps/mount/caller.h"
@@ -22,6 +24,7 @@ static size_t file_bytes;
 static struct fuse_session *session;
 static struct caller caller;
 static void *all_buffers;
+static atomic_uint receiving; /* threads that may */
 
 static __thread struct {
 	unsigned int thread;
@@ -163,14 +166,13 @@ static void *serve_calls(void *arg)
 	mine.data = onefile_data(all_buffers, thread);
 	do {
 		call = (struct fuse_buf){ .mem = mine.data - HEADS };
-		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 		length = fuse_session_receive_buf(session, &call);
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 		if (length > 0) {
 			caller_came(&caller, call.mem);
 			fuse_session_process_buf(session, &call);
 		}
-	} while (length > 0 || length == -EINTR);
+	} while (!fuse_session_exited(session) && (length > 0 || length == -EINTR));
+	atomic_fetch_sub(&receiving, 1);
 	kill(getpid(), SIGUSR1); /* unmounted: whoever waits for the end is told */
 	return NULL;
 }
@@ -192,8 +194,29 @@ void onefile_block_signals(void)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+/* Repeated, because a signal that comes just before a thread receives is lost. */
+static void stop(const pthread_t *thread, unsigned int threads)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	fuse_session_exit(session);
+	while (atomic_load(&receiving)) {
+		for (unsigned int i = 0; i < threads; i++)
+			pthread_kill(thread[i], SIGUSR2);
+		nanosleep(&pause, NULL);
+	}
+	while (threads)
+		pthread_join(thread[--threads], NULL);
+}
+
 static int serve(const char *mountpoint, unsigned int threads)
 {
+	const struct sigaction interruption = { .sa_handler = interrupt };
 	pthread_t thread[ONEFILE_THREADS_MAX];
 	unsigned int started = 0;
 	int status = 1, signal;
@@ -202,18 +225,18 @@ static int serve(const char *mountpoint, unsigned int threads)
 	if (fuse_session_mount(session, mountpoint))
 		return 1;
 	caller_init(&caller, fuse_session_fd(session));
+	sigaction(SIGUSR2, &interruption, NULL); /* without SA_RESTART */
+	atomic_store(&receiving, threads);
 	while (started < threads &&
 	       !pthread_create(&thread[started], NULL, serve_calls, (void *)(uintptr_t)started))
 		started++;
+	atomic_fetch_sub(&receiving, threads - started);
 	if (started == threads) {
 		ending_signals(&set);
 		sigwait(&set, &signal);
 		status = 0;
 	}
-	while (started) {
-		pthread_cancel(thread[--started]);
-		pthread_join(thread[started], NULL);
-	}
+	stop(thread, started);
 	fuse_session_unmount(session);
 	caller_fini(&caller);
 	return status;
