@@ -28,7 +28,6 @@ struct weir_channel {
  * @up: bit n: channel n may be posted to
  * @broken: bit n: channel n may come up again
  * @failed: bit n: the host has yet to hear that channel n is used no longer
- * @busy: bit n: somebody is posting to channel n, and others are not to wait for that
  * @apart: bit n: channel n is for what cannot go elsewhere too, and is never picked
  */
 struct weir_channels {
@@ -36,7 +35,6 @@ struct weir_channels {
 	uint32_t up;
 	uint32_t broken;
 	uint32_t failed;
-	uint32_t busy;
 	uint32_t apart;
 };
 
@@ -98,12 +96,6 @@ static inline bool weir_channels_is_up(const struct weir_channels *c, uint16_t n
 	return c->up >> number & 1;
 }
 
-/* Whether somebody is posting to one. */
-static inline bool weir_channels_is_busy(const struct weir_channels *c, uint16_t number)
-{
-	return c->busy >> number & 1;
-}
-
 /* Whether one has failed and may come up again. */
 static inline bool weir_channels_is_broken(const struct weir_channels *c, uint16_t number)
 {
@@ -121,19 +113,19 @@ static inline bool weir_channels_any_left(const struct weir_channels *c)
  * @c: the channels
  * @number: which
  *
- * Return: WRs; 0 when it is full, busy or down.
+ * Return: WRs; 0 when it is full or down.
  */
 static inline uint32_t weir_channels_room(const struct weir_channels *c, uint16_t number)
 {
 	const struct weir_channel *channel = &c->channel[number];
 
-	return (c->up & ~c->busy) >> number & 1 ? channel->depth - channel->in_flight : 0;
+	return weir_channels_is_up(c, number) ? channel->depth - channel->in_flight : 0;
 }
 
 /* Those that may be picked. */
 static inline uint32_t weir_channels_common(const struct weir_channels *c)
 {
-	return c->up & ~(c->apart | c->busy);
+	return c->up & ~c->apart;
 }
 
 /**

@@ -78,12 +78,6 @@ int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t dep
 	return 0;
 }
 
-void weir_engine_channel_busy(struct weir_engine *e, uint16_t channel, bool busy)
-{
-	e->channels.busy &= ~(1u << channel);
-	e->channels.busy |= (uint32_t)busy << channel;
-}
-
 void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel)
 {
 	note_channel(e, WEIR_TRACE_BREAK, channel);

@@ -185,17 +185,6 @@ void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth);
 
 /**
- * weir_engine_channel_busy() - a channel is not to be posted to for a while, or is again
- * @e: the engine
- * @channel: its number
- * @busy: which
- *
- * For a host that posts without the lock that serialises all this: meanwhile requests gather, or go
- * elsewhere. Whoever ends it pulls.
- */
-void weir_engine_channel_busy(struct weir_engine *e, uint16_t channel, bool busy);
-
-/**
  * weir_engine_channel_broken() - a channel cannot be posted to for now
  * @e: the engine
  * @channel: its number

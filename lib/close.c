@@ -91,7 +91,7 @@ void weir_session_close(struct weir_session *session)
 	weir_deliver(session);
 
 	weir_session_lock(session);
-	while (session->delivering || session->posting)
+	while (session->delivering)
 		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
 	weir_pump_pull(session);
 	weir_session_unlock(session);

@@ -12,8 +12,6 @@ void weir_session_retire(struct weir_session *session, uint16_t number)
 	struct ibv_cq *recv_cq = number ? link->recv_cq : NULL;
 	struct ibv_wc wc;
 
-	while (weir_link_is_posting(link))
-		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
 	link->recv_cq = NULL;
 	weir_session_unlock(session);
 	if (link->id && link->id->qp)

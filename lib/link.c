@@ -5,13 +5,9 @@
 #include "core/lone.h"
 #include "lib/error.h"
 #include "lib/link.h"
-#include "lib/pump.h"
 #include "lib/scq.h"
 #include "lib/session.h"
 #include "lib/unload.h"
-
-/* A post of so many bytes may take longer than to give a lock back and take it again. */
-#define LONG_BYTES (32u << 10)
 
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */
 static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
@@ -136,157 +132,51 @@ static inline void count_wr(struct weir_counters *counters, const struct weir_wr
 		counters->split++;
 }
 
-/* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
-static void drain(struct weir_link *link)
+static struct weir_wr *nth(struct weir_wr *wr, uint32_t n)
 {
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = WEIR_DRAIN_WR,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-
-	ibv_post_send(link->id->qp, &wr, &bad);
-}
-
-/* A chain as the verbs want it. */
-struct chain {
-	struct ibv_send_wr wrs[WEIR_BATCH_MAX];
-	struct weir_unload_pieces pieces[WEIR_BATCH_MAX];
-	uint32_t count;
-};
-
-/* Fills in what begins with @first, and is to be posted: it counts as posted from now on. */
-static void chain_begin(struct weir_link *link, struct chain *chain, struct weir_wr *first)
-{
-	bool unloads = weir_unload_is(link);
-	struct weir_wr *wr, *last = first;
-	uint32_t i = 0;
-
-	for (wr = first; wr; wr = wr->next, i++) {
-		fill(&chain->wrs[i], wr);
-		if (unloads)
-			weir_unload_fill(link, &chain->wrs[i], wr, &chain->pieces[i]);
-		else
-			flag(link, &chain->wrs[i], wr);
-		count_wr(link->session->counters, wr);
-		last = wr;
-	}
-	chain->count = i;
-	remember(link, first, last, i);
-}
-
-/* Return: how many of them are posted. Also without nic->lock: their WRs may be done with meanwhile. */
-static uint32_t chain_post(struct ibv_qp *qp, struct chain *chain)
-{
-	struct ibv_send_wr *bad = chain->wrs;
-
-	if (qp && !ibv_post_send(qp, chain->wrs, &bad))
-		return chain->count;
-	return (uint32_t)(bad - chain->wrs);
-}
-
-/* The newest in flight, of which @wr is the oldest, never were. */
-static void forget_newest(struct weir_link *link, const struct weir_wr *wr, uint32_t count)
-{
-	struct weir_wr *last = link->oldest;
-
-	link->in_flight -= count;
-	link->cq->in_flight -= count;
-	link->session->counters->work_requests -= count;
-	if (last == wr)
-		return;
-	while (last->next != wr)
-		last = last->next;
-	last->next = NULL;
-	link->newest = last;
-}
-
-/* Gives back to the engine what begins with @wr: it was never posted. */
-static void give_back(struct weir_link *link, struct weir_wr *wr)
-{
-	struct weir_wr *next;
-
-	for (; wr; wr = next) {
-		struct weir_wc wc = { wr, -ENOTCONN };
-
-		next = wr->next;
-		weir_engine_completed(&link->session->engine, &wc, 0);
-	}
-}
-
-static void chain_end(struct weir_link *link, struct chain *chain, uint32_t posted)
-{
-	struct weir_session *session = link->session;
-	struct weir_wr *rest;
-
-	session->counters->doorbells++;
-	session->counters->chains += chain->count > 1;
-	if (posted < chain->count) {
-		rest = (void *)(uintptr_t)chain->wrs[posted].wr_id;
-		forget_newest(link, rest, chain->count - posted);
-		give_back(link, rest);
-	}
-	weir_links_show_window(session);
-}
-
-static struct ibv_qp *qp_of(const struct weir_link *link)
-{
-	return link->state == WEIR_LINK_UP ? link->id->qp : NULL;
+	while (--n)
+		wr = wr->next;
+	return wr;
 }
 
 void weir_link_post(struct weir_link *link, struct weir_wr *first)
 {
-	struct chain chain;
-
-	chain_begin(link, &chain, first);
-	chain_end(link, &chain, chain_post(qp_of(link), &chain));
-}
-
-/* Whether it takes so long to post that others should not have to wait for the lock. */
-static bool is_long(const struct weir_wr *wr)
-{
-	uint64_t bytes = 0;
-
-	for (; wr; wr = wr->next)
-		bytes += wr->length;
-	return bytes >= LONG_BYTES;
-}
-
-bool weir_link_is_posting(const struct weir_link *link)
-{
-	return weir_channels_is_busy(&link->session->engine.channels, link->number);
-}
-
-static void set_posting(struct weir_link *link, bool is_posting)
-{
-	weir_engine_channel_busy(&link->session->engine, link->number, is_posting);
-	link->session->posting += is_posting ? 1 : -1u;
-}
-
-void weir_link_post_unlocked(struct weir_link *link, struct weir_wr *first)
-{
+	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
+	struct weir_unload_pieces pieces[WEIR_BATCH_MAX];
+	bool unloads = weir_unload_is(link);
 	struct weir_session *session = link->session;
-	struct ibv_qp *qp = qp_of(link);
-	struct chain chain;
-	uint32_t posted;
+	struct weir_wr *wr, *last = first;
+	uint32_t count = 0, posted;
 
-	if (weir_unload_is(link) || !is_long(first)) {
-		weir_link_post(link, first);
-		return;
+	for (wr = first; wr; wr = wr->next) {
+		fill(&chain[count], wr);
+		if (unloads)
+			weir_unload_fill(link, &chain[count], wr, &pieces[count]);
+		else
+			flag(link, &chain[count], wr);
+		count_wr(session->counters, wr);
+		last = wr;
+		count++;
 	}
-	chain_begin(link, &chain, first);
-	set_posting(link, true);
-	weir_nic_let_go(session->nic);
-	posted = chain_post(qp, &chain);
-	weir_nic_lock(session->nic);
-	set_posting(link, false);
-	chain_end(link, &chain, posted);
-	if (link->state != WEIR_LINK_UP) {
-		if (link->state == WEIR_LINK_FAILING && link->in_flight)
-			drain(link);
-		weir_pump_kick(session); /* somebody may wait for it to be flushed */
+	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
+		posted = count;
+	else
+		posted = (uint32_t)(bad - chain);
+	session->counters->doorbells++;
+	session->counters->chains += count > 1;
+	if (posted && posted < count)
+		last = nth(first, posted);
+	wr = posted ? last->next : first;
+	if (posted)
+		remember(link, first, last, posted);
+	weir_links_show_window(session);
+
+	for (; posted < count; posted++) {
+		struct weir_wc wc = { wr, -ENOTCONN };
+
+		wr = wr->next;
+		weir_engine_completed(&session->engine, &wc, 0);
 	}
-	weir_bell_ring(&session->idle);
 }
 
 /* It has a completion of its own, and so has all before it that is in flight. */
@@ -432,6 +322,18 @@ bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, 
 	return true;
 }
 
+/* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
+static void drain(struct weir_link *link)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = WEIR_DRAIN_WR,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	ibv_post_send(link->id->qp, &wr, &bad);
+}
+
 void weir_link_fail(struct weir_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -440,7 +342,7 @@ void weir_link_fail(struct weir_link *link)
 		return;
 	link->state = WEIR_LINK_FAILING;
 	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
-	if (link->in_flight && !weir_link_is_posting(link)) /* or who posts drains it */
+	if (link->in_flight)
 		drain(link);
 }
 
@@ -454,7 +356,7 @@ void weir_link_forget(struct weir_link *link)
 /* What came in before the end, but finds no room, is not to be lost with the QP. */
 static bool is_flushed(const struct weir_link *link)
 {
-	return !link->in_flight && !link->asked && !weir_link_is_posting(link) &&
+	return !link->in_flight && !link->asked &&
 	       (link->number || weir_messages_have_room(link->session));
 }
 

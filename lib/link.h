@@ -11,9 +11,6 @@
  * an error and what it had in flight is being flushed. When the flush is over it is BROKEN as
  * long as it may come up again (mend.h), and DOWN for good otherwise.
  *
- * What takes long to post is posted without the lock, by one thread at a time: some devices do there
- * and then what they are asked for, and others are not to wait for that.
- *
  * All functions: with nic->lock held.
  */
 #ifndef WEIR_LIB_LINK_H
@@ -74,15 +71,6 @@ struct weir_link {
 
 /* Posts a batch; what cannot be posted is given back to the engine. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
-
-/*
- * The same; it gives nic->lock up meanwhile if that takes long, and takes what has come when it has
- * it again. The session does not go away in between, nor does the connection.
- */
-void weir_link_post_unlocked(struct weir_link *link, struct weir_wr *first);
-
-/* Whether somebody does so, without the lock. */
-bool weir_link_is_posting(const struct weir_link *link);
 
 /*
  * Posts one read or write of the engine's. Return: whether it is in flight; the engine is told

@@ -11,8 +11,6 @@
 #include "lib/pump.h"
 #include "lib/session.h"
 
-#define CHAINS_MAX 16
-
 static struct weir_session *session_of(struct weir_engine *engine)
 {
 	return container_of(engine, struct weir_session, engine);
@@ -26,14 +24,11 @@ static void finish_all(struct weir_session *session, struct weir_req *req)
 	while ((req = weir_engine_next_done(&session->engine)));
 }
 
-static void act(struct weir_session *session, const struct weir_action *action, bool may_unlock)
+static void act(struct weir_session *session, const struct weir_action *action)
 {
 	switch (action->type) {
 	case WEIR_ACTION_POST:
-		if (may_unlock)
-			weir_link_post_unlocked(&session->links[action->channel], action->wr);
-		else
-			weir_link_post(&session->links[action->channel], action->wr);
+		weir_link_post(&session->links[action->channel], action->wr);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);
@@ -47,12 +42,12 @@ static void act(struct weir_session *session, const struct weir_action *action, 
 	}
 }
 
-static inline bool chain(struct weir_session *session, bool may_unlock)
+bool weir_pump_chain(struct weir_session *session)
 {
 	struct weir_action action;
 
 	while (weir_engine_next(&session->engine, &action)) {
-		act(session, &action, may_unlock);
+		act(session, &action);
 		if (action.type == WEIR_ACTION_POST &&
 		    !weir_list_is_empty(&session->engine.backlog.ready))
 			return true;
@@ -61,14 +56,9 @@ static inline bool chain(struct weir_session *session, bool may_unlock)
 	return false;
 }
 
-bool weir_pump_chain(struct weir_session *session)
-{
-	return chain(session, true);
-}
-
 void weir_pump_pull(struct weir_session *session)
 {
-	while (chain(session, false))
+	while (weir_pump_chain(session))
 		;
 	weir_list_del(&session->fed);
 }
@@ -135,20 +125,7 @@ static void see_to_links(struct weir_session *session)
 		last_link_is_down(session);
 }
 
-/* As weir_pump_pull(), but others submit meanwhile: it is not to go on for ever. */
-static void pull_unlocked(struct weir_session *session)
-{
-	int chains;
-
-	for (chains = 0; chains < CHAINS_MAX; chains++) {
-		if (!chain(session, true))
-			return;
-	}
-	weir_nic_feed(session->nic, session);
-}
-
-static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages,
-		    bool may_unlock)
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
 {
 	unsigned int i;
 	int events = 0;
@@ -163,10 +140,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	if (for_messages)
 		events += weir_messages_poll(session);
 	events += expire(session, now_ns);
-	if (may_unlock)
-		pull_unlocked(session);
-	else
-		weir_pump_pull(session);
+	weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
 	if (!for_messages)
@@ -177,12 +151,12 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 
 int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
 {
-	return poll_all(session, now_ns, true, false);
+	return poll_all(session, now_ns, true);
 }
 
 void weir_pump_look(struct weir_session *session, uint64_t now_ns)
 {
-	poll_all(session, now_ns, !session->recv_armed, true);
+	poll_all(session, now_ns, !session->recv_armed);
 }
 
 static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
@@ -205,11 +179,7 @@ static bool arm_all(struct weir_session *session, bool receive)
 	for (i = 0; i < session->nr_cqs; i++) {
 		struct weir_cq *cq = session->cqs[i];
 
-		if (!cq->in_flight || cq->scq) /* those are polled always */
-			continue;
-		if (session->posting) /* who does will look, and leave */
-			session->owed = true;
-		else
+		if (cq->in_flight && !cq->scq) /* those are polled always */
 			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
 	}
 	if (receive && session->recv_cq && !session->down)

@@ -17,10 +17,7 @@
 struct weir_session;
 struct weir_waiter;
 
-/*
- * Does what the engine wants done, up to one chain, and may give the lock up while that is posted.
- * Return: whether there may be another.
- */
+/* Does what the engine wants done, up to one chain. Return: whether there may be another. */
 bool weir_pump_chain(struct weir_session *session);
 
 /* Does all that the engine wants done now. */
@@ -31,7 +28,7 @@ int weir_pump_poll(struct weir_session *session, uint64_t now_ns);
 
 /*
  * The same, for one who came to submit: messages are left to whom their CQ, when it is armed, will
- * wake, and the lock is given up while something is posted that takes long.
+ * wake.
  */
 void weir_pump_look(struct weir_session *session, uint64_t now_ns);
 

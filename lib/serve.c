@@ -16,18 +16,13 @@
 /* A thread that only came to submit does not deliver for ever what others submit. */
 #define ROUNDS_MAX 16
 
-void weir_nic_feed(struct weir_nic *nic, struct weir_session *session)
-{
-	if (weir_list_is_empty(&session->fed))
-		weir_list_add_tail(&nic->fed, &session->fed);
-}
-
 /* What follows down to serve(): with nic->lock held. */
 static void feed(struct weir_nic *nic, struct weir_request *request)
 {
 	struct weir_session *session = request->session;
 
-	weir_nic_feed(nic, session);
+	if (weir_list_is_empty(&session->fed))
+		weir_list_add_tail(&nic->fed, &session->fed);
 	weir_request_admit(request);
 }
 
@@ -55,7 +50,7 @@ static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
 
 	weir_list_del(&session->fed);
 	if (weir_pump_chain(session)) {
-		weir_nic_feed(nic, session);
+		weir_list_add_tail(&nic->fed, &session->fed);
 	} else if (session == mine) {
 		look_after(session, weir_now_ns());
 	} else {
@@ -106,20 +101,15 @@ static bool has_come(const struct weir_nic *nic)
 	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
 }
 
-void weir_nic_let_go(struct weir_nic *nic)
-{
-	if (nic->nr_wakes)
-		unlock_and_wake(nic);
-	else
-		weir_lock_give(&nic->lock);
-}
-
 /* Gives the lock back. Returns whether there is work for whoever has it. */
 static bool unlock_and_look(struct weir_nic *nic)
 {
 	bool more = !weir_list_is_empty(&nic->fed);
 
-	weir_nic_let_go(nic);
+	if (nic->nr_wakes)
+		unlock_and_wake(nic);
+	else
+		weir_lock_give(&nic->lock);
 	return more || has_come(nic);
 }
 

@@ -27,18 +27,12 @@ void weir_nic_lock(struct weir_nic *nic);
 /* Gives the lock back, looks, and serves: others' completions are left to others. */
 void weir_nic_unlock(struct weir_nic *nic);
 
-/* Gives it back without a look, for who has to take it again, and looks when he is through. */
-void weir_nic_let_go(struct weir_nic *nic);
-
 /*
  * With the lock held: wakes all who sleep on the futex @word, which need not exist any more by
  * then, when the lock is given back. Who is woken before that stands before the lock, or takes the
  * CPU from who has it and finds half of what he was woken for.
  */
 void weir_nic_wake(struct weir_nic *nic, uint32_t *word);
-
-/* With the lock held: @session may have something to post, and whoever serves is to see to it. */
-void weir_nic_feed(struct weir_nic *nic, struct weir_session *session);
 
 /* With the lock held, hands what has come to its engines. */
 void weir_serve_take(struct weir_nic *nic);

@@ -79,8 +79,7 @@
  * @stayers: waiters that do not, and so will poll. @owed: something was submitted since the CQs
  *	were armed by one that will not
  * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
- * @delivering: threads that run callbacks; @posting: links that some post to without the lock; @idle:
- *	when there are no more of either
+ * @delivering: threads that run callbacks; @idle: when there are none
  * @done: requests whose callbacks wait to be run; @told: those whose queues are about to be told,
  *	chained; @told_tail: where the next goes
  * @fed: in the NIC's list, when it may have something to post
@@ -143,7 +142,7 @@ struct weir_session {
 	bool leading;
 	struct weir_bell lead;
 
-	unsigned int delivering, posting;
+	unsigned int delivering;
 	struct weir_bell idle;
 	struct weir_list done;
 	struct weir_inbox_node *told, **told_tail;
