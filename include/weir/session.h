@@ -91,7 +91,9 @@ enum weir_polling {
 enum weir_mr {
 	WEIR_MR_DEFAULT, /* the preset's */
 	WEIR_MR_AUTO, /* whichever is cheaper for its length */
-	WEIR_MR_PRE, /* copied through registered buffers, up to 512 KiB */
+	/* copied through registered buffers, up to 512 KiB; a session has 64, of 64 KiB, and a request takes
+	 * one at least: where none is free, and above that length, as WEIR_MR_DYN */
+	WEIR_MR_PRE,
 	WEIR_MR_DYN, /* registered while the request is under way */
 };
 
