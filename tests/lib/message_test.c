@@ -10,6 +10,7 @@
 #include "fixture.h"
 
 #define BULK (512u << 10)
+#define PATIENCE_NS (60 * SECOND_NS) /* a virtual machine may stand still, or lose a packet */
 
 struct state {
 	struct donor donor;
@@ -37,7 +38,7 @@ static int setup(void **out)
 {
 	struct state *s = calloc(1, sizeof(*s));
 	struct weir_session_options options = {
-		.on_message = on_message, .arg = s, .timeout_ns = 2 * SECOND_NS
+		.on_message = on_message, .arg = s, .timeout_ns = PATIENCE_NS
 	};
 
 	donor_start(&s->donor, "1048576", NULL);
@@ -58,7 +59,7 @@ static int teardown(void **in)
 
 static void wait_handled(struct state *s, int count)
 {
-	uint64_t deadline_ns = now_ns() + 10 * SECOND_NS;
+	uint64_t deadline_ns = now_ns() + PATIENCE_NS;
 
 	while (__atomic_load_n(&s->handled, __ATOMIC_ACQUIRE) < count) {
 		assert_true(now_ns() < deadline_ns);
@@ -129,14 +130,17 @@ static void a_flood_arrives_whole(void **in)
 
 static void an_unanswered_call_times_out(void **in)
 {
+	const struct weir_session_options impatient = { .timeout_ns = 2 * SECOND_NS };
 	struct state *s = *in;
+	struct weir_session *session = session_to(&s->donor, &impatient);
 	uint64_t begin_ns = now_ns();
 	char reply[8];
 	size_t length;
 
-	assert_int_equal(weir_call(s->session, "n", 1, reply, 8, &length), -ETIMEDOUT);
+	assert_int_equal(weir_call(session, "n", 1, reply, 8, &length), -ETIMEDOUT);
 	assert_in_range(now_ns() - begin_ns, 2 * SECOND_NS, 5 * SECOND_NS);
-	assert_int_equal(weir_call(s->session, "e", 1, reply, 8, &length), 0);
+	assert_int_equal(weir_call(session, "e", 1, reply, 8, &length), 0);
+	weir_session_close(session);
 }
 
 struct answers {
@@ -176,7 +180,7 @@ static void an_async_call_has_its_own_time(void **in)
 			 0);
 	tally_wait(&answers.tally, 1);
 	assert_int_equal(answers.tally.status, -ETIMEDOUT);
-	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a session's own is 10 s */
+	assert_true(now_ns() - begin_ns < 9 * SECOND_NS); /* a session's own is longer */
 }
 
 /* The session's thread naps while callers poll, and must be awake when they have stopped. */
