@@ -114,7 +114,8 @@ static void on_message(void *arg, struct weir_peer *peer, struct weir_call *call
 		unanswered[nr_unanswered++] = call;
 		break;
 	case 'p':
-		weir_peer_send(peer, data, length);
+		if (weir_peer_send(peer, data, length))
+			fputs("an echo was refused\n", stderr);
 		break;
 	case 'f':
 		flood_begin(peer, call);
