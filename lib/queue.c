@@ -8,7 +8,6 @@
  * others: woken by the first of them, a thread would often find just that one.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,34 +15,9 @@
 #include <weir/request.h>
 #include "lib/clock.h"
 #include "lib/futex.h"
-#include "lib/latch.h"
 #include "lib/queue.h"
 
 #define EVENTS_MIN 64
-
-/**
- * struct weir_queue - events for whoever asks
- * @lock: guards the rest; innermost
- * @bell: how often it rang; they sleep on it
- * @sleepers: threads that wait
- * @woken: weir_queue_wake() ends a wait
- * @ring, @size: room, a power of two
- * @first, @count: events in it
- * @reserved: events ever in it and to come; atomic. @taken: of those, how many are no longer;
- *	atomic to read. At most @size of the others were told that they fit
- * @fd: an eventfd, readable while there are events; -1 until asked for
- */
-struct weir_queue {
-	struct weir_latch lock;
-	uint32_t bell;
-	unsigned int sleepers;
-	bool woken;
-	struct weir_event *ring;
-	unsigned int size;
-	unsigned int first, count;
-	unsigned int reserved, taken;
-	int fd;
-};
 
 int weir_queue_create(struct weir_queue **queue)
 {
@@ -89,8 +63,7 @@ static int grow(struct weir_queue *q)
 	return 0;
 }
 
-__attribute__((cold, noinline))
-static int grow_to(struct weir_queue *q, unsigned int claimed, unsigned int count)
+int weir_queue_grow(struct weir_queue *q, unsigned int claimed, unsigned int count)
 {
 	int rc = 0;
 
@@ -101,18 +74,6 @@ static int grow_to(struct weir_queue *q, unsigned int claimed, unsigned int coun
 	if (rc)
 		weir_queue_release(q, count);
 	return rc;
-}
-
-int weir_queue_reserve(struct weir_queue *queue, unsigned int count)
-{
-	/* Read first, or it might be of events that were reserved after these. */
-	unsigned int taken = __atomic_load_n(&queue->taken, __ATOMIC_ACQUIRE);
-	unsigned int claimed =
-		__atomic_add_fetch(&queue->reserved, count, __ATOMIC_RELAXED) - taken;
-
-	if (claimed <= __atomic_load_n(&queue->size, __ATOMIC_ACQUIRE))
-		return 0;
-	return grow_to(queue, claimed, count);
 }
 
 void weir_queue_release(struct weir_queue *queue, unsigned int count)
