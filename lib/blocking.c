@@ -9,17 +9,22 @@
 
 #define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
 
-static int run(struct weir_region *region, enum weir_op op, uint64_t offset,
-	       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare, uint64_t operand)
+/* Waits for what was submitted, if it was. */
+static int await(struct weir_session *session, struct weir_waiter *waiter, int rc)
 {
-	struct weir_waiter waiter = WEIR_WAITER_INIT;
-	int rc;
-
-	rc = weir_request_transfer_wait(region, op, offset, iov, iovcnt, compare, operand, &waiter);
 	if (rc)
 		return rc;
-	weir_waiter_wait(&waiter, region->session, &region->session->op_gaps, UINT64_MAX);
-	return waiter.status;
+	weir_waiter_wait(waiter, session, &session->op_gaps, UINT64_MAX);
+	return waiter->status;
+}
+
+static inline int move(struct weir_region *region, enum weir_op op, uint64_t offset,
+		       const struct weir_iov *iov, unsigned int iovcnt)
+{
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+
+	return await(region->session, &waiter,
+		     weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
 }
 
 static size_t part_of(const struct weir_session *session, size_t left)
@@ -43,7 +48,7 @@ static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset
 			.length = part_of(region->session, length - done),
 		};
 
-		rc = run(region, op, offset + done, &iov, 1, 0, 0);
+		rc = move(region, op, offset + done, &iov, 1);
 		done += iov.length;
 	} while (!rc && done < length);
 	return rc;
@@ -62,13 +67,13 @@ int weir_write(struct weir_region *region, uint64_t offset, const void *buf, siz
 int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 	       unsigned int iovcnt)
 {
-	return run(region, WEIR_OP_READ, offset, iov, iovcnt, 0, 0);
+	return move(region, WEIR_OP_READ, offset, iov, iovcnt);
 }
 
 int weir_writev(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		unsigned int iovcnt)
 {
-	return run(region, WEIR_OP_WRITE, offset, iov, iovcnt, 0, 0);
+	return move(region, WEIR_OP_WRITE, offset, iov, iovcnt);
 }
 
 static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
@@ -76,7 +81,10 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 {
 	uint64_t before;
 	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
-	int rc = run(region, op, offset, &iov, 1, compare, operand);
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+	int rc = await(region->session, &waiter,
+		       weir_request_atomic_wait(region, op, offset, &iov, compare, operand,
+						&waiter));
 
 	if (!rc && old)
 		*old = before;
@@ -97,11 +105,6 @@ int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, ui
 int weir_flush(struct weir_session *session)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
-	int rc;
 
-	rc = weir_request_barrier_wait(session, &waiter);
-	if (rc)
-		return rc;
-	weir_waiter_wait(&waiter, session, &session->op_gaps, UINT64_MAX);
-	return waiter.status;
+	return await(session, &waiter, weir_request_barrier_wait(session, &waiter));
 }

@@ -2,9 +2,9 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "core/lone.h"
 #include "lib/error.h"
 #include "lib/link.h"
+#include "lib/link_one.h"
 #include "lib/scq.h"
 #include "lib/session.h"
 #include "lib/unload.h"
@@ -31,35 +31,17 @@ static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
 	}
 }
 
-/* A read's or a write's. */
-static inline void fill_transfer(struct ibv_send_wr *out, const struct weir_wr *wr)
-{
-	const struct weir_req *req = wr->req;
-
-	out->opcode = req->op == WEIR_OP_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-	out->wr.rdma.remote_addr = req->remote + wr->offset;
-	out->wr.rdma.rkey = req->rkey;
-}
-
-static inline void fill_common(struct ibv_send_wr *out, struct weir_wr *wr)
-{
-	out->wr_id = (uintptr_t)wr;
-	out->sg_list = (struct ibv_sge *)wr->sge;
-	out->num_sge = wr->nr_sge;
-	out->send_flags = 0;
-}
-
 /* All that its opcode has a meaning for, and no more: this is done for each WR. */
 static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 {
 	const struct weir_req *req = wr->req;
 
-	fill_common(out, wr);
+	weir_link_fill_common(out, wr);
 	out->next = wr->next ? out + 1 : NULL;
 	switch (req->op) {
 	case WEIR_OP_READ:
 	case WEIR_OP_WRITE:
-		fill_transfer(out, wr);
+		weir_link_fill_transfer(out, wr);
 		break;
 	case WEIR_OP_CAS:
 	case WEIR_OP_FADD:
@@ -72,41 +54,14 @@ static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
 	}
 }
 
-/* What goes inline the NIC needs not fetch. */
-static inline void flag_inline(struct weir_link *link, struct ibv_send_wr *out,
-			       const struct weir_wr *wr)
-{
-	bool brings_data = out->opcode == IBV_WR_RDMA_WRITE || out->opcode == IBV_WR_SEND;
-
-	if (wr->length > link->inline_max || !brings_data)
-		return;
-	out->send_flags |= IBV_SEND_INLINE;
-	link->session->counters->inlined++;
-}
-
 /* A completion that nobody waits for the NIC needs not write. */
 static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
 {
-	flag_inline(link, out, wr);
+	weir_link_flag_inline(link, out, wr);
 	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
 		out->send_flags |= IBV_SEND_SIGNALED;
 		link->unsignalled = 0;
 	}
-}
-
-/* What begins with @first and ends with @last has been posted. */
-static void remember(struct weir_link *link, struct weir_wr *first, struct weir_wr *last,
-		     uint32_t count)
-{
-	last->next = NULL;
-	if (link->in_flight)
-		link->newest->next = first;
-	else
-		link->oldest = first;
-	link->newest = last;
-	link->in_flight += count;
-	link->cq->in_flight += count;
-	link->session->counters->work_requests += count;
 }
 
 void weir_links_show_window(struct weir_session *session)
@@ -168,7 +123,7 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 		last = nth(first, posted);
 	wr = posted ? last->next : first;
 	if (posted)
-		remember(link, first, last, posted);
+		weir_link_remember(link, first, last, posted);
 	weir_links_show_window(session);
 
 	for (; posted < count; posted++) {
@@ -177,32 +132,6 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 		wr = wr->next;
 		weir_engine_completed(&session->engine, &wc, 0);
 	}
-}
-
-/* It has a completion of its own, and so has all before it that is in flight. */
-bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
-{
-	struct ibv_send_wr one, *bad;
-
-	fill_common(&one, wr);
-	fill_transfer(&one, wr);
-	one.next = NULL;
-	one.send_flags = IBV_SEND_SIGNALED;
-	flag_inline(link, &one, wr);
-	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
-		return false;
-	link->unsignalled = 0;
-	link->session->counters->doorbells++;
-	remember(link, wr, wr, 1);
-	return true;
-}
-
-static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
-{
-	if (wr->req->op == WEIR_OP_READ)
-		session->counters->bytes_read += wr->length;
-	else if (wr->req->op == WEIR_OP_WRITE)
-		session->counters->bytes_written += wr->length;
 }
 
 void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
@@ -216,7 +145,7 @@ void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
 	if (status)
 		session->counters->errors++;
 	else
-		count_bytes(session, wc.wr);
+		weir_link_count_bytes(session, wc.wr);
 	weir_engine_completed(&session->engine, &wc, now_ns);
 }
 
@@ -304,22 +233,6 @@ int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t n
 	if (total)
 		weir_links_show_window(session);
 	return total;
-}
-
-bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got)
-{
-	struct weir_session *session = link->session;
-	struct weir_wr *wr = link->oldest;
-
-	if (got != 1 || wc->wr_id != (uintptr_t)wr || wc->status != IBV_WC_SUCCESS ||
-	    wc->qp_num != link->qp_num)
-		return false;
-	session->counters->completions++;
-	link->in_flight--;
-	link->cq->in_flight--;
-	count_bytes(session, wr);
-	weir_lone_end(&session->engine, wr);
-	return true;
 }
 
 /* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */

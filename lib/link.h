@@ -69,23 +69,8 @@ struct weir_link {
 	struct ibv_cq *recv_cq;
 };
 
-/* Posts a batch; what cannot be posted is given back to the engine. */
+/* Posts a batch; what cannot be posted is given back to the engine. What is one WR: link_one.h. */
 void weir_link_post(struct weir_link *link, struct weir_wr *first);
-
-/*
- * Posts one read or write of the engine's. Return: whether it is in flight; the engine is told
- * nothing. Who does not see it end at once owes a weir_links_show_window().
- */
-bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr);
-
-/**
- * weir_link_succeeded_alone() - right after a weir_link_post_one() of what weir_lone_post() returned
- * @wc: what a poll has found, @got of them
- *
- * Return: whether it was the success of that: the engine knows, and has handed its request back.
- * If not nothing has changed.
- */
-bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc, int got);
 
 /* One completion of @cq. Return: WRs of @session that it tells of. */
 int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,

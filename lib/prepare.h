@@ -40,7 +40,7 @@ static inline void weir_prepare_date(struct weir_request *request, uint64_t now_
 
 static inline bool weir_prepare_is_over(const struct weir_session *session)
 {
-	return __atomic_load_n(&session->stopping, __ATOMIC_RELAXED) ||
+	return __atomic_load_n(&session->stopping, __ATOMIC_RELAXED) |
 	       __atomic_load_n(&session->down, __ATOMIC_RELAXED);
 }
 

@@ -76,14 +76,19 @@ void weir_request_tell_alone(struct weir_request *request);
 void weir_requests_fini(struct weir_session *session);
 
 /**
- * weir_request_barrier_wait(), weir_request_transfer_wait() - submit, with a thread that waits
+ * weir_request_barrier_wait(), weir_request_move_wait(), weir_request_atomic_wait() - submit, and
+ *	a thread will wait
+ * @op: of the second a read or a write; of the third an atomic
  * @waiter: initialised; told when it is done
  *
  * Owes a weir_waiter_wait(). Return: as the public calls.
  */
 int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *waiter);
-int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
-			       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
-			       uint64_t operand, struct weir_waiter *waiter);
+int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			   const struct weir_iov *iov, unsigned int iovcnt,
+			   struct weir_waiter *waiter);
+int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			     const struct weir_iov *iov, uint64_t compare, uint64_t operand,
+			     struct weir_waiter *waiter);
 
 #endif

@@ -4,6 +4,7 @@
  * which has the lock.
  */
 #include "core/lone.h"
+#include "lib/link_one.h"
 #include "lib/prepare.h"
 #include "lib/pump.h"
 #include "lib/waiter.h"
@@ -120,9 +121,8 @@ static WEIR_HOT void end(struct weir_request *request)
 enum posted { POSTED_NOT, POSTED, POSTED_AND_ENDED };
 
 /* The short way of what comes alone. Its session is to be polled now, at the window's time. */
-static WEIR_HOT enum posted post(struct weir_request *request)
+static WEIR_HOT enum posted post(struct weir_session *session, struct weir_request *request)
 {
-	struct weir_session *session = request->session;
 	struct weir_window *window = session->engine.window;
 	struct weir_link *link;
 	struct weir_wr *wr;
@@ -148,18 +148,12 @@ static WEIR_HOT enum posted post(struct weir_request *request)
 	return POSTED;
 }
 
-/* @request is filled in, and its end is promised. @has_lock: after a weir_serve_begin(). */
-static WEIR_HOT void submit(struct weir_request *request, bool has_lock)
+/* @request is filled in, and its end is promised. After a weir_serve_begin(). */
+static WEIR_HOT void serve(struct weir_session *session, struct weir_request *request)
 {
-	struct weir_session *session = request->session;
 	struct weir_nic *nic = session->nic;
 
-	if (!has_lock && !weir_serve_begin(nic)) {
-		weir_prepare_date(request, weir_now_ns());
-		weir_serve_leave(nic, &request->node, &request->node, session);
-		return;
-	}
-	switch (post(request)) {
+	switch (post(session, request)) {
 	case POSTED_NOT:
 		weir_prepare_date(request, weir_now_ns());
 		weir_serve_admit(nic, request, session);
@@ -173,6 +167,17 @@ static WEIR_HOT void submit(struct weir_request *request, bool has_lock)
 	}
 }
 
+/* The same, without the lock. */
+static void submit(struct weir_session *session, struct weir_request *request)
+{
+	if (weir_serve_begin(session->nic)) {
+		serve(session, request);
+		return;
+	}
+	weir_prepare_date(request, weir_now_ns());
+	weir_serve_leave(session->nic, &request->node, &request->node, session);
+}
+
 int weir_prepare_give_up(struct weir_request *request, int rc)
 {
 	request->req.status = rc;
@@ -181,46 +186,59 @@ int weir_prepare_give_up(struct weir_request *request, int rc)
 	return rc;
 }
 
-static WEIR_HOT int transfer(struct weir_request *request, const struct weir_region *region,
-			   uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
-			   const struct weir_completion *completion, struct weir_request **out,
-			   bool has_lock)
+/* The operands are an atomic's. */
+static int transfer_with(struct weir_region *region, enum weir_op op, uint64_t offset,
+			 const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
+			 uint64_t operand, const struct weir_completion *completion,
+			 struct weir_request **out)
 {
-	int rc = weir_prepare(request, region, offset, iov, iovcnt, completion, out, false);
+	struct weir_session *session = region->session;
+	struct weir_request *request = weir_prepare_get(session, false);
+	int rc;
 
+	if (!request)
+		return -ENOMEM;
+	request->req.op = op;
+	request->req.compare = compare;
+	request->req.operand = operand;
+	rc = weir_prepare(request, region, offset, iov, iovcnt, completion, out, false);
 	if (!rc)
-		submit(request, has_lock);
-	else if (has_lock)
-		weir_nic_unlock(region->session->nic);
+		submit(session, request);
+	return rc;
+}
+
+/* A read or write of one registered piece, after a weir_serve_begin(). */
+static WEIR_HOT int transfer_locked(struct weir_region *region, enum weir_op op, uint64_t offset,
+				    const struct weir_iov *iov,
+				    const struct weir_completion *completion,
+				    struct weir_request **out)
+{
+	struct weir_session *session = region->session;
+	struct weir_request *request = weir_prepare_get(session, true);
+	int rc = -ENOMEM;
+
+	if (request) {
+		request->req.op = op;
+		rc = weir_prepare(request, region, offset, iov, 1, completion, out, false);
+	}
+	if (rc)
+		weir_nic_unlock(session->nic);
+	else
+		serve(session, request);
 	return rc;
 }
 
 /*
- * Whether to take the lock before there is a request: where nothing is to be copied or registered
- * to fill it in, which takes no longer than to take one that is at hand without the lock.
+ * The lock is taken before there is a request where nothing is to be copied or registered to fill
+ * it in, which takes no longer than to take one that is at hand without the lock.
  */
-static WEIR_HOT bool begin_early(struct weir_nic *nic, const struct weir_iov *iov,
-				 unsigned int iovcnt)
+static WEIR_HOT int transfer(struct weir_region *region, enum weir_op op, uint64_t offset,
+			     const struct weir_iov *iov, unsigned int iovcnt,
+			     const struct weir_completion *completion, struct weir_request **out)
 {
-	return iovcnt == 1 && iov && iov->memory && weir_serve_begin(nic);
-}
-
-static WEIR_HOT int transfer_new(struct weir_region *region, enum weir_op op, uint64_t offset,
-				 const struct weir_iov *iov, unsigned int iovcnt,
-				 const struct weir_completion *completion,
-				 struct weir_request **out)
-{
-	struct weir_session *session = region->session;
-	bool has_lock = begin_early(session->nic, iov, iovcnt);
-	struct weir_request *request = weir_prepare_get(session, has_lock);
-
-	if (!request) {
-		if (has_lock)
-			weir_nic_unlock(session->nic);
-		return -ENOMEM;
-	}
-	request->req.op = op;
-	return transfer(request, region, offset, iov, iovcnt, completion, out, has_lock);
+	if (iovcnt == 1 && iov && iov->memory && weir_serve_begin(region->session->nic))
+		return transfer_locked(region, op, offset, iov, completion, out);
+	return transfer_with(region, op, offset, iov, iovcnt, 0, 0, completion, out);
 }
 
 static WEIR_HOT int move(struct weir_region *region, enum weir_op op, uint64_t offset,
@@ -229,7 +247,7 @@ static WEIR_HOT int move(struct weir_region *region, enum weir_op op, uint64_t o
 {
 	if (!weir_prepare_is_valid(completion, out))
 		return -EINVAL;
-	return transfer_new(region, op, offset, iov, iovcnt, completion, out);
+	return transfer(region, op, offset, iov, iovcnt, completion, out);
 }
 
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
@@ -247,48 +265,34 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 }
 
 /* As it would go by itself. */
-static int transfer_one(const struct weir_transfer *transfer, unsigned int *submitted)
+static WEIR_HOT int transfer_one(const struct weir_transfer *t)
 {
-	int rc;
-
-	if (!weir_prepare_is_transfer(transfer->region->session, transfer))
-		return -EINVAL;
-	rc = transfer_new(transfer->region, weir_prepare_op(transfer), transfer->offset,
-			  transfer->iov, transfer->iovcnt, &transfer->completion,
-			  transfer->request);
-	*submitted = !rc;
-	return rc;
+	if (t->direction == WEIR_WRITE)
+		return weir_write_async(t->region, t->offset, t->iov, t->iovcnt, &t->completion,
+					t->request);
+	if (t->direction == WEIR_READ)
+		return weir_read_async(t->region, t->offset, t->iov, t->iovcnt, &t->completion,
+				       t->request);
+	return -EINVAL;
 }
 
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
 			unsigned int *submitted)
 {
 	unsigned int ignored;
+	int rc;
 
 	if (!submitted)
 		submitted = &ignored;
 	*submitted = 0;
 	if (!count)
 		return 0;
-	if (count == 1)
-		return transfer_one(transfers, submitted);
-	return weir_transfers_leave(transfers->region->session, transfers, count, submitted);
-}
-
-/* The operands are an atomic's. */
-static int transfer_with(struct weir_region *region, enum weir_op op, uint64_t offset,
-			 const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
-			 uint64_t operand, const struct weir_completion *completion,
-			 struct weir_request **out)
-{
-	struct weir_request *request = weir_prepare_get(region->session, false);
-
-	if (!request)
-		return -ENOMEM;
-	request->req.op = op;
-	request->req.compare = compare;
-	request->req.operand = operand;
-	return transfer(request, region, offset, iov, iovcnt, completion, out, false);
+	if (count > 1)
+		return weir_transfers_leave(transfers->region->session, transfers, count,
+					    submitted);
+	rc = transfer_one(transfers);
+	*submitted = !rc;
+	return rc;
 }
 
 /* The engine would say so, too, but only when the call has returned. */
@@ -333,7 +337,7 @@ static int barrier(struct weir_session *session, const struct weir_completion *c
 	if (rc)
 		weir_request_put(request);
 	else
-		submit(request, false);
+		submit(session, request);
 	return rc;
 }
 
@@ -347,11 +351,18 @@ int weir_request_barrier_wait(struct weir_session *session, struct weir_waiter *
 	return barrier(session, &(struct weir_completion){ .arg = waiter });
 }
 
-int weir_request_transfer_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
-			       const struct weir_iov *iov, unsigned int iovcnt, uint64_t compare,
-			       uint64_t operand, struct weir_waiter *waiter)
+int weir_request_move_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			   const struct weir_iov *iov, unsigned int iovcnt,
+			   struct weir_waiter *waiter)
 {
-	return transfer_with(region, op, offset, iov, iovcnt, compare, operand,
-			     &(struct weir_completion){ .arg = waiter }, NULL);
+	return transfer(region, op, offset, iov, iovcnt,
+			&(struct weir_completion){ .arg = waiter }, NULL);
 }
 
+int weir_request_atomic_wait(struct weir_region *region, enum weir_op op, uint64_t offset,
+			     const struct weir_iov *iov, uint64_t compare, uint64_t operand,
+			     struct weir_waiter *waiter)
+{
+	return transfer_with(region, op, offset, iov, 1, compare, operand,
+			     &(struct weir_completion){ .arg = waiter }, NULL);
+}

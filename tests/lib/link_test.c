@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/lone.h"
-#include "lib/link.h"
+#include "lib/link_one.h"
 #include "lib/session.h"
 
 #define REQS 8
