@@ -95,7 +95,7 @@ static struct weir_session *session_alloc(const struct weir_session_options *opt
 	weir_gaps_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
 	weir_gaps_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
 	weir_gaps_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
-	pthread_mutex_init(&session->stage_lock, NULL);
+	weir_buffers_init(&session->buffers);
 	pthread_mutex_init(&session->hold_lock, NULL);
 	return session;
 }
@@ -113,6 +113,7 @@ void weir_session_free(struct weir_session *session)
 	weir_messages_fini(session);
 	weir_calls_fini(&session->calls);
 	weir_requests_fini(session);
+	weir_buffers_fini(&session->buffers);
 	if (session->recv_cq)
 		ibv_destroy_cq(session->recv_cq);
 	weir_cqs_free(session);
@@ -131,7 +132,6 @@ void weir_session_free(struct weir_session *session)
 	close_fd(session->lead_fd);
 	close_fd(session->timer_fd);
 	weir_ledger_close(session->ledger, session->ledger_fd);
-	pthread_mutex_destroy(&session->stage_lock);
 	pthread_mutex_destroy(&session->hold_lock);
 	weir_unload_fini(session);
 	free(session->wrs);

@@ -23,6 +23,7 @@
 #include "core/poll.h"
 #include "lib/address.h"
 #include "lib/bell.h"
+#include "lib/buffers.h"
 #include "lib/call.h"
 #include "lib/keepalive.h"
 #include "lib/ledger.h"
@@ -87,7 +88,7 @@
  * @messages: what travels on channel 0
  * @calls: which of those wait for an answer
  * @unload: small writes by the donor's CPU, on one more link
- * @stage, @stage_lock: buffers for memory that nobody registered, made when first wanted
+ * @buffers: for memory that nobody registered, made when first wanted
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
  * @ledger, @ledger_fd: what others see of it: @counters and what @trace wrote
  */
@@ -154,8 +155,7 @@ struct weir_session {
 	struct weir_calls calls;
 	struct weir_unload unload;
 
-	pthread_mutex_t stage_lock;
-	struct weir_pool *stage;
+	struct weir_buffers buffers;
 
 	pthread_mutex_t hold_lock;
 	struct weir_list regions;

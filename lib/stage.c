@@ -10,29 +10,13 @@
 #define MEASURE_BYTES_MIN 4096
 #define MEASURE_ROUNDS 5
 
-/* The session's pool, made when it is first wanted. NULL: there is none to be had. */
-static struct weir_pool *pool_get(struct weir_session *session)
-{
-	struct weir_pool *pool = __atomic_load_n(&session->stage, __ATOMIC_ACQUIRE);
-
-	if (pool)
-		return pool;
-	pthread_mutex_lock(&session->stage_lock);
-	pool = session->stage;
-	if (!pool && !weir_pool_create(session, WEIR_STAGE_BUFFER_BYTES, WEIR_STAGE_BUFFERS, &pool,
-				       NULL))
-		__atomic_store_n(&session->stage, pool, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&session->stage_lock);
-	return pool;
-}
-
 static bool brings_data_back(const struct weir_req *req)
 {
 	return req->op != WEIR_OP_WRITE;
 }
 
-/* Copies between the user's pieces and the buffers, in the order of the bytes. */
-static void copy(const struct weir_stage *stage, bool to_user)
+/* Copies between the user's pieces and the buffers, all but the last of which are full. */
+static void copy(const struct weir_req *req, const struct weir_stage *stage, bool to_user)
 {
 	size_t at = 0, done, part;
 	unsigned int i;
@@ -41,11 +25,11 @@ static void copy(const struct weir_stage *stage, bool to_user)
 		char *user = stage->iov[i].addr;
 
 		for (done = 0; done < stage->iov[i].length; done += part, at += part) {
-			size_t offset = at % WEIR_STAGE_BUFFER_BYTES;
-			char *buffer =
-				(char *)stage->buffers[at / WEIR_STAGE_BUFFER_BYTES] + offset;
+			const struct weir_sge *sge = &req->sge[at / WEIR_BUFFER_BYTES_MAX];
+			size_t offset = at % WEIR_BUFFER_BYTES_MAX;
+			char *buffer = (char *)(uintptr_t)sge->addr + offset;
 
-			part = WEIR_STAGE_BUFFER_BYTES - offset;
+			part = WEIR_BUFFER_BYTES_MAX - offset;
 			if (part > stage->iov[i].length - done)
 				part = stage->iov[i].length - done;
 			memcpy(to_user ? user + done : buffer, to_user ? buffer : user + done,
@@ -54,40 +38,49 @@ static void copy(const struct weir_stage *stage, bool to_user)
 	}
 }
 
-static void buffers_put(struct weir_pool *pool, struct weir_stage *stage)
+static void buffers_put(struct weir_buffers *buffers, const struct weir_req *req,
+			struct weir_stage *stage)
 {
-	while (stage->nr_borrowed)
-		weir_pool_put(pool, stage->buffers[--stage->nr_borrowed]);
+	while (stage->nr_borrowed) {
+		unsigned int i = --stage->nr_borrowed;
+
+		weir_buffers_put(buffers, &(struct weir_buffer){
+			.addr = (char *)(uintptr_t)req->sge[i].addr,
+			.block = stage->blocks[i],
+		});
+	}
+}
+
+/* Only what is sure to be copied may have as many buffers as there is memory for. */
+static size_t buffers_max(const struct weir_session *session)
+{
+	return session->options.mr == WEIR_MR_PRE ? SIZE_MAX : WEIR_STAGE_BYTES_MAX;
 }
 
 /* False: there are not enough buffers now. */
 static bool pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
 {
-	struct weir_pool *pool = pool_get(session);
 	uint64_t left = req->length;
+	struct weir_buffer buffer;
 
 	stage->way = WEIR_STAGE_PRE;
 	stage->nr_borrowed = 0;
 	req->nr_sge = 0;
-	while (pool && left) {
-		uint32_t part = left < WEIR_STAGE_BUFFER_BYTES ? (uint32_t)left
-							       : WEIR_STAGE_BUFFER_BYTES;
-		void *buffer = weir_pool_get(pool);
+	while (left) {
+		uint32_t part = left < WEIR_BUFFER_BYTES_MAX ? (uint32_t)left
+							     : WEIR_BUFFER_BYTES_MAX;
 
-		if (!buffer)
-			break;
-		stage->buffers[stage->nr_borrowed++] = buffer;
-		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer, part,
-							     weir_pool_memory(pool)->lkey };
+		if (!weir_buffers_get(session, part, buffers_max(session), &buffer)) {
+			buffers_put(&session->buffers, req, stage);
+			return false;
+		}
+		stage->blocks[stage->nr_borrowed++] = buffer.block;
+		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer.addr, part,
+							     buffer.block->lkey };
 		left -= part;
 	}
-	if (left) {
-		if (pool)
-			buffers_put(pool, stage);
-		return false;
-	}
 	if (!brings_data_back(req))
-		copy(stage, false);
+		copy(req, stage, false);
 	return true;
 }
 
@@ -171,9 +164,11 @@ int weir_stage_in(struct weir_session *session, struct weir_req *req, const stru
 		return unregistered;
 	stage->iovcnt = iovcnt;
 	memcpy(stage->iov, iov, iovcnt * sizeof(*iov));
-	if (is_to_be_copied(session, req) && pre_in(session, req, stage))
+	if (!is_to_be_copied(session, req))
+		return dyn_in(session, req, stage);
+	if (pre_in(session, req, stage))
 		return 0;
-	return dyn_in(session, req, stage);
+	return session->options.mr == WEIR_MR_PRE ? -ENOMEM : dyn_in(session, req, stage);
 }
 
 void weir_stage_out(struct weir_session *session, const struct weir_req *req,
@@ -181,8 +176,8 @@ void weir_stage_out(struct weir_session *session, const struct weir_req *req,
 {
 	if (stage->way == WEIR_STAGE_PRE) {
 		if (brings_data_back(req) && !req->status)
-			copy(stage, true);
-		buffers_put(session->stage, stage);
+			copy(req, stage, true);
+		buffers_put(&session->buffers, req, stage);
 	} else if (stage->way == WEIR_STAGE_DYN) {
 		mrs_put(stage);
 	}

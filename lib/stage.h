@@ -11,14 +11,14 @@
 #include <infiniband/verbs.h>
 #include <weir/request.h>
 #include "core/request.h"
+#include "lib/buffers.h"
 #include "lib/memory.h"
 
 struct weir_nic;
 struct weir_session;
 
-#define WEIR_STAGE_BUFFER_BYTES (64u << 10)
-#define WEIR_STAGE_BUFFERS 64
-#define WEIR_STAGE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_STAGE_BUFFER_BYTES)
+#define WEIR_STAGE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_BUFFER_BYTES_MAX)
+#define WEIR_STAGE_BYTES_MAX (16u << 20) /* of buffers, where memory may be registered as well */
 
 enum weir_stage_way {
 	WEIR_STAGE_USER, /* the user has registered it all */
@@ -29,14 +29,15 @@ enum weir_stage_way {
 /**
  * struct weir_stage - what one request borrowed
  * @way: valid always, all else only for the other two
- * @nr_borrowed: of @buffers, or of @mrs
+ * @nr_borrowed: of @blocks, or of @mrs
+ * @blocks: those that the buffers are of, which the request's sge tells
  * @iov, @iovcnt: the user's memory
  */
 struct weir_stage {
 	enum weir_stage_way way;
 	unsigned int nr_borrowed;
 	union {
-		void *buffers[WEIR_SGE_MAX];
+		struct weir_block *blocks[WEIR_SGE_MAX];
 		struct ibv_mr *mrs[WEIR_SGE_MAX];
 	};
 	unsigned int iovcnt;
@@ -50,7 +51,8 @@ struct weir_stage {
  * @stage: receives what weir_stage_out() wants, also on failure
  *
  * Context: any thread; without locks.
- * Return: 0; -EINVAL; -ENOMEM no buffer is free, and the memory cannot be registered.
+ * Return: 0; -EINVAL; -ENOMEM no buffer is to be had, and the memory cannot be registered, or is
+ * not to be.
  */
 int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		  unsigned int iovcnt, struct weir_stage *stage);

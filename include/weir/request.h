@@ -64,7 +64,8 @@ struct weir_completion {
  * Context: any thread; does not block. The completion may be delivered before this returns.
  * Return: 0, then exactly one completion follows; otherwise none does:
  * -EINVAL bounds, iov, or a handle for what goes to a queue; -EACCES read-only region;
- * -ENOTCONN; -ENOMEM, also when memory that nobody registered cannot be.
+ * -ENOTCONN; -ENOMEM, also when memory that nobody registered cannot be, or with WEIR_MR_PRE finds
+ * no buffer.
  */
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		    unsigned int iovcnt, const struct weir_completion *completion,

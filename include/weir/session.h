@@ -90,10 +90,11 @@ enum weir_polling {
 /* How requests reach memory that nobody registered: see struct weir_iov. */
 enum weir_mr {
 	WEIR_MR_DEFAULT, /* the preset's */
-	WEIR_MR_AUTO, /* whichever is cheaper for its length */
-	/* copied through registered buffers, up to 512 KiB; a session has 64, of 64 KiB, and a request takes
-	 * one at least: where none is free, and above that length, as WEIR_MR_DYN */
-	WEIR_MR_PRE,
+	WEIR_MR_AUTO, /* whichever is cheaper for its length, while 16 MiB of buffers do for what is
+		       * copied; what finds none is registered */
+	WEIR_MR_PRE, /* copied through registered buffers, of which there are as many as are wanted
+		      * at once, and stay until the session is closed; only what is longer than
+		      * 512 KiB is registered */
 	WEIR_MR_DYN, /* registered while the request is under way */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Requests on memory that nobody registered: copied, or registered while they are under way. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,52 +144,170 @@ static void the_length_decides(void **in)
  * What a callback submits is delivered after it, and without a thread nobody else does: until then
  * nothing is given back.
  */
-#define MANY 100
+#define PIECE 512
 
 struct many {
 	struct weir_region *region;
+	char *bytes;
+	int count;
+	size_t length;
 	struct tally tally;
-	struct weir_session_info info;
 };
 
 static void submit_many(void *arg, int status)
 {
-	static char bytes[MANY][64];
 	struct many *many = arg;
 	struct weir_completion completion = { .done = tally_done, .arg = &many->tally };
+	struct weir_iov iov = { .length = many->length };
 	int i;
 
 	assert_int_equal(status, 0);
-	for (i = 0; i < MANY; i++) {
-		struct weir_iov iov = { bytes[i], 64, NULL };
+	for (i = 0; i < many->count; i++) {
+		size_t at = (size_t)i * PIECE;
 
-		memset(bytes[i], i, 64);
-		assert_int_equal(weir_write_async(many->region, (uint64_t)i * 64, &iov, 1,
-						  &completion, NULL), 0);
+		iov.addr = many->bytes + at;
+		assert_int_equal(weir_write_async(many->region, at, &iov, 1, &completion, NULL), 0);
 	}
 }
 
-static void without_a_free_buffer_memory_is_registered(void **in)
+/* Writes so many at once. Returns what the session has counted by then. */
+static struct weir_session_info write_many(struct weir_session *session, struct many *many)
 {
-	const struct weir_session_options options = { .mr = WEIR_MR_PRE, .no_thread = true };
-	struct weir_session *session = session_to(&donor, &options);
-	struct many many = { .region = region_of(session, REGION_BYTES) };
-	struct weir_completion completion = { .done = submit_many, .arg = &many };
-	char back[MANY * 64];
-	int i;
+	struct weir_completion completion = { .done = submit_many, .arg = many };
+	struct weir_session_info info;
+
+	many->tally = (struct tally){ 0 };
+	assert_int_equal(weir_barrier_async(session, &completion), 0);
+	while (many->tally.done < many->count)
+		weir_session_process(session);
+	assert_int_equal(many->tally.status, 0);
+	weir_session_info(session, &info);
+	return info;
+}
+
+static struct weir_session *session_without_thread(enum weir_mr mr)
+{
+	const struct weir_session_options options = {
+		.mr = mr,
+		.mr_dyn_bytes = mr == WEIR_MR_AUTO ? MIB : 0,
+		.no_thread = true,
+	};
+
+	return session_to(&donor, &options);
+}
+
+/* More than the first buffers hold: others are made. */
+static void what_is_to_be_copied_is_never_registered(void **in)
+{
+	struct weir_session *session = session_without_thread(WEIR_MR_PRE);
+	struct many many = {
+		.region = region_of(session, REGION_BYTES),
+		.bytes = malloc(REGION_BYTES),
+		.count = 3000,
+		.length = PIECE,
+	};
+	size_t length = (size_t)many.count * PIECE;
+	char *back = malloc(length);
+	struct weir_session_info info;
 
 	(void)in;
-	assert_int_equal(weir_barrier_async(session, &completion), 0);
-	while (many.tally.done < MANY)
-		weir_session_process(session);
-	assert_int_equal(many.tally.status, 0);
-	weir_session_info(session, &many.info);
-	assert_int_equal(many.info.pre + many.info.dyn, MANY);
-	assert_true(many.info.pre > 0);
-	assert_true(many.info.dyn > 0);
-	assert_int_equal(weir_read(many.region, 0, back, sizeof(back)), 0);
-	for (i = 0; i < MANY * 64; i++)
-		assert_int_equal(back[i], i / 64);
+	fill(many.bytes, length, 1);
+	info = write_many(session, &many);
+	assert_int_equal(info.pre, 3000);
+	assert_int_equal(info.dyn, 0);
+	assert_int_equal(weir_read(many.region, 0, back, length), 0);
+	assert_memory_equal(back, many.bytes, length);
+	free(many.bytes);
+	free(back);
+	weir_session_close(session);
+}
+
+/* 16 MiB are for copies: 4096 of the smallest, or 32 of the largest, whatever came before. */
+static void without_a_free_buffer_memory_is_registered(void **in)
+{
+	struct weir_session *session = session_without_thread(WEIR_MR_AUTO);
+	struct many many = {
+		.region = region_of(session, REGION_BYTES),
+		.bytes = malloc(REGION_BYTES),
+		.length = PIECE,
+	};
+	char *back = malloc(512 * KIB);
+	struct weir_session_info info;
+
+	(void)in;
+	fill(many.bytes, REGION_BYTES, 2);
+	many.count = 4096;
+	info = write_many(session, &many);
+	assert_int_equal(info.pre, 4096);
+	assert_int_equal(info.dyn, 0);
+	many.count = 32;
+	many.length = 512 * KIB;
+	info = write_many(session, &many);
+	assert_int_equal(info.pre, 4096 + 32);
+	assert_int_equal(info.dyn, 0);
+	many.count = 40;
+	info = write_many(session, &many);
+	assert_int_equal(info.pre, 4096 + 32 + 32);
+	assert_int_equal(info.dyn, 8);
+	assert_int_equal(weir_read(many.region, 0, back, 512 * KIB), 0);
+	assert_memory_equal(back, many.bytes, 512 * KIB);
+	free(many.bytes);
+	free(back);
+	weir_session_close(session);
+}
+
+/* As if no memory were left for them. */
+static bool pools_fail;
+
+int __real_weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
+			    struct weir_pool **pool, struct weir_error *error);
+int __wrap_weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
+			    struct weir_pool **pool, struct weir_error *error);
+
+int __wrap_weir_pool_create(struct weir_session *session, size_t size, unsigned int count,
+			    struct weir_pool **pool, struct weir_error *error)
+{
+	return pools_fail ? -ENOMEM : __real_weir_pool_create(session, size, count, pool, error);
+}
+
+/* There is memory for them again, which is not asked for at each write. */
+static void await_buffers(struct weir_session *session)
+{
+	struct weir_region *region = region_of(session, 4096);
+	struct weir_session_info info;
+	char byte = 'c';
+	int rc;
+
+	do
+		rc = weir_write(region, 0, &byte, 1);
+	while (rc == -ENOMEM);
+	assert_int_equal(rc, 0);
+	weir_session_info(session, &info);
+	assert_int_equal(info.pre, 1);
+	assert_int_equal(info.dyn, 0);
+}
+
+static void without_buffers_only_what_may_be_registered_is(void **in)
+{
+	struct weir_session *session;
+	struct weir_session_info info;
+	char byte = 'b';
+
+	(void)in;
+	pools_fail = true;
+	session = session_with(WEIR_MR_AUTO, MIB);
+	assert_int_equal(weir_write(region_of(session, 4096), 0, &byte, 1), 0);
+	weir_session_info(session, &info);
+	assert_int_equal(info.pre, 0);
+	assert_int_equal(info.dyn, 1);
+	weir_session_close(session);
+
+	session = session_with(WEIR_MR_PRE, 0);
+	assert_int_equal(weir_write(region_of(session, 4096), 0, &byte, 1), -ENOMEM);
+	weir_session_info(session, &info);
+	assert_int_equal(info.pre + info.dyn, 0);
+	pools_fail = false;
+	await_buffers(session);
 	weir_session_close(session);
 }
 
@@ -244,7 +363,7 @@ static void what_never_began_gives_all_back(void **in)
 	int i;
 
 	(void)in;
-	for (i = 0; i < 2 * MANY; i++)
+	for (i = 0; i < 200; i++)
 		assert_int_equal(weir_write_async(region, 4095, &iov, 1, &completion, NULL),
 				 -EINVAL);
 	assert_int_equal(weir_write(region, 0, bytes, 64), 0);
@@ -273,7 +392,9 @@ int main(void)
 		cmocka_unit_test(every_length_arrives),
 		cmocka_unit_test(registered_and_other_pieces_mix),
 		cmocka_unit_test(the_length_decides),
+		cmocka_unit_test(what_is_to_be_copied_is_never_registered),
 		cmocka_unit_test(without_a_free_buffer_memory_is_registered),
+		cmocka_unit_test(without_buffers_only_what_may_be_registered_is),
 		cmocka_unit_test(constants_can_be_written_from),
 		cmocka_unit_test(atomics_leave_the_old_value_anywhere),
 		cmocka_unit_test(what_never_began_gives_all_back),

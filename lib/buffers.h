@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A session's registered buffers for what is copied, in sizes of powers of two: a request of 4 KiB
+ * takes 4 KiB of them, so that the first 4 MiB do for a thousand. They come in blocks of one
+ * largest buffer, each cut up for one size at a time, and whole again when all of it has come back.
+ * More are made when all are out, and stay until the session is closed.
+ */
+#ifndef WEIR_LIB_BUFFERS_H
+#define WEIR_LIB_BUFFERS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/list.h"
+#include "lib/latch.h"
+
+struct weir_session;
+
+#define WEIR_BUFFER_BYTES_MIN (4u << 10)
+#define WEIR_BUFFER_BYTES_MAX (64u << 10)
+#define WEIR_BUFFER_ORDERS 5 /* 4 KiB, twice that, ... 64 KiB */
+#define WEIR_BUFFERS_BLOCKS 64 /* made at a time: 4 MiB */
+
+/**
+ * struct weir_block - room for one buffer of the largest size, or for some that are smaller
+ * @link: among those of its order that have a free piece, among the whole ones, or nowhere: all of
+ *	it is out
+ * @base, @lkey: its memory
+ * @order: its pieces are of WEIR_BUFFER_BYTES_MIN << @order; while it is not whole
+ * @free: bit n: piece n is not out
+ */
+struct weir_block {
+	struct weir_list link;
+	char *base;
+	uint32_t lkey;
+	uint16_t order;
+	uint16_t free;
+};
+
+/**
+ * struct weir_buffers - of one session
+ * @lock: guards @parts, @whole, and the blocks; innermost
+ * @growing: held by who makes more; guards the rest. Without any other lock, or the NIC's, held
+ * @parts: blocks with a free piece, by order
+ * @whole: blocks of which nothing is out
+ * @slabs: the blocks, as they were made
+ * @bytes: of all; atomic to read
+ * @again_ns: no more memory was to be had; when to try again
+ */
+struct weir_buffers {
+	struct weir_latch lock;
+	pthread_mutex_t growing;
+	struct weir_list parts[WEIR_BUFFER_ORDERS];
+	struct weir_list whole;
+	struct weir_slab *slabs;
+	size_t bytes;
+	uint64_t again_ns;
+};
+
+/* One that is out. */
+struct weir_buffer {
+	char *addr;
+	struct weir_block *block;
+};
+
+void weir_buffers_init(struct weir_buffers *buffers);
+
+/* All have been put back. Their memory is one of the session's pools, and goes with those. */
+void weir_buffers_fini(struct weir_buffers *buffers);
+
+/**
+ * weir_buffers_get() - take one
+ * @session: whose
+ * @bytes: it is to hold, 1 to WEIR_BUFFER_BYTES_MAX
+ * @total_max: more are made only up to so many bytes of all
+ * @buffer: receives it
+ *
+ * Context: any thread; without nic->lock. It takes as long as registering memory does where more
+ * are made.
+ * Return: whether there was one.
+ */
+bool weir_buffers_get(struct weir_session *session, uint32_t bytes, size_t total_max,
+		      struct weir_buffer *buffer);
+
+/* Context: any thread. */
+void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *buffer);
+
+#endif
