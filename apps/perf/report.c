@@ -70,6 +70,17 @@ static void print_histogram(const struct histogram *h)
 	}
 }
 
+/* How they reached memory that was not registered beforehand, if any was. */
+static void print_memory(const struct result *r)
+{
+	uint64_t copied = COUNTED(r, pre), registered = COUNTED(r, dyn);
+
+	if (!copied && !registered)
+		return;
+	printf("copied         %12" PRIu64 "  requests, through registered buffers\n", copied);
+	printf("registered     %12" PRIu64 "  requests, each for itself\n", registered);
+}
+
 static void print_costs(const struct result *r)
 {
 	uint64_t wrs = COUNTED(r, work_requests), doorbells = COUNTED(r, doorbells);
@@ -79,6 +90,7 @@ static void print_costs(const struct result *r)
 	printf("work requests  %12" PRIu64 "  of %.2f requests\n", wrs, ratio(r->ops, wrs));
 	printf("doorbells      %12" PRIu64 "  of %.2f work requests\n", doorbells,
 	       ratio(wrs, doorbells));
+	print_memory(r);
 	printf("completions    %12" PRIu64 "\n", COUNTED(r, completions));
 	printf("events         %12" PRIu64 "\n", COUNTED(r, events));
 	if (COUNTED(r, small))

@@ -96,6 +96,15 @@ class Report(WithDonor):
         for word in ("write, 4.0 KiB, sequential over 1.0 MiB", "memory user", "work requests",
                      "p99.9"):
             self.assertIn(word, done.stdout)
+        self.assertNotRegex(done.stdout, "copied|registered")
+
+    def test_text_says_how_many_were_copied_and_how_many_registered(self):
+        for way, copied, registered in (("pre", 1000, 0), ("dyn", 0, 1000)):
+            done = self.donor.perf("--region", "1M", "--ops", "1000", "--threads", "4", "--depth", "64",
+                                   "--mr", way)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, rf"(?m)^copied +{copied}  requests")
+            self.assertRegex(done.stdout, rf"(?m)^registered +{registered}  requests")
 
     def test_every_way_completes_every_request_once_and_finds_what_it_wrote(self):
         for way in ("-o read -p random -m pre -b single -l busy",
