@@ -93,14 +93,14 @@ static void tell_wake(FILE *out, const struct weir_trace_record *record)
 
 static void tell_copy(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "a request on memory that nobody registered, %s: copied",
-		size_format(record->bytes).text);
+	fprintf(out, "%s on memory that nobody registered, %s: copied",
+		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
 static void tell_register(FILE *out, const struct weir_trace_record *record)
 {
-	fprintf(out, "a request on memory that nobody registered, %s: registered meanwhile",
-		size_format(record->bytes).text);
+	fprintf(out, "%s on memory that nobody registered, %s: registered meanwhile",
+		several(record->reqs, "request").text, size_format(record->bytes).text);
 }
 
 static void tell_stray(FILE *out, const struct weir_trace_record *record)

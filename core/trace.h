@@ -24,8 +24,9 @@ enum weir_trace_what {
 	WEIR_TRACE_ARM, /* the host armed @channel's CQ, with @wrs in flight; 0: that of messages */
 	WEIR_TRACE_SLEEP, /* the host went to sleep, or @reqs of its callers */
 	WEIR_TRACE_WAKE, /* it woke, with @wrs completion events, or @reqs of its callers */
-	WEIR_TRACE_COPY, /* the host copies @reqs requests through memory of its own */
-	WEIR_TRACE_REGISTER, /* the host registered memory for @reqs requests */
+	WEIR_TRACE_COPY, /* the host copies @reqs requests through memory of its own: all since it
+			  * last said so */
+	WEIR_TRACE_REGISTER, /* the host registered memory for @reqs requests, as well */
 	WEIR_TRACE_STRAY, /* what failed on @channel may still arrive: what overlaps it waits */
 	WEIR_TRACE_UP, /* @channel came up */
 	WEIR_TRACE_BREAK, /* @channel broke, and may come up again */

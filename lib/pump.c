@@ -29,6 +29,7 @@ static void act(struct weir_session *session, const struct weir_action *action)
 	switch (action->type) {
 	case WEIR_ACTION_POST:
 		weir_link_post(&session->links[action->channel], action->wr);
+		weir_stage_tell(session);
 		break;
 	case WEIR_ACTION_DONE:
 		finish_all(session, action->req);

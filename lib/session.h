@@ -32,6 +32,7 @@
 #include "lib/nic.h"
 #include "lib/serve.h"
 #include "lib/spare.h"
+#include "lib/stage.h"
 #include "lib/unload.h"
 
 #define WEIR_CHANNELS_DEFAULT 2
@@ -89,6 +90,7 @@
  * @calls: which of those wait for an answer
  * @unload: small writes by the donor's CPU, on one more link
  * @buffers: for memory that nobody registered, made when first wanted
+ * @staged: requests on such memory that the trace is to be told of
  * @regions, @memories, @pools: what the user has not released; guarded by @hold_lock
  * @ledger, @ledger_fd: what others see of it: @counters and what @trace wrote
  */
@@ -156,6 +158,7 @@ struct weir_session {
 	struct weir_unload unload;
 
 	struct weir_buffers buffers;
+	struct weir_stage_sums staged;
 
 	pthread_mutex_t hold_lock;
 	struct weir_list regions;

@@ -9,6 +9,7 @@
 
 #define MEASURE_BYTES_MIN 4096
 #define MEASURE_ROUNDS 5
+#define TELL_NS (10 * WEIR_NS_PER_MS)
 
 static bool brings_data_back(const struct weir_req *req)
 {
@@ -181,6 +182,44 @@ void weir_stage_out(struct weir_session *session, const struct weir_req *req,
 	} else if (stage->way == WEIR_STAGE_DYN) {
 		mrs_put(stage);
 	}
+}
+
+void weir_stage_count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
+{
+	struct weir_stage_sums *sums = &session->staged;
+
+	if (way == WEIR_STAGE_PRE) {
+		session->counters->pre++;
+		sums->copied++;
+		sums->copied_bytes += bytes;
+	} else {
+		session->counters->dyn++;
+		sums->registered++;
+		sums->registered_bytes += bytes;
+	}
+}
+
+static void tell(struct weir_session *session, enum weir_trace_what what, uint32_t reqs,
+		 uint64_t bytes)
+{
+	if (reqs)
+		weir_session_note(session, &(struct weir_trace_record){
+			.what = what,
+			.reqs = reqs,
+			.bytes = bytes,
+		});
+}
+
+void weir_stage_tell(struct weir_session *session)
+{
+	struct weir_stage_sums sums = session->staged;
+	uint64_t now_ns = session->nic->window.now_ns;
+
+	if ((!sums.copied && !sums.registered) || now_ns - sums.told_ns < TELL_NS)
+		return;
+	session->staged = (struct weir_stage_sums){ .told_ns = now_ns };
+	tell(session, WEIR_TRACE_COPY, sums.copied, sums.copied_bytes);
+	tell(session, WEIR_TRACE_REGISTER, sums.registered, sums.registered_bytes);
 }
 
 /* The best of a few rounds, or UINT64_MAX when it cannot be registered. */

@@ -78,6 +78,26 @@ static inline bool weir_stage_in_one(const struct weir_nic *nic, struct weir_req
 void weir_stage_out(struct weir_session *session, const struct weir_req *req,
 		    struct weir_stage *stage);
 
+/**
+ * struct weir_stage_sums - what was copied or registered, and the trace has not been told of
+ * @copied, @registered: requests
+ * @copied_bytes, @registered_bytes: of them
+ * @told_ns: when it was told last
+ *
+ * A record of each would leave the trace no room for anything else. Guarded by the NIC's lock.
+ */
+struct weir_stage_sums {
+	uint32_t copied, registered;
+	uint64_t copied_bytes, registered_bytes;
+	uint64_t told_ns;
+};
+
+/* A request of @bytes is on its way, which was to be copied or registered. With nic->lock held. */
+void weir_stage_count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes);
+
+/* Tells the trace of all of them, unless that was just done. With nic->lock held. */
+void weir_stage_tell(struct weir_session *session);
+
 /* Measures from which length on registering beats copying. Return: bytes. */
 uint32_t weir_stage_measure(struct ibv_pd *pd);
 

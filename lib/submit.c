@@ -12,14 +12,8 @@
 static WEIR_HOT void count(struct weir_session *session, enum weir_stage_way way, uint64_t bytes)
 {
 	session->counters->requests++;
-	session->counters->pre += way == WEIR_STAGE_PRE;
-	session->counters->dyn += way == WEIR_STAGE_DYN;
 	if (way != WEIR_STAGE_USER)
-		weir_session_note(session, &(struct weir_trace_record){
-			.what = way == WEIR_STAGE_PRE ? WEIR_TRACE_COPY : WEIR_TRACE_REGISTER,
-			.reqs = 1,
-			.bytes = bytes,
-		});
+		weir_stage_count(session, way, bytes);
 }
 
 /* From now on its completion is to be looked for. */
@@ -72,6 +66,8 @@ static WEIR_HOT void enter(struct weir_request *request)
 	weir_prepare_date(request, weir_now_ns());
 	weir_window_tick(session->engine.window, request->submitted_ns);
 	weir_links_show_window(session);
+	if (request->stage.way != WEIR_STAGE_USER)
+		weir_stage_tell(session);
 }
 
 /*

@@ -94,6 +94,36 @@ class Trace(unittest.TestCase):
         self.assertIn("1 work request posted on channel 0, ", posts[0])
         self.assertIn("copy", [kind for _, _, kind, _ in told])
 
+    def records_of_copies(self, *options):
+        """All the trace holds of one that writes 4 KiB from memory that nobody registered, again and again.
+
+        By then many of its requests have been told of together.
+        """
+        process = start("perf", "--device", "softnic", "--mr", "pre", "--region", "16M", "--seconds", "600",
+                        *options, self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + SECONDS
+            while True:
+                _, out, _ = weir("trace", "--json", str(process.pid))
+                records = [json.loads(line) for line in out.splitlines()]
+                if any(each["what"] == "copy" and each["requests"] > 100 and
+                       each["bytes"] == each["requests"] * 4096 for each in records):
+                    return records
+                self.assertLess(time.monotonic(), deadline, out)
+                self.assertIsNone(process.poll())
+        finally:
+            process.kill()
+            process.wait()
+
+    def test_what_is_copied_leaves_room_for_decisions(self):
+        """It is told of every 10 ms at most."""
+        for options in (("--depth", "1"), ("--threads", "8", "--depth", "32")):
+            with self.subTest(options):
+                told_ns = [each["at_ns"] for each in self.records_of_copies(*options)
+                           if each["what"] == "copy"]
+                for before, after in zip(told_ns, told_ns[1:]):
+                    self.assertGreaterEqual(after - before, 10e6)
+
     def test_for_programs_each_line_is_an_object(self):
         client = self.busy_client()
         status, out, _ = weir("trace", "--json", str(client.pid))
