@@ -3,9 +3,10 @@
  * tax DONOR [KEYFILE] - what the library costs before a lone request reaches the device
  *
  * Executes one step at a time, and counts: the instructions, and the system calls among them, from
- * the call of weir_write_async() to the driver's entry for posting, and the same for a work request
- * filled in by hand. One thread, nothing else in flight. The device is whatever leads to DONOR; on a
- * machine without one run it as `weir run -- tax DONOR`.
+ * the call to the driver's entry for posting, by each way in, and the same for a work request
+ * filled in by hand. One thread, nothing else in flight; what is handed over is there before the
+ * call. The device is whatever leads to DONOR; on a machine without one run it as `weir run -- tax
+ * DONOR`. Exits with 77 where no process may be traced.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,20 +25,22 @@
 #define BYTES 4096
 #define ROUNDS 64 /* of which the last is counted: caches and free lists are warm then */
 #define SYSCALL 0x050f /* the instruction, as a little-endian number */
+#define SKIP 77
 
 static int (*driver_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static bool is_counted, is_refused;
 
-/* To whoever counts: begin, and end. */
+/* To whoever counts: begin, and end. What was written before is in its place by then. */
 static inline void mark(void)
 {
 	if (is_counted)
-		__asm__ volatile("int3");
+		__asm__ volatile("int3" ::: "memory");
 }
 
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	mark();
+	is_counted = false; /* others may be posted before the request is done */
 	return is_refused ? ENOMEM : driver_post(qp, wr, bad);
 }
 
@@ -57,10 +60,30 @@ struct stage {
 	struct weir_session *session;
 	struct weir_region *region;
 	struct weir_memory *memory;
+	struct weir_queue *queue;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	char *bytes;
+	struct weir_iov iov;
+	struct weir_completion called, queued;
+	struct weir_transfer transfer;
+	int status;
 };
+
+/* What the calls are given. */
+static void stage_fill(struct stage *s)
+{
+	s->iov = (struct weir_iov){ s->bytes, BYTES, s->memory };
+	s->called = (struct weir_completion){ .done = done, .arg = &s->status };
+	s->queued = (struct weir_completion){ .queue = s->queue };
+	s->transfer = (struct weir_transfer){
+		.direction = WEIR_WRITE,
+		.region = s->region,
+		.iov = &s->iov,
+		.iovcnt = 1,
+		.completion = s->called,
+	};
+}
 
 static void stage_open(struct stage *s, const char *donor, const char *key_file)
 {
@@ -87,20 +110,49 @@ static void stage_open(struct stage *s, const char *donor, const char *key_file)
 	s->mr = ibv_reg_mr(pd, s->bytes, BYTES, IBV_ACCESS_LOCAL_WRITE);
 	driver_post = s->qp->context->ops.post_send;
 	s->qp->context->ops.post_send = post;
+	rc = weir_queue_create(&s->queue);
+	if (rc)
+		die("a queue", rc);
+	stage_fill(s);
 }
 
-static void with_weir(struct stage *s)
+static void await_call(struct stage *s)
 {
-	int status = -EINPROGRESS;
-	struct weir_completion completion = { .done = done, .arg = &status };
-	struct weir_iov iov = { s->bytes, BYTES, s->memory };
+	while (s->status == -EINPROGRESS)
+		weir_session_process(s->session);
+}
+
+static void callback(struct stage *s)
+{
+	s->status = -EINPROGRESS;
+	mark();
+	weir_write_async(s->region, 0, &s->iov, 1, &s->called, NULL);
+	await_call(s);
+}
+
+static void queue(struct stage *s)
+{
+	struct weir_event event;
 
 	mark();
-	weir_write_async(s->region, 0, &iov, 1, &completion, NULL);
-	while (status == -EINPROGRESS)
+	weir_write_async(s->region, 0, &s->iov, 1, &s->queued, NULL);
+	while (!weir_queue_poll(s->queue, &event, 1))
 		weir_session_process(s->session);
-	if (status)
-		die("write", status);
+	s->status = event.status;
+}
+
+static void blocking(struct stage *s)
+{
+	mark();
+	s->status = weir_writev(s->region, 0, &s->iov, 1);
+}
+
+static void one_of_several(struct stage *s)
+{
+	s->status = -EINPROGRESS;
+	mark();
+	weir_transfer_async(&s->transfer, 1, NULL);
+	await_call(s);
 }
 
 /* Refused, so that the session does not find a completion that is not its own. */
@@ -122,23 +174,29 @@ static void by_hand(struct stage *s)
 	is_refused = true;
 	ibv_post_send(s->qp, &wr, &bad);
 	is_refused = false;
+	s->status = 0;
 }
 
 static void child_run(const char *donor, const char *key_file, void (*request)(struct stage *s))
 {
-	struct stage s;
+	struct stage s = { 0 };
 	int i;
 
 	stage_open(&s, donor, key_file);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-		die("this process may not be traced", -errno);
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL)) {
+		fprintf(stderr, "tax: this process may not be traced: %s\n", strerror(errno));
+		exit(SKIP);
+	}
 	raise(SIGSTOP);
 	for (i = 0; i < ROUNDS; i++) {
 		is_counted = i == ROUNDS - 1;
 		request(&s);
+		if (s.status)
+			die("write", s.status);
 	}
 	is_counted = false;
 	weir_session_close(s.session);
+	weir_queue_destroy(s.queue);
 	exit(0);
 }
 
@@ -152,7 +210,11 @@ static bool go_on(pid_t child, int how)
 	siginfo_t info;
 	int status;
 
-	ptrace(how, child, NULL, NULL);
+	if (ptrace(how, child, NULL, NULL)) {
+		fprintf(stderr, "tax: a step at a time is not to be had: %s\n", strerror(errno));
+		kill(child, SIGKILL);
+		exit(SKIP);
+	}
 	waitpid(child, &status, 0);
 	if (!WIFSTOPPED(status)) {
 		fprintf(stderr, "tax: the request ended before it was posted\n");
@@ -181,7 +243,7 @@ static struct count count(const char *donor, const char *key_file,
 		child_run(donor, key_file, request);
 	waitpid(child, &status, 0);
 	if (!WIFSTOPPED(status))
-		exit(1); /* it has said why */
+		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1); /* it has said why */
 	while (!go_on(child, PTRACE_CONT))
 		;
 	do {
@@ -193,21 +255,36 @@ static struct count count(const char *donor, const char *key_file,
 	return c;
 }
 
+static const struct way {
+	const char *name;
+	void (*request)(struct stage *s);
+} ways[] = {
+	{ "weir_write_async(), a callback", callback },
+	{ "weir_write_async(), a queue", queue },
+	{ "weir_writev()", blocking },
+	{ "weir_transfer_async(), one", one_of_several },
+};
+
+#define NR_WAYS (sizeof(ways) / sizeof(ways[0]))
+
 int main(int argc, char **argv)
 {
 	const char *key_file = argc > 2 ? argv[2] : NULL;
-	struct count weir, hand;
+	struct count hand, weir[NR_WAYS];
+	size_t i;
 
 	if (argc < 2) {
 		fprintf(stderr, "Usage: tax DONOR [KEYFILE]\n");
 		return 2;
 	}
-	weir = count(argv[1], key_file, with_weir);
 	hand = count(argv[1], key_file, by_hand);
-	printf("to the driver's post   instructions   system calls\n");
-	printf("weir_write_async() %16lu %14lu\n", weir.instructions, weir.system_calls);
-	printf("by hand            %16lu %14lu\n", hand.instructions, hand.system_calls);
-	printf("tax                %16lu %14lu\n", weir.instructions - hand.instructions,
-	       weir.system_calls - hand.system_calls);
+	for (i = 0; i < NR_WAYS; i++)
+		weir[i] = count(argv[1], key_file, ways[i].request);
+	printf("%-32s %12s %12s %14s\n", "to the driver's post", "instructions", "tax",
+	       "system calls");
+	printf("%-32s %12lu %12s %14lu\n", "by hand", hand.instructions, "-", hand.system_calls);
+	for (i = 0; i < NR_WAYS; i++)
+		printf("%-32s %12lu %12ld %14lu\n", ways[i].name, weir[i].instructions,
+		       (long)(weir[i].instructions - hand.instructions), weir[i].system_calls);
 	return 0;
 }

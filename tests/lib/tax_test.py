@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Whichever way a lone request takes into the library, few instructions lie before the driver.
+
+  tax_test.py DONOR TAX
+
+Counted step by step by bench/tax, so that how busy the machine is does not matter. What is run with
+LD_PRELOAD is in WEIR_TEST_PRELOAD.
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+DONOR, TAX = sys.argv[1:3]
+ENVIRONMENT = dict(os.environ, LD_PRELOAD=os.environ.get("WEIR_TEST_PRELOAD", ""))
+INSTRUCTIONS_MAX = 200  # more than of a work request that is filled in by hand
+SKIP = 77
+WAYS = {"weir_write_async(), a callback", "weir_write_async(), a queue", "weir_writev()",
+        "weir_transfer_async(), one"}
+
+
+class Tax(unittest.TestCase):
+    def setUp(self):
+        self.donor = subprocess.Popen([DONOR, "127.0.0.1:0", "16777216"], stdout=subprocess.PIPE,
+                                      text=True, env=ENVIRONMENT)
+        self.address = self.donor.stdout.readline().strip()
+        self.assertTrue(self.address, "the donor does not listen")
+
+    def tearDown(self):
+        self.donor.terminate()
+        self.donor.stdout.close()
+        self.assertEqual(self.donor.wait(timeout=60), 0)
+
+    def test_no_way_in_takes_more_than_the_mark(self):
+        done = subprocess.run([TAX, self.address], capture_output=True, text=True, timeout=60,
+                              env=ENVIRONMENT)
+        if done.returncode == SKIP:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        print(done.stdout)
+        found = {name: (int(tax), int(calls)) for name, tax, calls in
+                 re.findall(r"(?m)^(weir_.*?)  +\d+ +(-?\d+) +(\d+)$", done.stdout)}
+        self.assertEqual(set(found), WAYS)
+        for name, (tax, calls) in found.items():
+            with self.subTest(name):
+                self.assertLessEqual(tax, INSTRUCTIONS_MAX)
+                self.assertEqual(calls, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
