@@ -40,8 +40,10 @@ static inline void weir_prepare_date(struct weir_request *request, uint64_t now_
 
 static inline bool weir_prepare_is_over(const struct weir_session *session)
 {
-	return __atomic_load_n(&session->stopping, __ATOMIC_RELAXED) |
-	       __atomic_load_n(&session->down, __ATOMIC_RELAXED);
+	bool stopping = __atomic_load_n(&session->stopping, __ATOMIC_RELAXED);
+	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
+
+	return stopping || down; /* both are loaded, for one branch */
 }
 
 static inline bool weir_prepare_for_queue(const struct weir_completion *completion)
