@@ -4,9 +4,10 @@
  * comes beside a stream that keeps the NIC busy stays, until it can go along with what follows it
  * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one), and
  * what is ready behind that stays with it: there is one line. The first that is ready brings its
- * neighbours along, merged, and the next one begins the next WR of the chain. That ends at its
- * limit, or once it holds a fragment's worth of bytes: chaining saves doorbells for small requests,
- * while large ones would only queue up behind each other on one channel with others idle.
+ * neighbours along, merged, and the next one begins the next WR of the chain. What is too long to
+ * be merged (see merge.h) stays for nobody and brings nobody. The chain ends at its limit, or once
+ * it holds a fragment's worth of bytes: chaining saves doorbells for small requests, while large
+ * ones would only queue up behind each other on one channel with others idle.
  *
  * A merged WR waits for as much room in the window as it wants rather than taking what
  * there is, or one small completion at a time would keep what waits in small pieces for
@@ -71,7 +72,7 @@ static bool gathers(const struct weir_engine *e, const struct weir_req *req)
 {
 	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
 	       req->order.streams && !req->posted && !req->alone &&
-	       req->length < e->fragment_bytes && e->merge;
+	       req->length < e->fragment_bytes && weir_merge_pays(req) && e->merge;
 }
 
 static void take_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)

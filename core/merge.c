@@ -15,7 +15,7 @@ static struct weir_req *req_of(struct weir_order_node *node)
 static bool may_merge(const struct weir_req *req)
 {
 	return req->state == WEIR_REQ_READY && !req->posted && !req->alone &&
-	       (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
+	       weir_merge_pays(req) && (req->op == WEIR_OP_READ || req->op == WEIR_OP_WRITE);
 }
 
 static bool has_room(const struct weir_merge *m, const struct weir_req *req,

@@ -448,10 +448,11 @@ static void a_late_one_fails_the_channel_of_its_wr(void **state)
 }
 
 #define NR(table) (sizeof(table) / sizeof(*(table)))
+#define SAID 14 /* tests that are not of a table */
 
 int main(void)
 {
-	struct CMUnitTest tests[10 + NR(ways) + NR(fates)] = {
+	struct CMUnitTest tests[SAID + NR(ways) + NR(fates)] = {
 		SAYS("neighbours are merged whatever order they came in",
 		     neighbours_meet_in_any_order),
 		SAYS("local memory that goes on is one entry", local_neighbours_share_an_entry),
@@ -480,10 +481,10 @@ int main(void)
 	size_t i;
 
 	for (i = 0; i < NR(ways); i++)
-		tests[10 + i] = (struct CMUnitTest){ ways[i].sentence, batches, NULL, NULL,
-						     (void *)&ways[i] };
+		tests[SAID + i] = (struct CMUnitTest){ ways[i].sentence, batches, NULL, NULL,
+						       (void *)&ways[i] };
 	for (i = 0; i < NR(fates); i++)
-		tests[10 + NR(ways) + i] = (struct CMUnitTest){ fates[i].sentence, ends, NULL,
-								NULL, (void *)&fates[i] };
+		tests[SAID + NR(ways) + i] = (struct CMUnitTest){ fates[i].sentence, ends, NULL,
+								  NULL, (void *)&fates[i] };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
