@@ -2,6 +2,8 @@
 /* The blocking forms: requests that are waited for. */
 #include <errno.h>
 
+#include "lib/buffers.h"
+#include "lib/clock.h"
 #include "lib/region.h"
 #include "lib/request.h"
 #include "lib/session.h"
@@ -18,13 +20,66 @@ static int await(struct weir_session *session, struct weir_waiter *waiter, int r
 	return waiter->status;
 }
 
+/* What is waited for: a read or a write, or an atomic. */
+struct wanted {
+	struct weir_region *region;
+	enum weir_op op;
+	uint64_t offset;
+	const struct weir_iov *iov;
+	unsigned int iovcnt;
+	uint64_t compare, operand;
+};
+
+static int perform(const struct wanted *w)
+{
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+	int rc;
+
+	if (w->op <= WEIR_OP_WRITE)
+		rc = weir_request_move_wait(w->region, w->op, w->offset, w->iov, w->iovcnt, &waiter);
+	else
+		rc = weir_request_atomic_wait(w->region, w->op, w->offset, w->iov, w->compare,
+					      w->operand, &waiter);
+	return await(w->region->session, &waiter, rc);
+}
+
+/*
+ * All buffers are in use. Those who use them see to their end: the session's thread, or, where it has
+ * none, whoever calls it.
+ */
+__attribute__((noinline, cold))
+static int perform_later(const struct wanted *w)
+{
+	struct weir_session *session = w->region->session;
+	struct weir_buffers *buffers = &session->buffers;
+	uint64_t until_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	uint32_t turns = weir_buffers_begin_wait(buffers);
+	int rc;
+
+	while ((rc = perform(w)) == -EAGAIN) {
+		if (weir_now_ns() >= until_ns) {
+			rc = -ETIMEDOUT;
+			break;
+		}
+		if (session->has_thread)
+			turns = weir_buffers_wait(buffers, turns, until_ns);
+		else
+			weir_session_process(session);
+	}
+	weir_buffers_end_wait(buffers);
+	return rc;
+}
+
 static inline int move(struct weir_region *region, enum weir_op op, uint64_t offset,
 		       const struct weir_iov *iov, unsigned int iovcnt)
 {
 	struct weir_waiter waiter = WEIR_WAITER_INIT;
+	int rc = await(region->session, &waiter,
+		       weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
 
-	return await(region->session, &waiter,
-		     weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
+	if (rc != -EAGAIN)
+		return rc;
+	return perform_later(&(struct wanted){ region, op, offset, iov, iovcnt, 0, 0 });
 }
 
 static size_t part_of(const struct weir_session *session, size_t left)
@@ -81,11 +136,11 @@ static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, 
 {
 	uint64_t before;
 	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
-	struct weir_waiter waiter = WEIR_WAITER_INIT;
-	int rc = await(region->session, &waiter,
-		       weir_request_atomic_wait(region, op, offset, &iov, compare, operand,
-						&waiter));
+	const struct wanted wanted = { region, op, offset, &iov, 1, compare, operand };
+	int rc = perform(&wanted);
 
+	if (rc == -EAGAIN)
+		rc = perform_later(&wanted);
 	if (!rc && old)
 		*old = before;
 	return rc;

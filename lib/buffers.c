@@ -4,14 +4,16 @@
  * when no other of that size has a free piece, and given back as soon as it is whole, so that no
  * size keeps what another wants.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "lib/buffers.h"
 #include "lib/clock.h"
+#include "lib/futex.h"
 #include "lib/memory.h"
 #include "lib/session.h"
 
-#define SLAB_BYTES ((size_t)WEIR_BUFFERS_BLOCKS * WEIR_BUFFER_BYTES_MAX)
 #define PIECES_MAX (WEIR_BUFFER_BYTES_MAX / WEIR_BUFFER_BYTES_MIN)
 #define AGAIN_NS (100 * WEIR_NS_PER_MS)
 
@@ -126,61 +128,82 @@ static void add(struct weir_buffers *buffers, struct weir_slab *slab, char *base
 		weir_list_add_tail(&buffers->whole, &block->link);
 	}
 	weir_latch_give(&buffers->lock);
-	__atomic_store_n(&buffers->bytes, buffers->bytes + SLAB_BYTES, __ATOMIC_RELAXED);
-}
-
-static bool may_grow(const struct weir_buffers *buffers, size_t total_max)
-{
-	return __atomic_load_n(&buffers->bytes, __ATOMIC_RELAXED) + SLAB_BYTES <= total_max;
+	__atomic_store_n(&buffers->bytes, buffers->bytes + WEIR_BUFFERS_BYTES, __ATOMIC_RELAXED);
 }
 
 /*
- * With @growing held. Returns whether there are more. Where there was no memory not each who comes
- * tries to get some, which takes long, and all would wait for each other.
+ * With @growing held. Where there was no memory not each who comes tries to get some, which takes
+ * long, and all would wait for each other. Return: 0 there are more; -EAGAIN; -ENOMEM.
  */
-static bool grow(struct weir_session *session, size_t total_max)
+static int grow(struct weir_session *session)
 {
 	struct weir_buffers *buffers = &session->buffers;
 	struct weir_slab *slab;
 	struct weir_pool *pool;
 
-	if (!may_grow(buffers, total_max) || weir_now_ns() < buffers->again_ns)
-		return false;
+	if (session->options.pool_bytes_max - buffers->bytes < WEIR_BUFFERS_BYTES)
+		return -EAGAIN;
+	if (weir_now_ns() < buffers->again_ns)
+		return buffers->bytes ? -EAGAIN : -ENOMEM;
 	slab = malloc(sizeof(*slab));
-	if (!slab || weir_pool_create(session, SLAB_BYTES, 1, &pool, NULL)) {
+	if (!slab || weir_pool_create(session, WEIR_BUFFERS_BYTES, 1, &pool, NULL)) {
 		free(slab);
 		buffers->again_ns = weir_now_ns() + AGAIN_NS;
-		return false;
+		return buffers->bytes ? -EAGAIN : -ENOMEM;
 	}
 	add(buffers, slab, weir_pool_get(pool), weir_pool_memory(pool)->lkey);
-	return true;
+	return 0;
 }
 
-bool weir_buffers_get(struct weir_session *session, uint32_t bytes, size_t total_max,
-		      struct weir_buffer *buffer)
+int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *buffer)
 {
 	struct weir_buffers *buffers = &session->buffers;
 	unsigned int order = order_of(bytes);
-	bool taken;
+	int rc = 0;
 
 	if (try_to_take(buffers, order, buffer))
-		return true;
-	if (!may_grow(buffers, total_max))
-		return false;
+		return 0;
 	pthread_mutex_lock(&buffers->growing);
-	do /* first for what others have made, and may take again */
-		taken = try_to_take(buffers, order, buffer);
-	while (!taken && grow(session, total_max));
+	/* First for what others have made, and may take again. */
+	while (!rc && !try_to_take(buffers, order, buffer))
+		rc = grow(session);
 	pthread_mutex_unlock(&buffers->growing);
-	return taken;
+	return rc;
+}
+
+uint32_t weir_buffers_begin_wait(struct weir_buffers *buffers)
+{
+	uint32_t turns;
+
+	weir_latch_take(&buffers->lock);
+	buffers->waiters++;
+	turns = buffers->turns;
+	weir_latch_give(&buffers->lock);
+	return turns;
+}
+
+void weir_buffers_end_wait(struct weir_buffers *buffers)
+{
+	weir_latch_take(&buffers->lock);
+	buffers->waiters--;
+	weir_latch_give(&buffers->lock);
+}
+
+uint32_t weir_buffers_wait(struct weir_buffers *buffers, uint32_t turns, uint64_t deadline_ns)
+{
+	weir_futex_wait(&buffers->turns, turns, deadline_ns);
+	return __atomic_load_n(&buffers->turns, __ATOMIC_ACQUIRE);
 }
 
 void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *buffer)
 {
 	struct weir_block *block = buffer->block;
-	bool was_out;
+	bool was_out, is_wanted;
 
 	weir_latch_take(&buffers->lock);
+	is_wanted = buffers->waiters;
+	if (is_wanted)
+		__atomic_store_n(&buffers->turns, buffers->turns + 1, __ATOMIC_RELEASE);
 	was_out = !block->free;
 	block->free |= (uint16_t)(1u << ((size_t)(buffer->addr - block->base) /
 					 piece_bytes(block->order)));
@@ -191,4 +214,6 @@ void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *bu
 		weir_list_add(&buffers->parts[block->order], &block->link);
 	}
 	weir_latch_give(&buffers->lock);
+	if (is_wanted)
+		weir_futex_wake(&buffers->turns, INT_MAX);
 }

@@ -21,7 +21,8 @@ struct weir_session;
 #define WEIR_BUFFER_BYTES_MIN (4u << 10)
 #define WEIR_BUFFER_BYTES_MAX (64u << 10)
 #define WEIR_BUFFER_ORDERS 5 /* 4 KiB, twice that, ... 64 KiB */
-#define WEIR_BUFFERS_BLOCKS 64 /* made at a time: 4 MiB */
+#define WEIR_BUFFERS_BLOCKS 64 /* made at a time */
+#define WEIR_BUFFERS_BYTES (WEIR_BUFFERS_BLOCKS * WEIR_BUFFER_BYTES_MAX) /* 4 MiB */
 
 /**
  * struct weir_block - room for one buffer of the largest size, or for some that are smaller
@@ -41,13 +42,15 @@ struct weir_block {
 
 /**
  * struct weir_buffers - of one session
- * @lock: guards @parts, @whole, and the blocks; innermost
+ * @lock: guards @parts, @whole, the blocks, @turns and @waiters; innermost
  * @growing: held by who makes more; guards the rest. Without any other lock, or the NIC's, held
  * @parts: blocks with a free piece, by order
  * @whole: blocks of which nothing is out
  * @slabs: the blocks, as they were made
  * @bytes: of all; atomic to read
  * @again_ns: no more memory was to be had; when to try again
+ * @turns: how many have come back while somebody waited; a futex
+ * @waiters: how many wait for that
  */
 struct weir_buffers {
 	struct weir_latch lock;
@@ -57,6 +60,8 @@ struct weir_buffers {
 	struct weir_slab *slabs;
 	size_t bytes;
 	uint64_t again_ns;
+	uint32_t turns;
+	uint32_t waiters;
 };
 
 /* One that is out. */
@@ -74,15 +79,31 @@ void weir_buffers_fini(struct weir_buffers *buffers);
  * weir_buffers_get() - take one
  * @session: whose
  * @bytes: it is to hold, 1 to WEIR_BUFFER_BYTES_MAX
- * @total_max: more are made only up to so many bytes of all
  * @buffer: receives it
+ *
+ * More are made where all are out, up to the session's pool_bytes_max.
  *
  * Context: any thread; without nic->lock. It takes as long as registering memory does where more
  * are made.
- * Return: whether there was one.
+ * Return: 0; -EAGAIN all are out, and one will come back; -ENOMEM there is none.
  */
-bool weir_buffers_get(struct weir_session *session, uint32_t bytes, size_t total_max,
-		      struct weir_buffer *buffer);
+int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *buffer);
+
+/**
+ * weir_buffers_begin_wait() - say that one is waited for
+ *
+ * Then try again, and if there is none weir_buffers_wait(). Owes a weir_buffers_end_wait(). Context:
+ * any thread; without nic->lock.
+ * Return: what weir_buffers_wait() wants to know.
+ */
+uint32_t weir_buffers_begin_wait(struct weir_buffers *buffers);
+void weir_buffers_end_wait(struct weir_buffers *buffers);
+
+/*
+ * Sleeps until one has come back since @turns were told, or until @deadline_ns. It may wake early.
+ * Return: @turns for the next time.
+ */
+uint32_t weir_buffers_wait(struct weir_buffers *buffers, uint32_t turns, uint64_t deadline_ns);
 
 /* Context: any thread. */
 void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *buffer);

@@ -44,6 +44,9 @@ static void fill(struct weir_session_options *o)
 	o->chain_max = o->chain_max ? o->chain_max : WEIR_BATCH_MAX;
 	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
 	o->keepalive_ns = o->keepalive_ns ? o->keepalive_ns : WEIR_KEEPALIVE_NS_DEFAULT;
+	if (!o->pool_bytes_max)
+		o->pool_bytes_max = o->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
+							   WEIR_POOL_BYTES_MAX;
 	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
 	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
 	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
@@ -65,6 +68,7 @@ static int check_numbers(const struct weir_session_options *o, struct weir_error
 		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
 		  "bytes of fragment" },
 		{ o->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
+		{ o->pool_bytes_max, WEIR_BUFFERS_BYTES, SIZE_MAX, "bytes of buffers" },
 		{ o->retries, 0, UINT8_MAX, "retries" },
 		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
 		{ o->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },

@@ -52,17 +52,12 @@ static void buffers_put(struct weir_buffers *buffers, const struct weir_req *req
 	}
 }
 
-/* Only what is sure to be copied may have as many buffers as there is memory for. */
-static size_t buffers_max(const struct weir_session *session)
-{
-	return session->options.mr == WEIR_MR_PRE ? SIZE_MAX : WEIR_STAGE_BYTES_MAX;
-}
-
-/* False: there are not enough buffers now. */
-static bool pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
+/* Return: 0; as weir_buffers_get(): there are not enough buffers now. */
+static int pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
 {
 	uint64_t left = req->length;
 	struct weir_buffer buffer;
+	int rc;
 
 	stage->way = WEIR_STAGE_PRE;
 	stage->nr_borrowed = 0;
@@ -71,9 +66,10 @@ static bool pre_in(struct weir_session *session, struct weir_req *req, struct we
 		uint32_t part = left < WEIR_BUFFER_BYTES_MAX ? (uint32_t)left
 							     : WEIR_BUFFER_BYTES_MAX;
 
-		if (!weir_buffers_get(session, part, buffers_max(session), &buffer)) {
+		rc = weir_buffers_get(session, part, &buffer);
+		if (rc) {
 			buffers_put(&session->buffers, req, stage);
-			return false;
+			return rc;
 		}
 		stage->blocks[stage->nr_borrowed++] = buffer.block;
 		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer.addr, part,
@@ -82,7 +78,7 @@ static bool pre_in(struct weir_session *session, struct weir_req *req, struct we
 	}
 	if (!brings_data_back(req))
 		copy(req, stage, false);
-	return true;
+	return 0;
 }
 
 static void mrs_put(struct weir_stage *stage)
@@ -158,7 +154,7 @@ static int describe(const struct weir_session *session, struct weir_req *req,
 int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		  unsigned int iovcnt, struct weir_stage *stage)
 {
-	int unregistered = describe(session, req, iov, iovcnt);
+	int unregistered = describe(session, req, iov, iovcnt), rc;
 
 	stage->way = WEIR_STAGE_USER;
 	if (unregistered <= 0)
@@ -167,9 +163,8 @@ int weir_stage_in(struct weir_session *session, struct weir_req *req, const stru
 	memcpy(stage->iov, iov, iovcnt * sizeof(*iov));
 	if (!is_to_be_copied(session, req))
 		return dyn_in(session, req, stage);
-	if (pre_in(session, req, stage))
-		return 0;
-	return session->options.mr == WEIR_MR_PRE ? -ENOMEM : dyn_in(session, req, stage);
+	rc = pre_in(session, req, stage);
+	return rc && session->options.mr != WEIR_MR_PRE ? dyn_in(session, req, stage) : rc;
 }
 
 void weir_stage_out(struct weir_session *session, const struct weir_req *req,

@@ -18,7 +18,6 @@ struct weir_nic;
 struct weir_session;
 
 #define WEIR_STAGE_PRE_BYTES_MAX (WEIR_SGE_MAX * WEIR_BUFFER_BYTES_MAX)
-#define WEIR_STAGE_BYTES_MAX (16u << 20) /* of buffers, where memory may be registered as well */
 
 enum weir_stage_way {
 	WEIR_STAGE_USER, /* the user has registered it all */
@@ -51,8 +50,8 @@ struct weir_stage {
  * @stage: receives what weir_stage_out() wants, also on failure
  *
  * Context: any thread; without locks.
- * Return: 0; -EINVAL; -ENOMEM no buffer is to be had, and the memory cannot be registered, or is
- * not to be.
+ * Return: 0; -EINVAL; -ENOMEM the memory cannot be registered, or is not to be, and there is no
+ * buffer; -EAGAIN it is not to be, and all buffers are in use: one will come back.
  */
 int weir_stage_in(struct weir_session *session, struct weir_req *req, const struct weir_iov *iov,
 		  unsigned int iovcnt, struct weir_stage *stage);

@@ -234,6 +234,8 @@ static int parse_session(struct perf_options *o, int opt)
 		status = choose(o, opt, perf_mr_names, &choice);
 		o->user_mr = choice == MR_USER;
 		o->session.mr = o->user_mr ? WEIR_MR_DEFAULT : choice;
+		/* As much as --threads and --depth make of it. */
+		o->session.pool_bytes_max = choice == WEIR_MR_PRE ? SIZE_MAX : 0;
 		return status;
 	case 'l':
 		status = choose(o, opt, perf_polling_names, &choice);

@@ -64,8 +64,8 @@ struct weir_completion {
  * Context: any thread; does not block. The completion may be delivered before this returns.
  * Return: 0, then exactly one completion follows; otherwise none does:
  * -EINVAL bounds, iov, or a handle for what goes to a queue; -EACCES read-only region;
- * -ENOTCONN; -ENOMEM, also when memory that nobody registered cannot be, or with WEIR_MR_PRE finds
- * no buffer.
+ * -ENOTCONN; -EAGAIN with WEIR_MR_PRE all buffers are in use, wait for a completion; -ENOMEM, also
+ * when memory that nobody registered cannot be, or there can be no buffer to copy it through.
  */
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
 		    unsigned int iovcnt, const struct weir_completion *completion,
@@ -133,7 +133,8 @@ int weir_cancel(struct weir_request *request);
 
 /*
  * Blocking forms. @buf is any memory, as in an iov without one; weir_readv() and weir_writev() are
- * the asynchronous ones, waited for.
+ * the asynchronous ones, waited for. Where those return -EAGAIN these wait for a buffer, for as long
+ * as the session's timeout_ns.
  * Context: any thread but a callback. Return: the request's status.
  */
 int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length);

@@ -90,10 +90,10 @@ enum weir_polling {
 /* How requests reach memory that nobody registered: see struct weir_iov. */
 enum weir_mr {
 	WEIR_MR_DEFAULT, /* the preset's */
-	WEIR_MR_AUTO, /* whichever is cheaper for its length, while 16 MiB of buffers do for what is
-		       * copied; what finds none is registered */
-	WEIR_MR_PRE, /* copied through registered buffers, of which there are as many as are wanted
-		      * at once, and stay until the session is closed; only what is longer than
+	WEIR_MR_AUTO, /* whichever is cheaper for its length; what is to be copied while all buffers
+		       * are in use is registered */
+	WEIR_MR_PRE, /* copied through registered buffers: while all are in use a call that submits
+		      * is refused with -EAGAIN, and a blocking one waits; only what is longer than
 		      * 512 KiB is registered */
 	WEIR_MR_DYN, /* registered while the request is under way */
 };
@@ -119,6 +119,9 @@ struct weir_session_options {
 				* MiB, and never longer than the smallest window */
 	enum weir_admission admission;
 	enum weir_mr mr;
+	size_t pool_bytes_max; /* of buffers for what is copied, at least 4 MiB; default 16 MiB, and
+				* 64 MiB with WEIR_MR_PRE. They are made 4 MiB at a time, when
+				* they are wanted, and stay until the session is closed */
 	size_t mr_dyn_bytes; /* auto: from this length on it is registered; default: measured when
 			      * the process first uses the device */
 	enum weir_polling polling;
