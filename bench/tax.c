@@ -3,8 +3,8 @@
  * tax DONOR [KEYFILE] - what the library costs before a lone request reaches the device
  *
  * Executes one step at a time, and counts: the instructions, and the system calls among them, from
- * the call to the driver's entry for posting, by each way in, and the same for a work request
- * filled in by hand. One thread, nothing else in flight; what is handed over is there before the
+ * the call to the driver's entry for posting, by each way in, of a write, of one that is short
+ * enough to go inline, and of a read; and the same for a work request filled in by hand. One thread, nothing else in flight; what is handed over is there before the
  * call. The device is whatever leads to DONOR; on a machine without one run it as `weir run -- tax
  * DONOR`. Exits with 77 where no process may be traced.
  */
@@ -67,17 +67,36 @@ struct stage {
 	struct weir_iov iov;
 	struct weir_completion called, queued;
 	struct weir_transfer transfer;
+	const struct kind *kind;
 	int status;
+};
+
+/* What is asked for. */
+struct kind {
+	const char *name;
+	enum weir_direction direction;
+	size_t bytes;
+	int (*submit)(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		      unsigned int iovcnt, const struct weir_completion *completion,
+		      struct weir_request **request);
+	int (*perform)(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		       unsigned int iovcnt);
+};
+
+static const struct kind kinds[] = {
+	{ "write 4096", WEIR_WRITE, BYTES, weir_write_async, weir_writev },
+	{ "write 64", WEIR_WRITE, 64, weir_write_async, weir_writev },
+	{ "read 4096", WEIR_READ, BYTES, weir_read_async, weir_readv },
 };
 
 /* What the calls are given. */
 static void stage_fill(struct stage *s)
 {
-	s->iov = (struct weir_iov){ s->bytes, BYTES, s->memory };
+	s->iov = (struct weir_iov){ s->bytes, s->kind->bytes, s->memory };
 	s->called = (struct weir_completion){ .done = done, .arg = &s->status };
 	s->queued = (struct weir_completion){ .queue = s->queue };
 	s->transfer = (struct weir_transfer){
-		.direction = WEIR_WRITE,
+		.direction = s->kind->direction,
 		.region = s->region,
 		.iov = &s->iov,
 		.iovcnt = 1,
@@ -124,18 +143,21 @@ static void await_call(struct stage *s)
 
 static void callback(struct stage *s)
 {
+	const struct kind *kind = s->kind;
+
 	s->status = -EINPROGRESS;
 	mark();
-	weir_write_async(s->region, 0, &s->iov, 1, &s->called, NULL);
+	kind->submit(s->region, 0, &s->iov, 1, &s->called, NULL);
 	await_call(s);
 }
 
 static void queue(struct stage *s)
 {
+	const struct kind *kind = s->kind;
 	struct weir_event event;
 
 	mark();
-	weir_write_async(s->region, 0, &s->iov, 1, &s->queued, NULL);
+	kind->submit(s->region, 0, &s->iov, 1, &s->queued, NULL);
 	while (!weir_queue_poll(s->queue, &event, 1))
 		weir_session_process(s->session);
 	s->status = event.status;
@@ -143,8 +165,10 @@ static void queue(struct stage *s)
 
 static void blocking(struct stage *s)
 {
+	const struct kind *kind = s->kind;
+
 	mark();
-	s->status = weir_writev(s->region, 0, &s->iov, 1);
+	s->status = kind->perform(s->region, 0, &s->iov, 1);
 }
 
 static void one_of_several(struct stage *s)
@@ -177,9 +201,10 @@ static void by_hand(struct stage *s)
 	s->status = 0;
 }
 
-static void child_run(const char *donor, const char *key_file, void (*request)(struct stage *s))
+static void child_run(const char *donor, const char *key_file, const struct kind *kind,
+		      void (*request)(struct stage *s))
 {
-	struct stage s = { 0 };
+	struct stage s = { .kind = kind };
 	int i;
 
 	stage_open(&s, donor, key_file);
@@ -192,7 +217,7 @@ static void child_run(const char *donor, const char *key_file, void (*request)(s
 		is_counted = i == ROUNDS - 1;
 		request(&s);
 		if (s.status)
-			die("write", s.status);
+			die(kind->name, s.status);
 	}
 	is_counted = false;
 	weir_session_close(s.session);
@@ -232,7 +257,7 @@ static bool is_at_system_call(pid_t child)
 	return (ptrace(PTRACE_PEEKTEXT, child, (void *)regs.rip, NULL) & 0xffff) == SYSCALL;
 }
 
-static struct count count(const char *donor, const char *key_file,
+static struct count count(const char *donor, const char *key_file, const struct kind *kind,
 			  void (*request)(struct stage *s))
 {
 	struct count c = { 0 };
@@ -240,7 +265,7 @@ static struct count count(const char *donor, const char *key_file,
 	pid_t child = fork();
 
 	if (!child)
-		child_run(donor, key_file, request);
+		child_run(donor, key_file, kind, request);
 	waitpid(child, &status, 0);
 	if (!WIFSTOPPED(status))
 		exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1); /* it has said why */
@@ -259,32 +284,42 @@ static const struct way {
 	const char *name;
 	void (*request)(struct stage *s);
 } ways[] = {
-	{ "weir_write_async(), a callback", callback },
-	{ "weir_write_async(), a queue", queue },
-	{ "weir_writev()", blocking },
+	{ "a callback", callback },
+	{ "a queue", queue },
+	{ "waited for", blocking },
 	{ "weir_transfer_async(), one", one_of_several },
 };
 
-#define NR_WAYS (sizeof(ways) / sizeof(ways[0]))
+#define NR(table) (sizeof(table) / sizeof((table)[0]))
+
+static void tell(const char *kind, const char *way, const struct count *c, long tax)
+{
+	printf("%-10s %-28s %12lu %12ld %14lu\n", kind, way, c->instructions, tax,
+	       c->system_calls);
+	fflush(stdout); /* or the next child writes it, too */
+}
 
 int main(int argc, char **argv)
 {
 	const char *key_file = argc > 2 ? argv[2] : NULL;
-	struct count hand, weir[NR_WAYS];
+	struct count hand;
 	size_t i;
 
 	if (argc < 2) {
 		fprintf(stderr, "Usage: tax DONOR [KEYFILE]\n");
 		return 2;
 	}
-	hand = count(argv[1], key_file, by_hand);
-	for (i = 0; i < NR_WAYS; i++)
-		weir[i] = count(argv[1], key_file, ways[i].request);
-	printf("%-32s %12s %12s %14s\n", "to the driver's post", "instructions", "tax",
+	printf("%-39s %12s %12s %14s\n", "to the driver's post", "instructions", "tax",
 	       "system calls");
-	printf("%-32s %12lu %12s %14lu\n", "by hand", hand.instructions, "-", hand.system_calls);
-	for (i = 0; i < NR_WAYS; i++)
-		printf("%-32s %12lu %12ld %14lu\n", ways[i].name, weir[i].instructions,
-		       (long)(weir[i].instructions - hand.instructions), weir[i].system_calls);
+	fflush(stdout);
+	hand = count(argv[1], key_file, &kinds[0], by_hand);
+	tell(kinds[0].name, "by hand", &hand, 0);
+	for (i = 0; i < NR(kinds) * NR(ways); i++) {
+		const struct kind *kind = &kinds[i / NR(ways)];
+		const struct way *way = &ways[i % NR(ways)];
+		struct count c = count(argv[1], key_file, kind, way->request);
+
+		tell(kind->name, way->name, &c, (long)(c.instructions - hand.instructions));
+	}
 	return 0;
 }

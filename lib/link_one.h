@@ -73,15 +73,17 @@ static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr
 {
 	struct ibv_send_wr one, *bad;
 
+	bool is_inline = wr->length <= link->inline_max && wr->req->op == WEIR_OP_WRITE;
+
 	weir_link_fill_common(&one, wr);
 	weir_link_fill_transfer(&one, wr);
 	one.next = NULL;
-	one.send_flags = IBV_SEND_SIGNALED;
-	weir_link_flag_inline(link, &one, wr);
+	one.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
 	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
 		return false;
 	link->unsignalled = 0;
 	link->session->counters->doorbells++;
+	link->session->counters->inlined += is_inline;
 	weir_link_remember(link, wr, wr, 1);
 	return true;
 }

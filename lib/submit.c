@@ -263,13 +263,10 @@ int weir_write_async(struct weir_region *region, uint64_t offset, const struct w
 /* As it would go by itself. */
 static WEIR_HOT int transfer_one(const struct weir_transfer *t)
 {
-	if (t->direction == WEIR_WRITE)
-		return weir_write_async(t->region, t->offset, t->iov, t->iovcnt, &t->completion,
-					t->request);
-	if (t->direction == WEIR_READ)
-		return weir_read_async(t->region, t->offset, t->iov, t->iovcnt, &t->completion,
-				       t->request);
-	return -EINVAL;
+	if (t->direction > WEIR_WRITE)
+		return -EINVAL;
+	return move(t->region, weir_prepare_op(t), t->offset, t->iov, t->iovcnt, &t->completion,
+		    t->request);
 }
 
 int weir_transfer_async(const struct weir_transfer *transfers, unsigned int count,
@@ -278,17 +275,18 @@ int weir_transfer_async(const struct weir_transfer *transfers, unsigned int coun
 	unsigned int ignored;
 	int rc;
 
+	if (count == 1) {
+		rc = transfer_one(transfers);
+		if (submitted)
+			*submitted = !rc;
+		return rc;
+	}
 	if (!submitted)
 		submitted = &ignored;
 	*submitted = 0;
 	if (!count)
 		return 0;
-	if (count > 1)
-		return weir_transfers_leave(transfers->region->session, transfers, count,
-					    submitted);
-	rc = transfer_one(transfers);
-	*submitted = !rc;
-	return rc;
+	return weir_transfers_leave(transfers->region->session, transfers, count, submitted);
 }
 
 /* The engine would say so, too, but only when the call has returned. */
