@@ -132,14 +132,26 @@ static int answer(struct sk_buff *message, struct genl_info *info, int status, u
 	return -EMSGSIZE;
 }
 
+/*
+ * Who may change the network may not yet write to any disk, which --local does. GENL_ADMIN_PERM asks for
+ * CAP_NET_ADMIN only.
+ */
+static bool may_change(const struct sk_buff *skb)
+{
+	return netlink_capable(skb, CAP_SYS_ADMIN);
+}
+
 static int do_attach(struct sk_buff *skb, struct genl_info *info)
 {
-	struct sk_buff *message = new_answer();
 	struct weir_volume_setup setup = { };
 	struct weir_error error = { };
+	struct sk_buff *message;
 	u32 number = 0;
 	int rc;
 
+	if (!may_change(skb))
+		return -EPERM;
+	message = new_answer();
 	if (!message)
 		return -ENOMEM;
 	rc = read_setup(info, &setup, &error);
@@ -153,9 +165,14 @@ static int do_attach(struct sk_buff *skb, struct genl_info *info)
 static int do_detach(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct sk_buff *message = new_answer();
 	struct weir_error error = { };
+	struct sk_buff *message;
 
+	if (!may_change(skb))
+		return -EPERM;
+	if (GENL_REQ_ATTR_CHECK(info, WEIR_BLK_NUMBER))
+		return -EINVAL;
+	message = new_answer();
 	if (!message)
 		return -ENOMEM;
 	return answer(message, info, weir_blk_detach(number, &error), number, &error);
@@ -164,10 +181,15 @@ static int do_detach(struct sk_buff *skb, struct genl_info *info)
 static int do_resize(struct sk_buff *skb, struct genl_info *info)
 {
 	u32 number = u32_of(info, WEIR_BLK_NUMBER);
-	struct sk_buff *message = new_answer();
 	struct weir_error error = { };
+	struct sk_buff *message;
 	int rc;
 
+	if (!may_change(skb))
+		return -EPERM;
+	if (GENL_REQ_ATTR_CHECK(info, WEIR_BLK_NUMBER))
+		return -EINVAL;
+	message = new_answer();
 	if (!message)
 		return -ENOMEM;
 	rc = weir_blk_resize(number, u64_of(info, WEIR_BLK_BYTES), &error);

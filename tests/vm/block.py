@@ -4,6 +4,7 @@
 
   block.py WEIR MODULES    run in the guest by 'vm check'
 """
+import errno
 import fcntl
 import json
 import mmap
@@ -11,6 +12,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -115,6 +117,36 @@ def detach(device):
         if "in use" not in done.stderr or time.monotonic() > deadline:
             raise AssertionError(done.stderr)
         time.sleep(0.1)
+
+
+GENERIC, CONTROL, GET_FAMILY, FAMILY_ID, FAMILY_NAME = 16, 16, 3, 1, 2  # of <linux/genetlink.h>
+
+
+def ask_kernel(family, command, attribute=None):
+    """One message of generic netlink. Returns what it is answered: the error, and all behind the heads."""
+    body = struct.pack("BBxx", command, 1)
+    if attribute:
+        kind, value = attribute
+        body += struct.pack("HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, GENERIC) as kernel:
+        kernel.bind((0, 0))
+        kernel.settimeout(LONG)
+        kernel.send(struct.pack("IHHII", 16 + len(body), family, 1, 1, 0) + body)
+        said = kernel.recv(16384)
+    if struct.unpack_from("H", said, 4)[0] == 2:  # NLMSG_ERROR
+        return -struct.unpack_from("i", said, 16)[0], b""
+    return 0, said[20:]
+
+
+def family_of_weir():
+    error, attributes = ask_kernel(CONTROL, GET_FAMILY, (FAMILY_NAME, b"weir_blk\0"))
+    assert not error, error
+    while attributes:
+        length, kind = struct.unpack_from("HH", attributes)
+        if kind == FAMILY_ID:
+            return struct.unpack_from("H", attributes, 4)[0]
+        attributes = attributes[length + -length % 4:]
+    raise AssertionError("the family has no number")
 
 
 FIO = ["fio", "--name=verify", "--direct=1", "--ioengine=libaio", "--verify=crc32c",
@@ -531,6 +563,23 @@ class Device(unittest.TestCase):
         self.assertIn("at most", self.refused("--key", KEY, DONOR, "2048T"))
         self.assertIn("kept", self.refused("--key", KEY, "--name", "kept", DONOR))
         self.assertIn("no weir7", blk("detach", "weir7").stderr)
+
+
+    def test_who_may_administer_the_network_only_may_not_attach_nor_detach(self):
+        device = self.attached()
+        for command in (["attach", "--key", KEY, DONOR, "16M"], ["detach", device],
+                        ["resize", device, "24M"]):
+            refused = run("setpriv", "--bounding-set=-sys_admin", WEIR, "blk", *command)
+            self.assertEqual((refused.returncode, refused.stdout), (1, ""), command)
+            self.assertIn("only root may", refused.stderr)
+        self.assertEqual(must("blockdev", "--getsize64", device).strip(), str(16 * MIB))
+
+    def test_a_command_that_names_no_device_is_about_none(self):
+        device = self.attached()
+        self.assertEqual(device, "/dev/weir0", "which a number that is missing would be")
+        for command in (2, 4):  # WEIR_BLK_DETACH, WEIR_BLK_RESIZE
+            self.assertEqual(ask_kernel(family_of_weir(), command)[0], errno.EINVAL)
+        self.assertEqual(stat(device)["state"], "up")
 
 
 class Donors(unittest.TestCase):
