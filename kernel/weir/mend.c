@@ -44,6 +44,7 @@ static int link_up(struct weir_link *link, struct weir_conn *conn,
 		return rc;
 	link->conn = conn;
 	link->unsignalled = 0;
+	session->stat.reconnects += link->state == WEIR_LINK_BROKEN;
 	link->state = WEIR_LINK_UP;
 	weir_keepalive_begin(session, ktime_get_ns());
 	weir_session_feed(session);
@@ -139,9 +140,8 @@ static void give_up(struct weir_session *session, int why)
 		pr_err("weir: %s is lost (%d), and what it held with it\n", session->peer, why);
 }
 
-void weir_mend(struct work_struct *work)
+static void mend(struct weir_link *link)
 {
-	struct weir_link *link = container_of(to_delayed_work(work), struct weir_link, mend);
 	struct weir_session *session = link->session;
 	struct weir_error error;
 	int rc;
@@ -154,14 +154,21 @@ void weir_mend(struct work_struct *work)
 		return;
 	}
 	rc = weir_link_connect(link, &error);
-	if (!rc) {
+	if (!rc)
 		pr_info("weir: %s: channel %u is connected anew\n", session->peer, link->number);
-		session->stat.reconnects++;
-	} else if (is_final(rc) || ktime_get_ns() >= link->give_up_ns) {
+	else if (is_final(rc) || ktime_get_ns() >= link->give_up_ns)
 		give_up(session, rc);
-	} else {
+	else
 		try_later(link);
-	}
+}
+
+/* A device that is told to destroy a QP may allocate for that, too. */
+void weir_mend(struct work_struct *work)
+{
+	unsigned int flags = memalloc_noio_save();
+
+	mend(container_of(to_delayed_work(work), struct weir_link, mend));
+	memalloc_noio_restore(flags);
 }
 
 int weir_mend_init(void)

@@ -4,8 +4,9 @@
  * that it is not the one it was, or the time is up. Then the session is lost, for a write that was
  * sent may still be on its way, and only the donor could say that it is not.
  *
- * Connecting allocates, here and in the connection manager, and what we allocate may not wait for
- * memory to be written out. Ios under way meanwhile have their deadlines.
+ * Connecting allocates, here and in the connection manager, and so may the device where a QP is
+ * destroyed; what is allocated may not wait for memory to be written out. Ios under way meanwhile have
+ * their deadlines.
  */
 #ifndef WEIR_KERNEL_MEND_H
 #define WEIR_KERNEL_MEND_H
