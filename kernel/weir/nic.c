@@ -191,20 +191,23 @@ int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 win
 	return PTR_ERR_OR_ZERO(nic);
 }
 
-void weir_nic_put(struct weir_nic *nic, struct weir_session *session)
+/* Nobody finds it any more; and the device stays until the mutex is given back: see device_removed(). */
+static void nic_end(struct weir_nic *nic)
 {
-	mutex_lock(&nics_mutex);
-	list_del(&session->entry);
-	if (--nic->users) {
-		mutex_unlock(&nics_mutex);
-		return;
-	}
 	list_del(&nic->entry);
-	mutex_unlock(&nics_mutex);
 	cancel_work_sync(&nic->deliver);
 	if (nic->pd)
 		ib_dealloc_pd(nic->pd);
 	kfree(nic);
+}
+
+void weir_nic_put(struct weir_nic *nic, struct weir_session *session)
+{
+	mutex_lock(&nics_mutex);
+	list_del(&session->entry);
+	if (!--nic->users)
+		nic_end(nic);
+	mutex_unlock(&nics_mutex);
 }
 
 static int device_added(struct ib_device *device)

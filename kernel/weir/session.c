@@ -108,6 +108,21 @@ static void became_quiet(struct percpu_ref *ios)
 	complete_all(&container_of(ios, struct weir_session, ios)->quiet);
 }
 
+/*
+ * What another session's end woke it for, it will not do: it leaves the window's line, and wakes whoever
+ * is next there. After that nobody feeds it any more.
+ */
+static void leave_line(struct weir_session *session)
+{
+	struct weir_nic *nic = session->nic;
+
+	weir_nic_lock(nic);
+	while (session->engine.window && weir_session_pull(session))
+		;
+	weir_list_del(&session->fed);
+	weir_nic_unlock_and_tell(nic);
+}
+
 void weir_session_uproot(struct weir_session *session)
 {
 	unsigned int i;
@@ -129,6 +144,7 @@ void weir_session_uproot(struct weir_session *session)
 		link->conn = NULL;
 	}
 	cancel_delayed_work_sync(&session->tick);
+	leave_line(session);
 	weir_mail_fini(&session->mail);
 	if (session->copies.nic)
 		weir_copies_fini(&session->copies);

@@ -565,6 +565,21 @@ class Device(unittest.TestCase):
         self.assertIn("no weir7", blk("detach", "weir7").stderr)
 
 
+    def test_devices_come_and_go_beside_one_that_is_written_and_shares_their_window(self):
+        device = self.attached("--window", "64K", "--timeout", "120")
+        verifier = subprocess.Popen(
+            FIO + [f"--filename={device}", "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=32", "--size=8m"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(verifier.kill)
+        data = os.urandom(MIB)
+        while verifier.poll() is None:
+            other = attach("--timeout", "120", size="4M")
+            write(other, data)
+            self.assertEqual(read(other, length=MIB), data)
+            detach(other)
+        said, _ = verifier.communicate(timeout=LONG)
+        self.assertEqual(verifier.returncode, 0, said)
+
     def test_who_may_administer_the_network_only_may_not_attach_nor_detach(self):
         device = self.attached()
         for command in (["attach", "--key", KEY, DONOR, "16M"], ["detach", device],
