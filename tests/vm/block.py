@@ -479,22 +479,53 @@ class Device(unittest.TestCase):
         finally:
             must("swapoff", device)
 
-    def test_the_unit_brings_swap_up_and_takes_it_down(self):
+    def environment_of_unit(self, donor=DONOR):
         os.makedirs("/run/bin", exist_ok=True)
         if not os.path.exists("/run/bin/weir"):
             os.symlink(WEIR, "/run/bin/weir")
         with open("/run/pages.conf", "w", encoding="ascii") as file:
-            file.write(f"donors={DONOR}\nsize=16M\noptions='--key {KEY}'\n")
-        environment = dict(os.environ, WEIR_CONF="/run", PATH=f"/run/bin:{os.environ['PATH']}")
+            file.write(f"donors={donor}\nsize=16M\noptions='--key {KEY}'\n")
+        return dict(os.environ, WEIR_CONF="/run", PATH=f"/run/bin:{os.environ['PATH']}")
+
+    def test_the_unit_brings_swap_up_and_takes_it_down(self):
+        environment = self.environment_of_unit()
         must(SWAP, "start", "pages", env=environment)
         try:
             self.assertIn("/dev/weir0", must("swapon", "--show=NAME", "--noheadings"))
         finally:
             must(SWAP, "stop", "pages", env=environment)
         self.assertEqual(json.loads(must(WEIR, "blk", "list", "--json"))["devices"], [])
+        self.assertFalse(os.path.exists("/run/weir-blk-swap/pages"))
         unknown = run(SWAP, "start", "nothing", env=environment)
         self.assertEqual(unknown.returncode, 1)
         self.assertIn("/run/nothing.conf", unknown.stderr)
+
+    def test_the_unit_fails_and_leaves_nothing_until_its_donor_is_there(self):
+        environment = self.environment_of_unit(SECOND)
+        failed = run(SWAP, "start", "pages", env=environment)
+        self.assertEqual(failed.returncode, 1, failed.stderr)  # 2 would not be tried again
+        self.assertIn("nobody listens", failed.stderr)
+        self.assertEqual(json.loads(must(WEIR, "blk", "list", "--json"))["devices"], [])
+        donor = Donor(SECOND)
+        self.addCleanup(lambda: donor.end(signal.SIGKILL))
+        must(SWAP, "start", "pages", env=environment)
+        try:
+            self.assertIn("/dev/weir0", must("swapon", "--show=NAME", "--noheadings"))
+        finally:
+            must(SWAP, "stop", "pages", env=environment)
+
+    def test_systemd_takes_the_unit_and_tries_it_until_it_comes_up(self):
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("there is no systemd-analyze")
+        directory = "/run/units"
+        os.makedirs(directory, exist_ok=True)
+        with open(f"{os.path.dirname(SWAP)}/weir-blk-swap@.service.in", encoding="ascii") as file:
+            unit = file.read().replace("@libexecdir@", os.path.dirname(os.path.realpath(SWAP)))
+        put(f"{directory}/weir-blk-swap@pages.service", unit.replace("@bindir@", "/run/bin"))
+        done = run("systemd-analyze", "verify", "--man=no", f"{directory}/weir-blk-swap@pages.service")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for setting in ("Restart=on-failure", "RestartSec=5", "StartLimitIntervalSec=0"):
+            self.assertIn(f"\n{setting}\n", unit)
 
     def test_what_is_in_use_can_be_neither_detached_nor_unloaded(self):
         device = self.attached()
