@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What differs between the kernels that this builds for, 6.1 and 6.12; nothing else asks. */
+/* What differs between the kernels that this is for, 6.1 to 6.12; nothing else asks. */
 #ifndef WEIR_KERNEL_COMPAT_H
 #define WEIR_KERNEL_COMPAT_H
 
@@ -80,15 +80,28 @@ static inline void weir_bdev_close(struct weir_bdev *bdev)
 }
 #endif
 
-/* Pages must not change while they are written: their checksums are taken. */
+/*
+ * Pages must not change while they are written: their checksums are taken. That is one of the limits from
+ * 6.11 on, and a flag of the queue before.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void weir_limits_stable(struct queue_limits *limits)
 {
+}
+
+static inline void weir_queue_flags(struct request_queue *queue)
+{
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
+	blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, queue);
 }
 #else
 static inline void weir_limits_stable(struct queue_limits *limits)
 {
 	limits->features |= BLK_FEAT_STABLE_WRITES;
+}
+
+static inline void weir_queue_flags(struct request_queue *queue)
+{
 }
 #endif
 
@@ -101,6 +114,7 @@ static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 
 	if (IS_ERR(disk))
 		return disk;
+	weir_queue_flags(disk->queue);
 	blk_queue_logical_block_size(disk->queue, limits->logical_block_size);
 	blk_queue_physical_block_size(disk->queue, limits->physical_block_size);
 	blk_queue_io_opt(disk->queue, limits->io_opt);
@@ -112,11 +126,13 @@ static inline struct gendisk *weir_disk_alloc(struct blk_mq_tag_set *tags,
 	disk->queue->limits.discard_granularity = limits->discard_granularity;
 	blk_queue_max_discard_sectors(disk->queue, limits->max_hw_discard_sectors);
 	blk_queue_max_write_zeroes_sectors(disk->queue, limits->max_write_zeroes_sectors);
-	blk_queue_flag_set(QUEUE_FLAG_NONROT, disk->queue);
-	blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, disk->queue);
 	return disk;
 #else
-	return blk_mq_alloc_disk(tags, limits, data);
+	struct gendisk *disk = blk_mq_alloc_disk(tags, limits, data);
+
+	if (!IS_ERR(disk))
+		weir_queue_flags(disk->queue);
+	return disk;
 #endif
 }
 

@@ -611,6 +611,11 @@ class Device(unittest.TestCase):
         said, _ = verifier.communicate(timeout=LONG)
         self.assertEqual(verifier.returncode, 0, said)
 
+    def test_pages_do_not_change_while_they_are_written(self):
+        device = self.attached()
+        with open(f"/sys/block/{os.path.basename(device)}/queue/stable_writes", encoding="ascii") as file:
+            self.assertEqual(file.read(), "1\n")
+
     def test_who_may_administer_the_network_only_may_not_attach_nor_detach(self):
         device = self.attached()
         for command in (["attach", "--key", KEY, DONOR, "16M"], ["detach", device],
