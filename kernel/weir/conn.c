@@ -39,6 +39,8 @@ static void completed(struct weir_conn *conn, const struct ib_wc *wc, u64 now_ns
 		weir_link_completed(link, wc, now_ns);
 	else if (wc->wr_id >= WEIR_MAIL_RECEIVED)
 		weir_mail_received(&link->session->mail, conn, wc);
+	else if (wc->wr_id == WEIR_MAIL_GRANTED)
+		weir_mail_granted(&link->session->mail, conn, wc);
 	else if (wc->wr_id >= WEIR_CONN_RECEIVED)
 		handshake_received(conn, wc);
 }
@@ -142,8 +144,8 @@ static int make_cq(struct weir_conn *conn)
 		.busy_percent_max = 50,
 	};
 	struct ib_cq_init_attr attr = {
-		.cqe = session->options.depth + WEIR_KEEPALIVE_SENDS + WEIR_CONN_BUFFERS +
-		       WEIR_MAIL_RECVS,
+		.cqe = session->options.depth + WEIR_KEEPALIVE_SENDS + WEIR_MAIL_SENDS +
+		       WEIR_CONN_BUFFERS + WEIR_MAIL_RECVS,
 		.comp_vector = conn->link->number % device->num_comp_vectors,
 	};
 	struct ib_cq *cq;
@@ -167,7 +169,7 @@ int weir_conn_make_qp(struct weir_conn *conn)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
 			.max_send_wr = session->options.depth + WEIR_KEEPALIVE_SENDS +
-				       WEIR_HANDSHAKE_SENDS,
+				       WEIR_MAIL_SENDS + WEIR_HANDSHAKE_SENDS,
 			.max_recv_wr = WIRE_HANDSHAKE_RECVS + WEIR_MAIL_RECVS,
 			.max_send_sge = session->nic->sge_max,
 			.max_recv_sge = 1,

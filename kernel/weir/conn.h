@@ -14,11 +14,13 @@
 #include "core/poll.h"
 #include "kernel/weir/weir.h"
 #include "kernel/weir/link.h"
+#include "kernel/weir/mail.h"
 #include "wire/handshake.h"
 
 /* wr_ids; those of the engine's WRs are addresses. */
 #define WEIR_CONN_SENT 1
 #define WEIR_CONN_RECEIVED 2 /* and the next WIRE_HANDSHAKE_RECVS */
+#define WEIR_MAIL_GRANTED 14 /* credits of mail.h */
 #define WEIR_CONN_ASKED 15 /* by keepalive.h */
 #define WEIR_MAIL_RECEIVED 16 /* and the next WEIR_MAIL_RECVS */
 #define WEIR_WR_ID_MAX 255
@@ -45,6 +47,8 @@ struct weir_conn_buffer {
  * @refusal: with which words, if refusal.head.magic is there
  * @received: bytes of each message of the handshake that has come, in order
  * @nr_received: how many; @failed: no more will come
+ * @mail: bytes of each message behind these that came before it was its link's, in the order of
+ *	the mail's buffers; @nr_mail of them. Guarded by nic->lock
  * @buffers: to receive, then to send; @dma: of them
  *
  * What is heard and received is written once, and then link->wait woken.
@@ -66,6 +70,8 @@ struct weir_conn {
 	u32 received[WIRE_HANDSHAKE_RECVS];
 	unsigned int nr_received;
 	bool failed;
+	u32 mail[WEIR_MAIL_RECVS];
+	unsigned int nr_mail;
 	struct weir_conn_buffer *buffers;
 	u64 dma;
 };

@@ -67,10 +67,13 @@ int weir_mail_post(struct weir_mail *mail, struct weir_conn *conn)
 	return rc;
 }
 
+/* A donor says anew to each connection what it wants back; not that it wants nothing any more. */
 int weir_mail_up(struct weir_mail *mail, const struct wire_welcome *welcome)
 {
 	if (welcome->message_max < WEIR_MAIL_CALL_MAX)
 		return -EPROTO;
+	mail->granting = false;
+	mail->session->stat.keep_bytes = WIRE_KEEP_ALL;
 	return wire_credit_init(&mail->credit, WEIR_MAIL_RECVS, welcome->credits);
 }
 
@@ -111,73 +114,174 @@ static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
 	return 0;
 }
 
+static struct weir_link *link_of(struct weir_mail *mail)
+{
+	return &mail->session->links[0];
+}
+
+/* Reads what is in a buffer, and posts that again. Return: 0 or a negative errno. */
+static int take(struct weir_mail *mail, struct weir_conn *conn, unsigned int number, u32 bytes)
+{
+	int rc;
+
+	ib_dma_sync_single_for_cpu(mail->session->nic->device,
+				   mail->dma + number * WIRE_MESSAGE_BYTES, bytes, DMA_FROM_DEVICE);
+	rc = read_message(mail, mail->buffers->received[number], bytes);
+	return rc || conn->link->state != WEIR_LINK_UP ? rc : post(mail, conn, number);
+}
+
+/* What a message has in front of its body; one credit is spent for it. */
+static void write_head(struct weir_mail *mail, void *to, struct wire_head head)
+{
+	head.credits = wire_credit_spend(&mail->credit);
+	memcpy(to, &head, sizeof(head));
+}
+
+/* Gives credits back, if it is time. The link fails where it cannot. */
+static void grant(struct weir_mail *mail)
+{
+	struct weir_link *link = link_of(mail);
+	struct ib_sge sge = {
+		.addr = mail->dma + offsetof(struct weir_mail_buffers, grant),
+		.length = sizeof(mail->buffers->grant),
+		.lkey = mail->session->nic->pd->local_dma_lkey,
+	};
+	const struct ib_send_wr wr = {
+		.wr_id = WEIR_MAIL_GRANTED,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	if (link->state != WEIR_LINK_UP || mail->granting || !wire_credit_is_due(&mail->credit))
+		return;
+	write_head(mail, mail->buffers->grant, (struct wire_head){ .kind = WIRE_CREDIT });
+	ib_dma_sync_single_for_device(mail->session->nic->device, sge.addr, sge.length,
+				      DMA_TO_DEVICE);
+	mail->granting = true;
+	if (ib_post_send(link->conn->id->qp, &wr, NULL))
+		weir_link_fail(link);
+}
+
+void weir_mail_granted(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc)
+{
+	if (conn->link->conn != conn)
+		return;
+	mail->granting = false;
+	if (wc->status == IB_WC_SUCCESS)
+		grant(mail);
+	else
+		weir_link_fail(conn->link);
+}
+
 void weir_mail_received(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc)
 {
 	unsigned int number = wc->wr_id - WEIR_MAIL_RECEIVED;
-	struct weir_link *link = conn->link;
+	bool is_well = wc->status == IB_WC_SUCCESS;
 
-	if (link->conn != conn)
-		return;
-	if (wc->status == IB_WC_SUCCESS) {
-		ib_dma_sync_single_for_cpu(mail->session->nic->device,
-					   mail->dma + number * WIRE_MESSAGE_BYTES, wc->byte_len,
-					   DMA_FROM_DEVICE);
-		if (!read_message(mail, mail->buffers->received[number], wc->byte_len) &&
-		    (link->state != WEIR_LINK_UP || !post(mail, conn, number)))
-			return;
+	if (conn->link->conn != conn) {
+		if (is_well && conn->nr_mail < WEIR_MAIL_RECVS)
+			conn->mail[conn->nr_mail++] = wc->byte_len;
+	} else if (!is_well || take(mail, conn, number, wc->byte_len)) {
+		weir_link_fail(conn->link);
+	} else {
+		grant(mail);
 	}
-	weir_link_fail(link);
 }
 
+void weir_mail_go_on(struct weir_mail *mail)
+{
+	struct weir_link *link = link_of(mail);
+	struct weir_conn *conn = link->conn;
+	unsigned int i;
+
+	for (i = 0; i < conn->nr_mail; i++) {
+		if (take(mail, conn, i, conn->mail[i])) {
+			weir_link_fail(link);
+			return;
+		}
+	}
+	grant(mail);
+}
+
+/* A call that has not been posted never is: its head is about credits of this connection. */
 void weir_mail_broken(struct weir_mail *mail)
 {
 	if (mail->waiting)
 		answered(mail, -ECONNRESET);
+	if (mail->calling)
+		weir_engine_cancel(&mail->session->engine, &mail->io.part[0].req);
 }
 
-/* The message into the call's buffer. Return: its length, or -EINVAL: the name. */
-static int write_message(struct weir_mail *mail, struct wire_request *request, const char *name)
-{
-	struct wire_head head = { .kind = WIRE_CONTROL_CALL };
-	int length = wire_request_encode(request, name, mail->buffers->call + sizeof(head));
-
-	if (length < 0)
-		return length;
-	weir_nic_lock(mail->session->nic);
-	head.credits = wire_credit_spend(&mail->credit);
-	head.tag = ++mail->tag;
-	head.length = length;
-	mail->waiting = true;
-	reinit_completion(&mail->answered);
-	weir_nic_unlock(mail->session->nic);
-	memcpy(mail->buffers->call, &head, sizeof(head));
-	return sizeof(head) + length;
-}
-
-/* As any request of the session's; it is done when it is sent. */
-static int send_message(struct weir_mail *mail, u32 length)
+/* A call of @length bytes: as any request of the session's; it is done when it is sent. */
+static void fill_io(struct weir_mail *mail, u32 length)
 {
 	struct weir_session *session = mail->session;
 	u64 dma = mail->dma + offsetof(struct weir_mail_buffers, call);
 	struct weir_part *part = &mail->io.part[0];
 
-	ib_dma_sync_single_for_device(session->nic->device, dma, length, DMA_TO_DEVICE);
 	mail->io.session = session;
 	mail->io.status = 0;
 	mail->io.nents = 0;
 	mail->io.nr_parts = 1;
 	part->io = &mail->io;
 	part->req.op = WEIR_OP_SEND;
+	part->req.state = WEIR_REQ_DONE; /* until the engine has it there is nothing to cancel */
 	part->req.retries = 0;
 	part->req.exclusive = false;
 	part->req.length = length;
 	part->req.nr_sge = 1;
 	part->req.sge[0] = (struct weir_sge){ dma, length, session->nic->pd->local_dma_lkey };
-	reinit_completion(&mail->sent);
+}
+
+/*
+ * Its head is written, and it is pushed, with the lock held: what breaks the link later finds it in the
+ * engine. Return: 0; -ENOTCONN, -EAGAIN: nobody is asked.
+ */
+static int push(struct weir_mail *mail, u32 length)
+{
+	struct weir_session *session = mail->session;
+	struct wire_head head = {
+		.kind = WIRE_CONTROL_CALL,
+		.tag = mail->tag + 1,
+		.length = length - sizeof(head),
+	};
+
+	if (link_of(mail)->state != WEIR_LINK_UP)
+		return -ENOTCONN;
+	if (!wire_credit_has_room(&mail->credit))
+		return -EAGAIN;
+	mail->tag++;
+	mail->waiting = mail->calling = true;
+	write_head(mail, mail->buffers->call, head);
+	ib_dma_sync_single_for_device(session->nic->device, mail->io.part[0].req.sge[0].addr, length,
+				      DMA_TO_DEVICE);
 	percpu_ref_get(&session->ios); /* the io's, as any other has one */
-	weir_io_submit(&mail->io);
+	weir_io_push(&mail->io);
+	return 0;
+}
+
+/* Return: 0: it is sent, and there will be an answer, or none. */
+static int send_message(struct weir_mail *mail, u32 length)
+{
+	struct weir_nic *nic = mail->session->nic;
+	int rc;
+
+	fill_io(mail, length);
+	reinit_completion(&mail->sent);
+	reinit_completion(&mail->answered);
+	weir_nic_lock(nic);
+	rc = push(mail, length);
+	weir_nic_unlock(nic);
+	if (rc)
+		return rc;
 	wait_for_completion(&mail->sent);
-	return mail->io.status;
+	weir_nic_lock(nic);
+	mail->calling = false;
+	mail->waiting &= !mail->io.status;
+	weir_nic_unlock(nic);
+	return mail->io.status == -ECANCELED ? -ECONNRESET : mail->io.status;
 }
 
 static int wait_answer(struct weir_mail *mail)
@@ -196,24 +300,14 @@ static int wait_answer(struct weir_mail *mail)
 
 static int call(struct weir_mail *mail, struct wire_request *request, const char *name)
 {
-	bool has_room;
+	int length = wire_request_encode(request, name,
+					 mail->buffers->call + sizeof(struct wire_head));
 	int rc;
 
-	weir_nic_lock(mail->session->nic);
-	has_room = wire_credit_has_room(&mail->credit);
-	weir_nic_unlock(mail->session->nic);
-	if (!has_room)
-		return -EAGAIN;
-	rc = write_message(mail, request, name);
-	if (rc < 0)
-		return rc;
-	rc = send_message(mail, rc);
-	if (!rc)
-		return wait_answer(mail);
-	weir_nic_lock(mail->session->nic);
-	mail->waiting = false;
-	weir_nic_unlock(mail->session->nic);
-	return rc;
+	if (length < 0)
+		return length;
+	rc = send_message(mail, sizeof(struct wire_head) + length);
+	return rc ? rc : wait_answer(mail);
 }
 
 /* No answer, or none that makes sense, has no sentence of the donor's. */

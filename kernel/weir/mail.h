@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is said about regions, on channel 0: one call at a time, and its answer. The donor speaks
- * only when asked, so each answer brings back the credit that its call has taken.
+ * What is said about regions, on channel 0: one call at a time, and its answer; and what the donor says by
+ * itself, when it wants memory back. For that it gets its credits back, by a call, or by a message of
+ * their own (wire/credit.h).
+ *
+ * A donor that has let a new connection in says at once what has waited for it. That comes before both
+ * ends have agreed on the connection, and is read when they have.
  */
 #ifndef WEIR_KERNEL_MAIL_H
 #define WEIR_KERNEL_MAIL_H
@@ -18,6 +22,7 @@
 #define WEIR_MAIL_RECVS WIRE_CREDITS_MIN
 #define WEIR_MAIL_CALL_MAX (sizeof(struct wire_head) + sizeof(struct wire_request) + WIRE_NAME_MAX)
 #define WEIR_MAIL_ANSWER_MAX 256
+#define WEIR_MAIL_SENDS 1 /* of credits, in channel 0's send queue and its CQ; calls go by the engine */
 
 struct weir_conn;
 
@@ -25,6 +30,7 @@ struct weir_conn;
 struct weir_mail_buffers {
 	u8 received[WEIR_MAIL_RECVS][WIRE_MESSAGE_BYTES];
 	u8 call[WEIR_MAIL_CALL_MAX];
+	u8 grant[sizeof(struct wire_head)];
 };
 
 /**
@@ -36,6 +42,8 @@ struct weir_mail_buffers {
  * Guarded by nic->lock:
  *
  * @credit: on this connection
+ * @granting: credits are on their way
+ * @calling: @io is under way
  * @tag: of the last call
  * @waiting: for its answer; @answered: it came, or will not
  * @status: of the answer
@@ -50,6 +58,8 @@ struct weir_mail {
 	struct completion sent;
 
 	struct wire_credit credit;
+	bool granting;
+	bool calling;
 	u64 tag;
 	bool waiting;
 	struct completion answered;
@@ -68,8 +78,14 @@ int weir_mail_post(struct weir_mail *mail, struct weir_conn *conn);
 /* Credits begin anew with it. With nic->lock held. Return: 0; -EPROTO. */
 int weir_mail_up(struct weir_mail *mail, const struct wire_welcome *welcome);
 
+/* The channel is up: reads what has come by it before. With nic->lock held. */
+void weir_mail_go_on(struct weir_mail *mail);
+
 /* A receive has completed. With nic->lock held. */
 void weir_mail_received(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc);
+
+/* Credits were sent. With nic->lock held. */
+void weir_mail_granted(struct weir_mail *mail, struct weir_conn *conn, const struct ib_wc *wc);
 
 /* Channel 0 is no more: who waits for an answer waits in vain. With nic->lock held. */
 void weir_mail_broken(struct weir_mail *mail);
@@ -81,7 +97,7 @@ void weir_mail_broken(struct weir_mail *mail);
  *
  * Context: process; sleeps.
  * Return: 0; what the donor said, with its sentence in @error; -EINVAL the name; -EPROTO;
- * -ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer.
+ * -ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN: it was not even asked.
  */
 int weir_mail_call(struct weir_mail *mail, struct wire_request *request, const char *name,
 		   void *answer, size_t size, struct weir_error *error);

@@ -47,6 +47,8 @@ static int link_up(struct weir_link *link, struct weir_conn *conn,
 	session->stat.reconnects += link->state == WEIR_LINK_BROKEN;
 	link->state = WEIR_LINK_UP;
 	weir_keepalive_begin(session, ktime_get_ns());
+	if (!link->number)
+		weir_mail_go_on(&session->mail);
 	weir_session_feed(session);
 	return 0;
 }

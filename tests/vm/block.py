@@ -719,6 +719,23 @@ class Donors(unittest.TestCase):
         self.assertEqual(read(device, 15 * MIB, MIB), data)
         self.assertEqual(stat(device)["lost"], 0)
 
+    def test_a_donor_may_say_often_what_it_wants_back(self):
+        """More often than the module has buffers for, and mostly without being asked anything."""
+        first = self.donor(DONOR)
+        self.donor(SECOND)
+        device = self.attached(donors=(DONOR, SECOND))
+        data = os.urandom(MIB)
+        write(device, data, 15 * MIB)
+        for _ in range(6):
+            first.lend("7M")
+            first.lend("96M")
+        first.lend("2M")
+        until(device, lambda now: now["donors"][0]["bytes"] <= 2 * MIB)
+        first.lend("96M")
+        until(device, lambda now: not now["leaving"])
+        self.assertEqual(read(device, 15 * MIB, MIB), data)
+        self.assertEqual((stat(device)["lost"], stat(device)["reconnects"]), (0, 0))
+
     def test_what_nobody_else_has_room_for_stays_until_somebody_has(self):
         first, second = self.donor(DONOR), self.donor(SECOND)
         device = self.attached(donors=(DONOR, SECOND), size="8M")
