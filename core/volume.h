@@ -260,12 +260,24 @@ int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place);
 void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages);
 
 /*
- * Thin extents beyond the reserve need their memory no more, if nobody uses it; nor does a replica that is to
- * leave, once there are enough others; nor what is filled from nobody.
+ * Thin extents beyond the reserve need their memory no more, if nobody uses it and no donor of it is slow;
+ * nor does a replica that is to leave, once there are enough others; nor what is filled from nobody.
  */
 void weir_volume_trim(struct weir_volume *v);
 
-/* Return: true: nobody needs the memory at @place, which is the volume's no more: give it back. */
+/**
+ * weir_volume_give_back() - whose memory nobody needs any more
+ * @donors: a bit for each donor that can be told, or needs not be
+ * @place: receives where; owes a weir_volume_gave_back()
+ *
+ * Return: whether there is any.
+ */
+bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_volume_place *place);
+
+/* @is_told: the donor has it back. Else it is the donor's memory and nobody's, and to be told again. */
+void weir_volume_gave_back(struct weir_volume *v, const struct weir_volume_place *place, bool is_told);
+
+/* Both, of any donor. Return: true: the memory at @place is the volume's no more: give it back. */
 bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place);
 
 /**
@@ -274,8 +286,8 @@ bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
  * @from: receives @extent, which has memory; or another one, with which it has changed memory, slot by
  *	slot: the host does the same before it gives its lock back
  *
- * Return: 0; -EAGAIN: once donors have been asked, or what the local disk has is there again;
- *	-ENOSPC no donor has any; -EIO it is lost.
+ * Return: 0; -EAGAIN: once donors have been asked, or one that is slow answers, or what the local disk has
+ *	is there again; -ENOSPC no donor has any; -EIO it is lost.
  */
 int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from);
 

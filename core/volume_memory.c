@@ -232,6 +232,17 @@ static void let_leave(struct weir_volume *v, uint32_t number)
 		spare_one(v, extent)->state = WEIR_REPLICA_STALE;
 }
 
+/* What such a donor has can be written, but not be given back now. */
+static bool has_slow(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	bool found = false;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		found |= extent->replica[slot].state == WEIR_REPLICA_VALID &&
+			 v->donor[extent->replica[slot].donor].state == WEIR_VOLUME_DONOR_SLOW;
+	return found;
+}
+
 void weir_volume_trim(struct weir_volume *v)
 {
 	uint32_t reserve = 0;
@@ -242,7 +253,7 @@ void weir_volume_trim(struct weir_volume *v)
 		struct weir_extent *extent = &v->extent[i];
 
 		if (!extent->thin || !weir_volume_valid(v, i) || reserve++ < v->reserve ||
-		    !is_quiet(v, i))
+		    !is_quiet(v, i) || has_slow(v, extent))
 			continue;
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
 			if (extent->replica[slot].state != WEIR_REPLICA_NONE)
@@ -260,20 +271,37 @@ static void take_memory(struct weir_volume *v, const struct weir_volume_place *p
 		v->donor[place->donor].free++;
 }
 
-bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
+bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_volume_place *place)
 {
 	for (uint32_t i = 0; i < v->nr_extents; i++) {
 		for (uint8_t slot = 0; slot < v->slots; slot++) {
-			const struct weir_replica *replica = &v->extent[i].replica[slot];
+			struct weir_replica *replica = &v->extent[i].replica[slot];
 
-			if (replica->state != WEIR_REPLICA_STALE || replica->users)
+			if (replica->state != WEIR_REPLICA_STALE || replica->users ||
+			    !(donors >> replica->donor & 1))
 				continue;
 			*place = (struct weir_volume_place){ i, slot, replica->donor };
-			take_memory(v, place);
+			replica->users++; /* it stays in its place meanwhile */
 			return true;
 		}
 	}
 	return false;
+}
+
+void weir_volume_gave_back(struct weir_volume *v, const struct weir_volume_place *place, bool is_told)
+{
+	v->extent[place->extent].replica[place->slot].users--;
+	if (is_told)
+		take_memory(v, place);
+}
+
+bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
+{
+	bool any = weir_volume_give_back(v, (uint8_t)~0u, place);
+
+	if (any)
+		weir_volume_gave_back(v, place, true);
+	return any;
 }
 
 /* The idle extent with the most replicas, or nr_extents: none has any. */
@@ -293,6 +321,16 @@ static uint32_t find_idle(const struct weir_volume *v)
 	return best;
 }
 
+/* Whether one that does not answer now may have memory when it does. */
+static bool is_any_slow(const struct weir_volume *v)
+{
+	bool found = false;
+
+	for (uint8_t donor = 0; donor < v->nr_donors; donor++)
+		found |= v->donor[donor].state == WEIR_VOLUME_DONOR_SLOW;
+	return found;
+}
+
 int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 {
 	struct weir_volume_place place;
@@ -305,7 +343,7 @@ int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
 		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
 	idle = find_idle(v);
 	if (idle == v->nr_extents)
-		return weir_volume_place(v, &place) == -ENOSPC ? -ENOSPC : -EAGAIN;
+		return weir_volume_place(v, &place) == -ENOSPC && !is_any_slow(v) ? -ENOSPC : -EAGAIN;
 	if (!is_quiet(v, extent))
 		return -EAGAIN;
 	for (uint8_t slot = 0; slot < v->slots; slot++) {

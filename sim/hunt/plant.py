@@ -76,8 +76,8 @@ PLANTS = {
     # A chunk that could not be written is believed.
     "chunk": ("} else if (!succeeded) {", "} else if (false) {"),
     # Memory is given back while it is used.
-    "reclaim": ("if (replica->state != WEIR_REPLICA_STALE || replica->users)",
-                "if (replica->state != WEIR_REPLICA_STALE)"),
+    "reclaim": ("if (replica->state != WEIR_REPLICA_STALE || replica->users ||",
+                "if (replica->state != WEIR_REPLICA_STALE ||"),
     # What a flow has in flight is not counted, which the scheduler itself finds when it completes.
     "count": ("\tflow->wrs++;\n", ""),
     "begin": ("\t\tif (n->first > last)\n", "\t\tif (n->first >= last)\n"),

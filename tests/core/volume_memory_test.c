@@ -214,6 +214,72 @@ static void memory_is_not_given_back_while_it_is_written(void **state)
 	assert_int_equal(reclaim(&s), 1);
 }
 
+static void what_a_donor_was_not_told_is_its_memory_still(void **state)
+{
+	struct weir_volume_place place;
+	struct small s;
+	uint32_t had;
+
+	(void)state;
+	begin(&s, 1, 1);
+	s.v.reserve = 0;
+	had = weir_volume_donor_extents(&s.v, 0);
+	weir_volume_discard(&s.v, 0, 0, PAGES, false);
+	weir_volume_trim(&s.v);
+	assert_false(weir_volume_give_back(&s.v, 0, &place));
+	assert_true(weir_volume_give_back(&s.v, 1, &place));
+	assert_int_equal(place.extent, 0);
+	weir_volume_gave_back(&s.v, &place, false);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 0), had);
+	assert_true(weir_volume_give_back(&s.v, 1, &place));
+	weir_volume_gave_back(&s.v, &place, true);
+	assert_int_equal(weir_volume_donor_extents(&s.v, 0), had - 1);
+	assert_false(weir_volume_give_back(&s.v, 1, &place));
+}
+
+static void what_is_being_given_back_stays_in_its_place(void **state)
+{
+	struct weir_volume_place place;
+	struct small s;
+	uint32_t from;
+
+	(void)state;
+	begin(&s, 1, 1);
+	s.v.reserve = 1;
+	weir_volume_discard(&s.v, 0, 0, PAGES, false);
+	weir_volume_discard(&s.v, 1, 0, PAGES, false);
+	for (uint32_t i = 2; i < EXTENTS; i++)
+		write_all(&s, i, sums, 0);
+	weir_volume_trim(&s.v);
+	assert_true(weir_volume_give_back(&s.v, 1, &place));
+	assert_int_equal(weir_volume_provide(&s.v, place.extent, &from), -EAGAIN);
+	weir_volume_gave_back(&s.v, &place, true);
+	assert_int_equal(weir_volume_provide(&s.v, place.extent, &from), 0);
+}
+
+static void who_is_slow_keeps_what_is_thin_and_may_have_room_later(void **state)
+{
+	struct small s;
+	uint32_t from;
+
+	(void)state;
+	begin(&s, 1, 1);
+	s.v.reserve = 0;
+	weir_volume_discard(&s.v, 0, 0, PAGES, false);
+	weir_volume_donor_slow(&s.v, 0);
+	assert_int_equal(reclaim(&s), 0);
+	assert_int_equal(weir_volume_provide(&s.v, 0, &from), 0);
+	weir_volume_donor_up(&s.v, 0);
+	assert_int_equal(reclaim(&s), 1);
+	for (uint32_t i = 1; i < EXTENTS; i++)
+		write_all(&s, i, sums, 0);
+	s.v.reserve = 1;
+	weir_volume_donor_slow(&s.v, 0);
+	assert_int_equal(weir_volume_provide(&s.v, 0, &from), -EAGAIN);
+	weir_volume_donor_lost(&s.v, 0);
+	assert_int_equal(weir_volume_provide(&s.v, 0, &from), -ENOSPC);
+}
+
 static void memory_does_not_move_while_a_copy_of_it_is_under_way(void **state)
 {
 	struct weir_copy_step step;
@@ -436,6 +502,9 @@ int main(void)
 		cmocka_unit_test(memory_that_nobody_wants_any_more_is_not_taken),
 		cmocka_unit_test(a_donor_does_not_give_an_extent_memory_twice),
 		cmocka_unit_test(memory_is_not_given_back_while_it_is_written),
+		cmocka_unit_test(what_a_donor_was_not_told_is_its_memory_still),
+		cmocka_unit_test(what_is_being_given_back_stays_in_its_place),
+		cmocka_unit_test(who_is_slow_keeps_what_is_thin_and_may_have_room_later),
 		cmocka_unit_test(memory_does_not_move_while_a_copy_of_it_is_under_way),
 		cmocka_unit_test(what_could_not_be_copied_is_not_believed),
 		cmocka_unit_test(a_copy_to_memory_that_is_gone_begins_anew_in_other),

@@ -535,15 +535,35 @@ static void work(struct world *w, uint32_t which)
 	}
 }
 
+/* Who is away needs not be told; of the others there are some now and then who cannot be. */
+static uint8_t to_be_told(struct world *w)
+{
+	uint8_t donors = (uint8_t)~0u;
+
+	if (!w->is_calm && !random_below(w, 4))
+		donors = (uint8_t)random_below(w, 256);
+	for (uint8_t i = 0; i < DONORS; i++)
+		donors |= (uint8_t)(!w->donor[i].is_up << i);
+	return donors;
+}
+
+/* To who does not answer nothing more is said. */
 static void release(struct world *w)
 {
+	uint8_t donors = to_be_told(w);
 	struct weir_volume_place place;
 
 	weir_volume_trim(&w->v);
-	while (weir_volume_reclaim(&w->v, &place)) {
+	while (weir_volume_give_back(&w->v, donors, &place)) {
 		struct memory **memory = &w->memory[place.extent][place.slot];
+		bool is_told = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
 
 		assert_int_equal((*memory)->ops, 0);
+		weir_volume_gave_back(&w->v, &place, is_told);
+		if (!is_told) {
+			donors &= (uint8_t) ~(1u << place.donor);
+			continue;
+		}
 		free(*memory);
 		*memory = NULL;
 	}
