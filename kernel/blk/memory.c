@@ -78,12 +78,34 @@ static int no_memory_for_sums(struct weir_error *error)
 	return weir_fail(error, -ENOMEM, "no memory for the checksums: 1 MiB for each GiB");
 }
 
+/*
+ * What a donor has said to a question. One that is stopped, or hangs, still has its memory, which is read
+ * and written without it; but who asked it for each piece would do nothing else for minutes. So others
+ * are asked first, and it is asked once in a while.
+ */
+static void heard(struct weir_blk_volume *volume, u8 donor, int rc)
+{
+	struct weir_blk_member *member = &volume->member[donor];
+
+	member->is_silent = weir_is_no_answer(rc);
+	if (!member->is_silent)
+		return;
+	member->ask_again = jiffies;
+	if (rc != -EINTR) /* which is about who asks */
+		member->ask_again += msecs_to_jiffies(weir_blk_volume_patience_ms(volume));
+	spin_lock_bh(&volume->lock);
+	if (volume->core.donor[donor].state == WEIR_VOLUME_DONOR_UP)
+		weir_volume_donor_slow(&volume->core, donor);
+	spin_unlock_bh(&volume->lock);
+}
+
 int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error)
 {
 	u64 bytes;
 	int rc;
 
 	rc = weir_session_room(volume->member[donor].session, &bytes, error);
+	heard(volume, donor, rc);
 	if (rc)
 		return rc;
 	/* It may turn out that the last of them is too large. */
@@ -92,6 +114,32 @@ int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct w
 			       (bytes >> volume->shift) + !!weir_blk_volume_within(volume, bytes));
 	spin_unlock_bh(&volume->lock);
 	return 0;
+}
+
+void weir_memory_ask_silent(struct weir_blk_volume *volume)
+{
+	u8 i, first = volume->core.nr_donors;
+
+	for (i = 0; i < volume->core.nr_donors; i++) {
+		const struct weir_blk_member *member = &volume->member[i];
+
+		if (!member->is_silent || !member->session || time_before(jiffies, member->ask_again))
+			continue;
+		if (first == volume->core.nr_donors ||
+		    time_before(member->ask_again, volume->member[first].ask_again))
+			first = i;
+	}
+	if (first < volume->core.nr_donors && !weir_memory_look_for_room(volume, first, NULL))
+		weir_blk_volume_kick(volume);
+}
+
+/* A hold that the donor knows no more was closed by a call that it answered too late. */
+static bool tell_donor(struct weir_blk_volume *volume, u8 donor, struct weir_region *region)
+{
+	int rc = weir_region_close(region, NULL);
+
+	heard(volume, donor, rc);
+	return !weir_is_no_answer(rc);
 }
 
 /* Asks a donor for memory, and lays it where it is wanted. */
@@ -103,16 +151,17 @@ static int ask(struct weir_blk_volume *volume, struct weir_volume_place *place,
 
 	rc = weir_region_create(volume->member[place->donor].session, NULL,
 				1ull << volume->shift, &region, error);
+	heard(volume, place->donor, rc);
 	spin_lock_bh(&volume->lock);
-	if (rc)
+	if (rc && !weir_is_no_answer(rc))
 		weir_volume_donor_room(&volume->core, place->donor, 0);
-	else
+	else if (!rc)
 		wanted = weir_volume_granted(&volume->core, place);
 	if (!rc && !wanted)
 		*weir_blk_volume_region(volume, place->extent, place->slot) = region;
 	spin_unlock_bh(&volume->lock);
 	if (wanted)
-		weir_region_close(&region, NULL);
+		tell_donor(volume, place->donor, &region);
 	return rc;
 }
 
@@ -131,27 +180,44 @@ int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error)
 	}
 }
 
-/* A donor that is away needs no telling. */
-void weir_memory_return(struct weir_blk_volume *volume)
+/* Those that can be told now, if @tell; and those that need not be. With the lock held. */
+static u8 choose_donors(const struct weir_blk_volume *volume, bool tell)
+{
+	u8 i, donors = 0;
+
+	for (i = 0; i < volume->core.nr_donors; i++) {
+		u8 state = volume->core.donor[i].state;
+
+		if (state == WEIR_VOLUME_DONOR_AWAY || (tell && state == WEIR_VOLUME_DONOR_UP))
+			donors |= 1 << i;
+	}
+	return donors;
+}
+
+bool weir_memory_return(struct weir_blk_volume *volume, bool tell)
 {
 	struct weir_volume_place place;
 	struct weir_region region;
+	bool is_any_told = false;
 
 	for (;;) {
-		bool is_there = false, any;
+		bool is_there = false, is_told, any;
 
 		spin_lock_bh(&volume->lock);
 		weir_volume_trim(&volume->core);
-		any = weir_volume_reclaim(&volume->core, &place);
+		any = weir_volume_give_back(&volume->core, choose_donors(volume, tell), &place);
 		if (any) {
 			region = *weir_blk_volume_region(volume, place.extent, place.slot);
 			is_there = volume->core.donor[place.donor].state != WEIR_VOLUME_DONOR_AWAY;
 		}
 		spin_unlock_bh(&volume->lock);
 		if (!any)
-			return;
-		if (is_there)
-			weir_region_close(&region, NULL);
+			return is_any_told;
+		is_told = !is_there || tell_donor(volume, place.donor, &region);
+		is_any_told |= is_told;
+		spin_lock_bh(&volume->lock);
+		weir_volume_gave_back(&volume->core, &place, is_told);
+		spin_unlock_bh(&volume->lock);
 	}
 }
 
@@ -302,7 +368,7 @@ static int grow(struct weir_blk_volume *volume, u64 bytes, struct weir_error *er
 	no_room(volume, bytes, error);
 	if (end > old)
 		weir_memory_zero(volume, old, end - old, false);
-	weir_memory_return(volume);
+	weir_memory_return(volume, true);
 	return -ENOSPC;
 }
 

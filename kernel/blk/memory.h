@@ -23,11 +23,20 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 /* Asks for what is missing. Return: 0; -ENOSPC, with the reason in @error if a donor said one. */
 int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error);
 
-/* Gives back what nobody needs any more. */
-void weir_memory_return(struct weir_blk_volume *volume);
+/*
+ * Gives back what nobody needs any more: what was at donors that are gone, and, with @tell, what those have
+ * that are there. Who is silent or slow is told later. Return: whether there is room now for something.
+ */
+bool weir_memory_return(struct weir_blk_volume *volume, bool tell);
 
 /* Asks what a donor lends. */
 int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error);
+
+/*
+ * Asks who was silent, if it is time: one, so that many of them do not keep the others waiting. Who answers
+ * is as others are from then on.
+ */
+void weir_memory_ask_silent(struct weir_blk_volume *volume);
 
 /* Another size: what is new is there when it returns; what is beyond the end is gone. */
 int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);

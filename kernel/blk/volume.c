@@ -68,6 +68,7 @@ static void member_close(struct weir_blk_volume *volume, struct weir_blk_member 
 	mutex_lock(&volume->sessions);
 	add_stat(&member->past, &stat);
 	WRITE_ONCE(member->session, NULL);
+	member->is_silent = false;
 	mutex_unlock(&volume->sessions);
 	synchronize_rcu();
 	weir_session_close(session);
@@ -142,12 +143,13 @@ static void look_at(struct weir_blk_volume *volume, u8 number)
 
 	if (!member->session)
 		return;
+	weir_session_patience(member->session, weir_blk_volume_patience_ms(volume));
 	weir_session_stat(member->session, &stat);
 	spin_lock_bh(&volume->lock);
 	weir_volume_donor_keeps(&volume->core, number, extents_kept(volume, &stat));
-	if (stat.state == WEIR_SESSION_UP)
+	if (stat.state == WEIR_SESSION_UP && !member->is_silent)
 		weir_volume_donor_up(&volume->core, number);
-	else if (stat.state == WEIR_SESSION_MENDING)
+	else if (stat.state != WEIR_SESSION_LOST)
 		weir_volume_donor_slow(&volume->core, number);
 	else
 		weir_volume_donor_lost(&volume->core, number);
@@ -202,13 +204,16 @@ static void tend(struct work_struct *work)
 	mutex_lock(&volume->tending);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_at(volume, i);
-	weir_memory_return(volume);
+	weir_memory_return(volume, false);
 	if (weir_memory_fetch(volume, NULL) || is_leaving(volume))
 		look_for_rooms(volume); /* for the next time */
+	if (weir_memory_return(volume, true))
+		weir_blk_volume_kick(volume); /* what was in the way of other memory is gone */
 	weir_fill(volume);
 	weir_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_for(volume, i);
+	weir_memory_ask_silent(volume);
 	mutex_unlock(&volume->tending);
 	memalloc_noio_restore(flags);
 	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));

@@ -49,11 +49,15 @@ struct weir_volume_setup {
  * struct weir_blk_member - one of its donors
  * @session: NULL: there is none now; changed by the work, with @volume->sessions, and not freed while
  *	somebody looks under RCU
+ * @is_silent: it has not answered when it was asked about memory, and is asked again only at
+ *	@ask_again, jiffies; guarded by @volume->tending
  * @past: what sessions that have ended had done
  */
 struct weir_blk_member {
 	struct sockaddr_storage address;
 	struct weir_session *session;
+	bool is_silent;
+	unsigned long ask_again;
 	struct weir_stat past;
 };
 
@@ -138,6 +142,12 @@ struct weir_blk_facts {
 
 /* Context: process; sleeps. */
 void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts);
+
+/* How long a donor is waited for that is asked about memory: so others can be before a write gives up. */
+static inline u32 weir_blk_volume_patience_ms(const struct weir_blk_volume *volume)
+{
+	return volume->options.timeout_ms / 4;
+}
 
 static inline u32 weir_blk_volume_extent(const struct weir_blk_volume *volume, u64 offset)
 {

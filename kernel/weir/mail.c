@@ -15,6 +15,7 @@ int weir_mail_init(struct weir_mail *mail, struct weir_session *session)
 	struct ib_device *device = session->nic->device;
 
 	mail->session = session;
+	mail->patience_ms = session->options.timeout_ms;
 	mutex_init(&mail->mutex);
 	init_completion(&mail->sent);
 	init_completion(&mail->answered);
@@ -95,7 +96,17 @@ static int read_recall(struct weir_mail *mail, const void *body, u32 length)
 	return 0;
 }
 
-/* Any other answer than the one that is waited for was for somebody who gave up. */
+/* An answer for somebody who gave up. Of those that say that it was done one, of its length, lends memory. */
+static void read_late(struct weir_mail *mail, const struct wire_head *head, const void *body)
+{
+	struct wire_region region;
+
+	if (head->status || wire_region_decode(body, head->length, &region) ||
+	    mail->nr_late == WEIR_MAIL_LATE_MAX)
+		return;
+	mail->late[mail->nr_late++] = region.hold;
+}
+
 static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
 {
 	struct wire_head head;
@@ -106,8 +117,12 @@ static int read_message(struct weir_mail *mail, const void *data, u32 bytes)
 		return -EPROTO;
 	if (head.kind == WIRE_RECALL)
 		return read_recall(mail, body, head.length);
-	if (head.kind != WIRE_CONTROL_REPLY || !mail->waiting || head.tag != mail->tag)
+	if (head.kind != WIRE_CONTROL_REPLY)
 		return 0;
+	if (!mail->waiting || head.tag != mail->tag) {
+		read_late(mail, &head, body);
+		return 0;
+	}
 	mail->length = min_t(u32, head.length, sizeof(mail->answer));
 	memcpy(mail->answer, body, mail->length);
 	answered(mail, head.status);
@@ -290,7 +305,7 @@ static int wait_answer(struct weir_mail *mail)
 	long left;
 
 	left = wait_for_completion_interruptible_timeout(&mail->answered,
-		msecs_to_jiffies(session->options.timeout_ms));
+		msecs_to_jiffies(READ_ONCE(mail->patience_ms)));
 	weir_nic_lock(session->nic);
 	if (mail->waiting)
 		answered(mail, left < 0 ? -EINTR : -ETIMEDOUT);
@@ -308,6 +323,42 @@ static int call(struct weir_mail *mail, struct wire_request *request, const char
 		return length;
 	rc = send_message(mail, sizeof(struct wire_head) + length);
 	return rc ? rc : wait_answer(mail);
+}
+
+static bool take_late(struct weir_mail *mail, u64 *hold)
+{
+	bool any;
+
+	weir_nic_lock(mail->session->nic);
+	any = mail->nr_late;
+	if (any)
+		*hold = mail->late[--mail->nr_late];
+	weir_nic_unlock(mail->session->nic);
+	return any;
+}
+
+static void put_late(struct weir_mail *mail, u64 hold)
+{
+	weir_nic_lock(mail->session->nic);
+	if (mail->nr_late < WEIR_MAIL_LATE_MAX)
+		mail->late[mail->nr_late++] = hold;
+	weir_nic_unlock(mail->session->nic);
+}
+
+/*
+ * The donor answers: what it lent to nobody it gets back. To be told twice does it no harm; what it says
+ * it does not know, it has.
+ */
+static void close_late(struct weir_mail *mail)
+{
+	struct wire_request request = { .op = WIRE_REGION_CLOSE };
+
+	while (take_late(mail, &request.value)) {
+		if (weir_is_no_answer(call(mail, &request, NULL))) {
+			put_late(mail, request.value);
+			return;
+		}
+	}
 }
 
 /* No answer, or none that makes sense, has no sentence of the donor's. */
@@ -337,6 +388,8 @@ int weir_mail_call(struct weir_mail *mail, struct wire_request *request, const c
 		rc = weir_fail(error, -EPROTO, "%s answers nonsense", mail->session->peer);
 	else
 		memcpy(answer, mail->answer, size);
+	if (!rc)
+		close_late(mail);
 	mutex_unlock(&mail->mutex);
 	weir_session_leave(mail->session);
 	return rc;

@@ -22,6 +22,7 @@
 #define WEIR_MAIL_RECVS WIRE_CREDITS_MIN
 #define WEIR_MAIL_CALL_MAX (sizeof(struct wire_head) + sizeof(struct wire_request) + WIRE_NAME_MAX)
 #define WEIR_MAIL_ANSWER_MAX 256
+#define WEIR_MAIL_LATE_MAX 4
 #define WEIR_MAIL_SENDS 1 /* of credits, in channel 0's send queue and its CQ; calls go by the engine */
 
 struct weir_conn;
@@ -38,6 +39,7 @@ struct weir_mail_buffers {
  * @mutex: held by who calls
  * @buffers, @dma: see above
  * @io: sends a call; @sent: it is done
+ * @patience_ms: for its answer
  *
  * Guarded by nic->lock:
  *
@@ -48,6 +50,8 @@ struct weir_mail_buffers {
  * @waiting: for its answer; @answered: it came, or will not
  * @status: of the answer
  * @answer: its body, the first @length bytes
+ * @late: holds that came for somebody who had given up, and are to be closed, @nr_late of them. Who does
+ *	not answer is not asked for more and more, so they are few; what does not fit the session's end gives back
  */
 struct weir_mail {
 	struct weir_session *session;
@@ -56,6 +60,7 @@ struct weir_mail {
 	u64 dma;
 	struct weir_io io;
 	struct completion sent;
+	unsigned int patience_ms;
 
 	struct wire_credit credit;
 	bool granting;
@@ -66,6 +71,8 @@ struct weir_mail {
 	int status;
 	u32 length;
 	u8 answer[WEIR_MAIL_ANSWER_MAX];
+	u64 late[WEIR_MAIL_LATE_MAX];
+	unsigned int nr_late;
 };
 
 /* Context: process. The session has its device. Return: 0; -ENOMEM. */
@@ -97,7 +104,7 @@ void weir_mail_broken(struct weir_mail *mail);
  *
  * Context: process; sleeps.
  * Return: 0; what the donor said, with its sentence in @error; -EINVAL the name; -EPROTO;
- * -ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN: it was not even asked.
+ * -ECONNRESET, -ETIMEDOUT, -EINTR no answer; -ENOTCONN, -EAGAIN: it was not even asked.
  */
 int weir_mail_call(struct weir_mail *mail, struct wire_request *request, const char *name,
 		   void *answer, size_t size, struct weir_error *error);

@@ -55,6 +55,12 @@ int weir_region_close(struct weir_region *region, struct weir_error *error)
 }
 EXPORT_SYMBOL_GPL(weir_region_close);
 
+void weir_session_patience(struct weir_session *session, u32 ms)
+{
+	WRITE_ONCE(session->mail.patience_ms, ms);
+}
+EXPORT_SYMBOL_GPL(weir_session_patience);
+
 int weir_session_room(struct weir_session *session, u64 *bytes, struct weir_error *error)
 {
 	struct wire_request request = { .op = WIRE_DONOR_INFO };

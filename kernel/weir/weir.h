@@ -175,7 +175,7 @@ struct weir_region {
  *
  * Context: Process; sleeps. One thread of a session at a time talks about regions.
  * Return: 0; -EEXIST the donor has one of that name; -ENOSPC, -EDQUOT it lends no more;
- *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer.
+ *	-ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EAGAIN, -EINTR no answer: see weir_is_no_answer().
  */
 int weir_region_create(struct weir_session *session, const char *name, u64 length,
 		       struct weir_region *region, struct weir_error *error);
@@ -191,9 +191,22 @@ int weir_region_open(struct weir_session *session, const char *name, struct weir
  * One without a name is gone, then. A session that ends gives back all that it has.
  *
  * Context: Process; sleeps. One thread of a session at a time talks about regions.
- * Return: 0; -ENOTCONN, -ECONNRESET, -ETIMEDOUT, -EINTR no answer.
+ * Return: 0; -ENOENT the donor knows of no such; or no answer.
  */
 int weir_region_close(struct weir_region *region, struct weir_error *error);
+
+/*
+ * How long whoever talks about regions waits for an answer; at first the session's timeout. What comes
+ * later is for nobody: memory that was lent by it is given back by itself. Context: any.
+ */
+void weir_session_patience(struct weir_session *session, u32 ms);
+
+/* Whether that is what talking about regions came to: the donor may not even have heard it. Context: any. */
+static inline bool weir_is_no_answer(int status)
+{
+	return status == -ETIMEDOUT || status == -ENOTCONN || status == -ECONNRESET ||
+	       status == -EAGAIN || status == -EINTR;
+}
 
 /* How many bytes the donor would lend this session now. Context, Return: as weir_region_close(). */
 int weir_session_room(struct weir_session *session, u64 *bytes, struct weir_error *error);

@@ -736,6 +736,36 @@ class Donors(unittest.TestCase):
         self.assertEqual(read(device, 15 * MIB, MIB), data)
         self.assertEqual((stat(device)["lost"], stat(device)["reconnects"]), (0, 0))
 
+    def until_lent_is_what_is_used(self, device):
+        """What was asked for in vain, too, has been given back."""
+        deadline = time.monotonic() + LONG
+        while True:
+            used = [donor["bytes"] for donor in stat(device)["donors"]]
+            lent = [json.loads(must(WEIR, "stat", "--json", "--key", KEY, address))["lent_bytes"]
+                    for address in (DONOR, SECOND)]
+            if used == lent:
+                return
+            self.assertLess(time.monotonic(), deadline, (used, lent))
+            time.sleep(0.5)
+
+    def test_a_donor_that_is_stopped_is_not_waited_for_where_others_have_memory(self):
+        first = self.donor(DONOR)
+        self.donor(SECOND)
+        device = self.attached("--reserve", "2M", donors=(DONOR, SECOND))
+        must("blkdiscard", device)
+        until(device, lambda now: now["given_back"] == 14)
+        first.process.send_signal(signal.SIGSTOP)
+        data = os.urandom(MIB)
+        for offset in range(0, 16 * MIB, MIB):
+            write(device, data, offset)
+        for offset in range(0, 16 * MIB, MIB):
+            self.assertEqual(read(device, offset, MIB), data)
+        must("blkdiscard", device)
+        until(device, lambda now: now["donors"][1]["bytes"] <= 2 * MIB)
+        first.process.send_signal(signal.SIGCONT)
+        until(device, lambda now: now["given_back"] == 14)
+        self.until_lent_is_what_is_used(device)
+
     def test_what_nobody_else_has_room_for_stays_until_somebody_has(self):
         first, second = self.donor(DONOR), self.donor(SECOND)
         device = self.attached(donors=(DONOR, SECOND), size="8M")
