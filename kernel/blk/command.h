@@ -25,9 +25,10 @@ struct weir_leg {
 /**
  * struct weir_command - a request
  * @write: of a write
- * @give_up: when a write waits for memory no longer, jiffies
+ * @give_up: when a write waits for memory no longer, nor a read that has failed twice is tried again;
+ *	jiffies
  * @tried: replicas that a read has failed at
- * @waiting: for the local disk; @nents: of the first leg's list, meanwhile
+ * @waiting: a read for the local disk, a write for memory; @nents: of the first leg's list, meanwhile
  * @legs: under way
  * @failed: replicas of which it is not certain that they did it
  * @extent, @page, @pages: where, of a read or write
@@ -57,12 +58,15 @@ static inline struct weir_blk_volume *weir_volume_of(const struct request *rq)
 int weir_leg_prepare(struct weir_leg *leg, struct request *rq, u8 slot, enum weir_op op,
 		     unsigned int nents);
 
-/* What the block layer is told of an errno; -ENOMEM and -EAGAIN: it is to come again. */
+/* What the block layer is told of an errno; -ENOMEM: it is to come again when ios have ended. */
 blk_status_t weir_command_status(int rc);
 
 /* @nents: of the first leg's list, which is filled in. Context: as queue_rq(). */
 blk_status_t weir_read_queue(struct request *rq, unsigned int nents);
 blk_status_t weir_write_queue(struct request *rq, unsigned int nents);
+
+/* Writes that wait for memory: what can is begun, what has waited for long enough ends. Context: process. */
+void weir_write_parked(struct weir_blk_volume *volume);
 
 /* All legs have ended. Return: 0; -EAGAIN: it is to be queued again; or the request's errno. */
 int weir_read_end(struct request *rq);

@@ -162,6 +162,8 @@ static int ask(struct weir_blk_volume *volume, struct weir_volume_place *place,
 	spin_unlock_bh(&volume->lock);
 	if (wanted)
 		tell_donor(volume, place->donor, &region);
+	else if (!rc)
+		weir_blk_volume_unpark(volume);
 	return rc;
 }
 
@@ -275,7 +277,7 @@ int weir_memory_provide(struct weir_blk_volume *volume, u32 extent)
 	u8 slot;
 	int rc = weir_volume_provide(&volume->core, extent, &from);
 
-	if (rc == -EAGAIN || (!rc && from != extent))
+	if (!rc && from != extent)
 		weir_blk_volume_kick(volume); /* the reserve is to be filled up */
 	for (slot = 0; !rc && from != extent && slot < volume->core.slots; slot++)
 		swap(*weir_blk_volume_region(volume, extent, slot),

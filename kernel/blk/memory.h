@@ -41,7 +41,10 @@ void weir_memory_ask_silent(struct weir_blk_volume *volume);
 /* Another size: what is new is there when it returns; what is beyond the end is gone. */
 int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);
 
-/* Memory where it will be written, if there is none: see weir_volume_provide(). With the lock held. */
+/*
+ * Memory where it will be written, if there is none: see weir_volume_provide(); after -EAGAIN the caller
+ * wakes the work, once. With the lock held.
+ */
 int weir_memory_provide(struct weir_blk_volume *volume, u32 extent);
 
 /* All of this is zeroes from now on; @keep: and has memory. Context: any; takes the lock. */

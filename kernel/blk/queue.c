@@ -38,7 +38,7 @@ int weir_leg_prepare(struct weir_leg *leg, struct request *rq, u8 slot, enum wei
 
 blk_status_t weir_command_status(int rc)
 {
-	return rc == -ENOMEM || rc == -EAGAIN ? BLK_STS_RESOURCE : errno_to_blk_status(rc);
+	return rc == -ENOMEM ? BLK_STS_RESOURCE : errno_to_blk_status(rc);
 }
 
 static void complete_request(struct request *rq)
@@ -54,7 +54,7 @@ static void complete_request(struct request *rq)
 		blk_mq_end_request(rq, errno_to_blk_status(rc));
 }
 
-/* A request may come again: a read, to be tried elsewhere; a write, for which there was no memory. */
+/* A request may come again: a read, to be tried elsewhere; one that could not be mapped for the device. */
 static void begin(struct request *rq)
 {
 	struct weir_blk_volume *volume = weir_volume_of(rq);

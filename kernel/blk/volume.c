@@ -3,19 +3,46 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "kernel/blk/command.h"
 #include "kernel/blk/fill.h"
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 
 #define TEND_MS 1000
+#define PARKED_MS 20 /* until who waits for memory is looked at again, whatever has happened */
 #define RESERVE_SHARE 8 /* of the device is kept where it was discarded, unless told otherwise */
 
-static struct workqueue_struct *tend_wq;
+static struct workqueue_struct *tend_wq, *park_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
 	mod_delayed_work(tend_wq, &volume->tend, 0);
+}
+
+void weir_blk_volume_unpark(struct weir_blk_volume *volume)
+{
+	mod_delayed_work(park_wq, &volume->unpark, 0);
+}
+
+void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume)
+{
+	queue_delayed_work(park_wq, &volume->unpark, msecs_to_jiffies(PARKED_MS));
+	weir_blk_volume_kick(volume);
+}
+
+static void unpark(struct work_struct *work)
+{
+	struct weir_blk_volume *volume =
+		container_of(to_delayed_work(work), struct weir_blk_volume, unpark);
+	bool any;
+
+	weir_write_parked(volume);
+	spin_lock_bh(&volume->lock);
+	any = !list_empty(&volume->parked);
+	spin_unlock_bh(&volume->lock);
+	if (any)
+		queue_delayed_work(park_wq, &volume->unpark, msecs_to_jiffies(PARKED_MS));
 }
 
 /* Opens a session to a member, and says so to the core. */
@@ -300,6 +327,8 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 	mutex_init(&volume->tending);
 	init_waitqueue_head(&volume->settled);
 	INIT_DELAYED_WORK(&volume->tend, tend);
+	INIT_LIST_HEAD(&volume->parked);
+	INIT_DELAYED_WORK(&volume->unpark, unpark);
 	strscpy(volume->name, setup->name, sizeof(volume->name));
 	volume->bytes = setup->bytes;
 	volume->options = setup->options;
@@ -320,6 +349,8 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 	if (!rc)
 		rc = weir_memory_borrow(volume, error);
 	if (rc) {
+		cancel_delayed_work_sync(&volume->tend);
+		cancel_delayed_work_sync(&volume->unpark);
 		release(volume);
 		return rc;
 	}
@@ -343,16 +374,24 @@ int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct wei
 void weir_blk_volume_close(struct weir_blk_volume *volume)
 {
 	cancel_delayed_work_sync(&volume->tend);
+	cancel_delayed_work_sync(&volume->unpark);
 	release(volume);
 }
 
 int weir_blk_volumes_init(void)
 {
 	tend_wq = alloc_workqueue("weir_tend", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	return tend_wq ? 0 : -ENOMEM;
+	park_wq = alloc_workqueue("weir_park", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (tend_wq && park_wq)
+		return 0;
+	weir_blk_volumes_exit();
+	return -ENOMEM;
 }
 
 void weir_blk_volumes_exit(void)
 {
-	destroy_workqueue(tend_wq);
+	if (park_wq)
+		destroy_workqueue(park_wq);
+	if (tend_wq)
+		destroy_workqueue(tend_wq);
 }

@@ -72,6 +72,8 @@ struct weir_blk_member {
  * @tend: the work
  * @local: the local disk; NULL: there is none
  * @settled: where the work waits for writes to end
+ * @parked: commands, of writes that wait for memory; guarded by @lock
+ * @unpark: looks at them; not @tend, which waits for donors
  * @failovers: reads that another replica was asked for
  * @mismatches: reads that found something else than what was written
  */
@@ -90,6 +92,8 @@ struct weir_blk_volume {
 	struct mutex tending;
 	struct delayed_work tend;
 	wait_queue_head_t settled;
+	struct list_head parked;
+	struct delayed_work unpark;
 	struct weir_fill *fill;
 	struct weir_local *local;
 	atomic64_t failovers;
@@ -119,6 +123,12 @@ int weir_blk_volume_poll(struct weir_blk_volume *volume);
 
 /* Something happened that the work should look at. Context: any. */
 void weir_blk_volume_kick(struct weir_blk_volume *volume);
+
+/* There may be memory for who waits for it. Context: any. */
+void weir_blk_volume_unpark(struct weir_blk_volume *volume);
+
+/* Somebody waits from now on. Context: any. */
+void weir_blk_volume_wait_for_memory(struct weir_blk_volume *volume);
 
 /**
  * struct weir_blk_facts - how a volume is, and what it has done

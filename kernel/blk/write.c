@@ -68,31 +68,108 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 	return ready;
 }
 
-blk_status_t weir_write_queue(struct request *rq, unsigned int nents)
+/* Return: 0: it is under way; -EAGAIN: there is no memory where it is to go; or another errno. */
+static int start(struct weir_blk_volume *volume, struct request *rq)
 {
-	struct weir_blk_volume *volume = weir_volume_of(rq);
 	struct weir_command *command = blk_mq_rq_to_pdu(rq);
 	int ready;
 	u8 slot;
 
-	copy_lists(command, volume->core.slots, nents);
-	weir_sums_make(command->leg[0].sgl, command->pages, command->sums);
 	spin_lock_bh(&volume->lock);
 	ready = weir_memory_provide(volume, command->extent);
 	if (!ready)
-		ready = push(volume, rq, nents);
+		ready = push(volume, rq, command->nents);
 	spin_unlock_bh(&volume->lock);
-	if (ready == -EAGAIN && time_after(jiffies, command->give_up))
-		ready = -ENOSPC;
 	if (ready < 0)
-		return weir_command_status(ready);
+		return ready;
 	for (slot = 0; slot < volume->core.slots; slot++) {
 		if (ready & 1 << slot)
 			weir_session_serve(command->leg[slot].io.session);
 	}
 	if (atomic_dec_and_test(&command->legs))
 		blk_mq_complete_request(rq);
+	return 0;
+}
+
+/*
+ * It waits here: the block layer would keep those behind it waiting as well, and the time of each would
+ * begin when that of the one before it is over.
+ */
+static void park(struct weir_blk_volume *volume, struct weir_command *command)
+{
+	spin_lock_bh(&volume->lock);
+	list_add_tail(&command->waiting, &volume->parked);
+	spin_unlock_bh(&volume->lock);
+}
+
+blk_status_t weir_write_queue(struct request *rq, unsigned int nents)
+{
+	struct weir_blk_volume *volume = weir_volume_of(rq);
+	struct weir_command *command = blk_mq_rq_to_pdu(rq);
+	int rc;
+
+	command->nents = nents;
+	copy_lists(command, volume->core.slots, nents);
+	weir_sums_make(command->leg[0].sgl, command->pages, command->sums);
+	rc = start(volume, rq);
+	if (rc != -EAGAIN)
+		return rc ? weir_command_status(rc) : BLK_STS_OK;
+	park(volume, command);
+	weir_blk_volume_wait_for_memory(volume);
 	return BLK_STS_OK;
+}
+
+static struct weir_command *take_parked(struct weir_blk_volume *volume, struct list_head *parked)
+{
+	struct weir_command *command;
+
+	spin_lock_bh(&volume->lock);
+	command = list_first_entry_or_null(parked, struct weir_command, waiting);
+	if (command)
+		list_del(&command->waiting);
+	spin_unlock_bh(&volume->lock);
+	return command;
+}
+
+/* Under RCU, as queue_rq() is: whoever ends a session waits for who has pushed to it. */
+static int start_parked(struct weir_blk_volume *volume, struct weir_command *command)
+{
+	int rc;
+
+	rcu_read_lock();
+	rc = start(volume, blk_mq_rq_from_pdu(command));
+	rcu_read_unlock();
+	if ((rc == -EAGAIN || rc == -ENOMEM) && time_after(jiffies, command->give_up))
+		return -ENOSPC;
+	return rc == -ENOMEM ? -EAGAIN : rc;
+}
+
+/* Many wait for the same extent: where one found nothing, those behind it need not look. */
+void weir_write_parked(struct weir_blk_volume *volume)
+{
+	struct weir_command *command;
+	u32 failed = U32_MAX;
+	LIST_HEAD(parked);
+
+	spin_lock_bh(&volume->lock);
+	list_splice_init(&volume->parked, &parked);
+	spin_unlock_bh(&volume->lock);
+	while ((command = take_parked(volume, &parked))) {
+		struct request *rq = blk_mq_rq_from_pdu(command);
+		bool is_late = time_after(jiffies, command->give_up);
+		int rc = -EAGAIN;
+
+		if (command->extent != failed || is_late)
+			rc = start_parked(volume, command);
+		if (rc == -EAGAIN) {
+			failed = command->extent;
+			park(volume, command);
+		} else if (rc) {
+			trace_weir_blk_complete(rq, 0, rc);
+			blk_mq_end_request(rq, errno_to_blk_status(rc));
+		}
+		cond_resched();
+	}
 }
 
 int weir_write_end(struct request *rq)

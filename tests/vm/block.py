@@ -4,6 +4,7 @@
 
   block.py WEIR MODULES    run in the guest by 'vm check'
 """
+import concurrent.futures
 import errno
 import fcntl
 import json
@@ -579,6 +580,29 @@ class Device(unittest.TestCase):
         second = self.attached()
         self.assertNotEqual(second, device)
         self.assertEqual(read(second), bytes(4096))
+
+    def test_writes_that_wait_for_memory_end_together_and_keep_nobody_waiting(self):
+        device = self.attached("--reserve", "2M", "--timeout", "10")
+        must("blkdiscard", device)
+        until(device, lambda now: now["given_back"] == 14)
+        self.donor.process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            writes = {offset: pool.submit(write, device, b"here" * 1024, offset)
+                      for offset in range(0, 16 * MIB, MIB)}
+            while sum(one.done() for one in writes.values()) < 2:
+                time.sleep(0.1)
+            offset = next(offset for offset, one in writes.items() if one.done())
+            write(device, b"more" * 1024, offset)
+            self.assertEqual(read(device, offset), b"more" * 1024)
+            self.assertEqual(sum(one.done() for one in writes.values()), 2, "those behind were not waited for")
+            failed = [one.exception().errno for one in writes.values() if one.exception()]
+        self.assertLess(time.monotonic() - begin, 40, "they waited one after the other")
+        self.assertEqual(failed, [errno.ENOSPC] * 14)
+        self.donor.process.send_signal(signal.SIGCONT)
+        until(device, lambda now: not now["given_back"] or now["donors"][0]["bytes"] >= 4 * MIB)
+        for offset in writes:
+            write(device, b"anew" * 1024, offset)
 
     def refused(self, *args):
         done = blk("attach", *args)
