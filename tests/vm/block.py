@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -157,6 +158,38 @@ FIO = ["fio", "--name=verify", "--direct=1", "--ioengine=libaio", "--verify=crc3
 
 def fio(device, *options):
     return run(*FIO, f"--filename={device}", *options)
+
+
+class Verifier:
+    """Writes the first @mib of a device and reads what it has written, again and again, for as long as the
+    block lasts, and once at least."""
+
+    def __init__(self, device, mib=12):
+        self.device, self.mib = device, mib
+        self.enough = threading.Event()
+        self.failed = None
+        self.thread = threading.Thread(target=self.work)
+
+    def work(self):
+        while not self.failed:
+            done = fio(self.device, "--rw=randwrite", "--bsrange=4k-64k", "--iodepth=16", f"--size={self.mib}m")
+            self.failed = done.returncode and (done.stdout + done.stderr)
+            if self.enough.is_set():
+                return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.enough.set()
+        self.thread.join()
+        assert not self.failed, self.failed
+
+    def until_written(self, mib):
+        """So much more, by whomever."""
+        wanted = stat(self.device)["bytes_written"] + mib * MIB
+        until(self.device, lambda now: self.failed or now["bytes_written"] >= wanted)
 
 
 def until(device, is_so):
@@ -789,6 +822,61 @@ class Donors(unittest.TestCase):
         first.process.send_signal(signal.SIGCONT)
         until(device, lambda now: now["given_back"] == 14)
         self.until_lent_is_what_is_used(device)
+
+    def test_donors_that_stop_for_a_while_are_noticed_by_nobody_who_verifies(self):
+        donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
+        with Verifier(device) as verifier:
+            for number, donor in enumerate(donors):
+                donor.process.send_signal(signal.SIGSTOP)
+                verifier.until_written(4)
+                must("blkdiscard", "--offset", str(12 * MIB), "--length", str(4 * MIB), device)
+                write(device, bytes([number]) * MIB, 14 * MIB)
+                donor.process.send_signal(signal.SIGCONT)
+                self.assertEqual(read(device, 14 * MIB, MIB), bytes([number]) * MIB)
+        self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
+
+    def test_a_donor_that_comes_back_empty_at_once_is_noticed_by_nobody_who_verifies(self):
+        self.donor(DONOR), self.donor(THIRD)
+        second = self.donor(SECOND)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
+        data = os.urandom(MIB)
+        write(device, data, 15 * MIB)
+        with Verifier(device) as verifier:
+            for _ in range(2):
+                verifier.until_written(2)
+                second.end(signal.SIGKILL)
+                second = self.donor(SECOND)
+                until(device, lambda now: now["state"] == "up" and
+                      all(donor["state"] == "up" for donor in now["donors"]))
+        self.assertEqual(read(device, 15 * MIB, MIB), data)
+        self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
+
+    def test_where_the_others_are_full_a_device_goes_on_with_fewer_replicas(self):
+        self.donor(DONOR), self.donor(SECOND, "8M")
+        third = self.donor(THIRD)
+        device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
+        with Verifier(device) as verifier:
+            verifier.until_written(2)
+            third.end(signal.SIGKILL)
+            until(device, lambda now: now["donors"][2]["state"] == "lost" and not now["donors"][2]["bytes"] and
+                  now["degraded"] == 16 - now["donors"][1]["bytes"] // MIB)
+            self.assertGreater(stat(device)["degraded"], 0)
+            verifier.until_written(2)
+            self.donor(THIRD)
+            until(device, lambda now: now["state"] == "up")
+        self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
+
+    def test_who_is_busy_is_neither_detached_nor_unloaded(self):
+        self.donor(DONOR)
+        device = self.attached()
+        with Verifier(device) as verifier:
+            for _ in range(5):
+                verifier.until_written(1)
+                self.assertIn("in use", blk("detach", device).stderr)
+                self.assertNotEqual(run("rmmod", "weir_blk").returncode, 0)
+                self.assertNotEqual(run("rmmod", "weir").returncode, 0)
+        self.assertEqual(stat(device)["errors"], 0)
 
     def test_what_nobody_else_has_room_for_stays_until_somebody_has(self):
         first, second = self.donor(DONOR), self.donor(SECOND)

@@ -28,7 +28,8 @@ PAIR = "two hosts"
 BLOCK = "block device"
 # What wants the kernel modules, and two guests do not share.
 STARVED = "block device without memory"
-OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py", STARVED: "starve.py"}
+OF_MODULES = {BLOCK: "block.py", "block device with a local disk": "local.py",
+              "swap while donors come and go": "soak.py", STARVED: "starve.py"}
 # Who wants these names them: they take long.
 BY_NAME = (STARVED,)
 OWN_LIMIT_SECONDS = 1800

@@ -3,7 +3,8 @@
 """Programs that swap to /dev/weir0, over two replicas, while its donors die, stop, want their memory
 back and come again: no byte is wrong, nothing hangs, and in the end all can be taken away.
 
-  soak.py WEIR MODULES MINUTES    run in the guest by 'vm soak'; 0: each misfortune once, and all is small
+  soak.py WEIR MODULES [MINUTES]    run in the guest by 'vm soak'; 0, or as 'vm check' does, without: each
+                                    misfortune once, and all is small
 """
 import array
 import mmap
@@ -198,7 +199,7 @@ def main():
     block.write_key(block.KEY, "the key of the soak")
     must("dmesg", "--clear")
     block.load()
-    soak(float(sys.argv[3]))
+    soak(float(sys.argv[3]) if len(sys.argv) > 3 else 0)
     must("rmmod", "weir_blk", "weir")
     complaints = block.kernel_complains() + \
         [line for line in must("dmesg").splitlines() if "blocked for more than" in line]
