@@ -7,6 +7,7 @@
 import concurrent.futures
 import errno
 import fcntl
+import itertools
 import json
 import mmap
 import os
@@ -615,7 +616,8 @@ class Device(unittest.TestCase):
         self.assertEqual(read(second), bytes(4096))
 
     def test_writes_that_wait_for_memory_end_together_and_keep_nobody_waiting(self):
-        device = self.attached("--reserve", "2M", "--timeout", "10")
+        timeout = 30
+        device = self.attached("--reserve", "2M", "--timeout", str(timeout))
         must("blkdiscard", device)
         until(device, lambda now: now["given_back"] == 14)
         self.donor.process.send_signal(signal.SIGSTOP)
@@ -628,12 +630,12 @@ class Device(unittest.TestCase):
             offset = next(offset for offset, one in writes.items() if one.done())
             write(device, b"more" * 1024, offset)
             self.assertEqual(read(device, offset), b"more" * 1024)
-            self.assertEqual(sum(one.done() for one in writes.values()), 2, "those behind were not waited for")
+            self.assertEqual(sum(one.done() for one in writes.values()), 2, "what is behind them waits")
             failed = [one.exception().errno for one in writes.values() if one.exception()]
-        self.assertLess(time.monotonic() - begin, 40, "they waited one after the other")
+        self.assertLess(time.monotonic() - begin, 7 * timeout, "they waited one after the other")
         self.assertEqual(failed, [errno.ENOSPC] * 14)
         self.donor.process.send_signal(signal.SIGCONT)
-        until(device, lambda now: not now["given_back"] or now["donors"][0]["bytes"] >= 4 * MIB)
+        until(device, lambda now: now["donors"][0]["bytes"] == 4 * MIB)  # those two, and a reserve
         for offset in writes:
             write(device, b"anew" * 1024, offset)
 
@@ -660,7 +662,9 @@ class Device(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(verifier.kill)
         data = os.urandom(MIB)
-        while verifier.poll() is None:
+        for number in itertools.count():
+            if number > 2 and verifier.poll() is not None:
+                break
             other = attach("--timeout", "120", size="4M")
             write(other, data)
             self.assertEqual(read(other, length=MIB), data)
@@ -699,7 +703,7 @@ class Donors(unittest.TestCase):
         return donor
 
     def attached(self, *options, **more):
-        device = attach(*options, "--timeout", "20", **more)
+        device = attach("--timeout", "20", *options, **more)
         self.addCleanup(detach, device)
         return device
 
@@ -791,7 +795,7 @@ class Donors(unittest.TestCase):
         first.lend("96M")
         until(device, lambda now: not now["leaving"])
         self.assertEqual(read(device, 15 * MIB, MIB), data)
-        self.assertEqual((stat(device)["lost"], stat(device)["reconnects"]), (0, 0))
+        self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
 
     def until_lent_is_what_is_used(self, device):
         """What was asked for in vain, too, has been given back."""
@@ -808,7 +812,7 @@ class Donors(unittest.TestCase):
     def test_a_donor_that_is_stopped_is_not_waited_for_where_others_have_memory(self):
         first = self.donor(DONOR)
         self.donor(SECOND)
-        device = self.attached("--reserve", "2M", donors=(DONOR, SECOND))
+        device = self.attached("--reserve", "2M", "--timeout", "40", donors=(DONOR, SECOND))
         must("blkdiscard", device)
         until(device, lambda now: now["given_back"] == 14)
         first.process.send_signal(signal.SIGSTOP)
@@ -825,7 +829,7 @@ class Donors(unittest.TestCase):
 
     def test_donors_that_stop_for_a_while_are_noticed_by_nobody_who_verifies(self):
         donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
-        device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
+        device = self.attached("--replicas", "2", "--timeout", "40", donors=(DONOR, SECOND, THIRD))
         with Verifier(device) as verifier:
             for number, donor in enumerate(donors):
                 donor.process.send_signal(signal.SIGSTOP)
@@ -837,16 +841,18 @@ class Donors(unittest.TestCase):
         self.assertEqual((stat(device)["lost"], stat(device)["mismatches"]), (0, 0))
 
     def test_a_donor_that_comes_back_empty_at_once_is_noticed_by_nobody_who_verifies(self):
-        self.donor(DONOR), self.donor(THIRD)
-        second = self.donor(SECOND)
+        donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
         device = self.attached("--replicas", "2", donors=(DONOR, SECOND, THIRD))
         data = os.urandom(MIB)
         write(device, data, 15 * MIB)
         with Verifier(device) as verifier:
-            for _ in range(2):
+            for number, address in ((0, DONOR), (1, SECOND), (2, THIRD)):
                 verifier.until_written(2)
-                second.end(signal.SIGKILL)
-                second = self.donor(SECOND)
+                before = stat(device)
+                donors[number].end(signal.SIGKILL)
+                self.donor(address)
+                if before["donors"][number]["bytes"]:
+                    until(device, lambda now, had=before["bytes_copied"]: now["bytes_copied"] > had)
                 until(device, lambda now: now["state"] == "up" and
                       all(donor["state"] == "up" for donor in now["donors"]))
         self.assertEqual(read(device, 15 * MIB, MIB), data)
@@ -870,6 +876,8 @@ class Donors(unittest.TestCase):
     def test_who_is_busy_is_neither_detached_nor_unloaded(self):
         self.donor(DONOR)
         device = self.attached()
+        # Between one look at all and the next nobody else has it open.
+        self.addCleanup(os.close, os.open(device, os.O_RDONLY))
         with Verifier(device) as verifier:
             for _ in range(5):
                 verifier.until_written(1)
