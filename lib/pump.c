@@ -11,6 +11,8 @@
 #include "lib/pump.h"
 #include "lib/session.h"
 
+#define LOOKS_MAX 4 /* others may want the lock */
+
 static struct weir_session *session_of(struct weir_engine *engine)
 {
 	return container_of(engine, struct weir_session, engine);
@@ -141,6 +143,7 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	if (for_messages)
 		events += weir_messages_poll(session);
 	events += expire(session, now_ns);
+	session->looked_wrs = session->counters->work_requests;
 	weir_pump_pull(session);
 	if (weir_session_is_whole(session))
 		return events;
@@ -201,12 +204,30 @@ static void set_timer(struct weir_session *session)
 	timerfd_settime(session->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+/*
+ * What was posted since the last look, such as what had to wait its turn, may be done already: to
+ * look again costs less than an event, and no other thread wakes for it. Not where more waits to be
+ * posted: that goes on by events, or who came to submit would do it all.
+ */
+static int look_again(struct weir_session *session)
+{
+	int looks, events = 0;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		if (session->looked_wrs == session->counters->work_requests ||
+		    !weir_list_is_empty(&session->engine.backlog.ready))
+			break;
+		events += poll_all(session, weir_now_ns(), !session->recv_armed);
+	}
+	return events;
+}
+
 int weir_pump_leave(struct weir_session *session, bool receive)
 {
-	int events = 0;
+	int events = look_again(session);
 
 	if (session->watched)
-		return 0;
+		return events;
 	session->owed = false;
 	/* What completed between the last poll and the arming raised no event. What the poll
 	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */

@@ -82,6 +82,7 @@
  * @sleepers: waiters that sleep
  * @stayers: waiters that do not, and so will poll. @owed: something was submitted since the CQs
  *	were armed by one that will not
+ * @looked_wrs: how many work requests had been posted when the CQs were looked at last
  * @leading: one of them sleeps on @epoll_fd; without a thread only. @lead: when it stops
  * @delivering: threads that run callbacks; @idle: when there are none
  * @done: requests whose callbacks wait to be run; @told: those whose queues are about to be told,
@@ -144,6 +145,7 @@ struct weir_session {
 	unsigned int sleepers;
 	unsigned int stayers;
 	bool owed;
+	uint64_t looked_wrs;
 	bool leading;
 	struct weir_bell lead;
 
