@@ -2,6 +2,7 @@
 #include "apps/tell.h"
 #include "apps/size.h"
 
+#include <infiniband/verbs.h>
 #include <limits.h>
 #include <weir/error.h>
 
@@ -44,11 +45,18 @@ static void tell_limit(FILE *out, const struct weir_trace_record *record)
 		size_format(record->bytes).text);
 }
 
+const char *tell_verbs(const struct weir_trace_record *record)
+{
+	return ibv_wc_status_str((enum ibv_wc_status)record->verbs);
+}
+
 static void tell_fail(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "a work request failed on channel %u, %s, %s: %s", record->channel,
 		several(record->reqs, "request").text, size_format(record->bytes).text,
 		reason(record));
+	if (record->verbs)
+		fprintf(out, "; the device says: %s", tell_verbs(record));
 }
 
 static void tell_repeat(FILE *out, const struct weir_trace_record *record)

@@ -121,6 +121,8 @@ static void tell_json(const struct trace *t, size_t i, const struct weir_trace_r
 	json_uint(&json, "requests", record->reqs);
 	json_uint(&json, "bytes", record->bytes);
 	json_int(&json, "status", record->why);
+	if (record->verbs)
+		json_string(&json, "verbs_status", tell_verbs(record));
 	json_string(&json, "text", text);
 	json_end(&json);
 	free(text);

@@ -64,7 +64,7 @@ void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_
 static void note_channel(struct weir_engine *e, enum weir_trace_what what, uint16_t channel)
 {
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = what, .channel = channel });
+			&(struct weir_trace_record){ .what = what, .channel = (uint8_t)channel });
 }
 
 int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
@@ -143,7 +143,7 @@ static void note_req(struct weir_engine *e, const struct weir_req *req, enum wei
 	weir_trace_note(e->trace, e->window->now_ns,
 			&(struct weir_trace_record){ .what = (uint16_t)what, .why = status,
 						     .reqs = 1, .bytes = req->length,
-						     .channel = channel });
+						     .channel = (uint8_t)channel });
 }
 
 /*
@@ -203,14 +203,17 @@ static void req_completed(struct weir_engine *e, struct weir_req *req, const str
 	weir_backlog_settle(&e->backlog, req);
 }
 
-static void wr_failed(struct weir_engine *e, const struct weir_wr *wr, int status)
+static void wr_failed(struct weir_engine *e, const struct weir_wc *wc)
 {
+	const struct weir_wr *wr = wc->wr;
+
 	weir_lone_enter(e);
 	weir_trace_note(e->trace, e->window->now_ns,
-			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = status,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = wc->status,
 						     .wrs = 1, .reqs = wr->nr_reqs,
 						     .bytes = wr->length,
-						     .channel = wr->channel });
+						     .channel = (uint8_t)wr->channel,
+						     .verbs = wc->verbs });
 	weir_channels_fail(&e->channels, wr->channel);
 }
 
@@ -252,7 +255,7 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
 		return;
 	weir_window_tick(e->window, now_ns);
 	if (wc->status)
-		wr_failed(e, wr, wc->status);
+		wr_failed(e, wc);
 	else
 		wr_succeeded(e, wr);
 	if (wr->path & WEIR_PATH_PROBE)

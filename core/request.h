@@ -153,10 +153,13 @@ struct weir_wr {
  *	-EACCES     the peer refused the access, and executes nothing more on this channel;
  *	-EFAULT     local memory was not as registered;
  *	-EIO        the rest: it may be under way still, too.
+ * @verbs: what it was translated from, which ibv_wc_status_str() has words for; 0 where there was
+ *	no completion of its own. For the trace
  */
 struct weir_wc {
 	struct weir_wr *wr;
 	int status;
+	uint8_t verbs;
 };
 
 /**

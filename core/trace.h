@@ -18,7 +18,8 @@ enum weir_trace_what {
 			      * noted: nothing was decided */
 	WEIR_TRACE_WAIT, /* the window was full: a WR with @reqs requests stands in line */
 	WEIR_TRACE_LIMIT, /* the window's policy moved the limit to @bytes */
-	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why */
+	WEIR_TRACE_FAIL, /* a WR with @reqs requests failed on @channel with @why; @verbs is what
+			  * the device said */
 	WEIR_TRACE_REPEAT, /* a request will be posted again, because of @why */
 	WEIR_TRACE_LATE, /* a request passed its deadline; @wrs of it were in flight */
 	WEIR_TRACE_ARM, /* the host armed @channel's CQ, with @wrs in flight; 0: that of messages */
@@ -42,6 +43,7 @@ enum weir_trace_what {
  * @reqs: requests
  * @what: an enum weir_trace_what
  * @channel: where, if anywhere
+ * @verbs: the verbs' status of a work completion
  *
  * What does not apply is 0.
  */
@@ -52,7 +54,8 @@ struct weir_trace_record {
 	uint32_t wrs;
 	uint32_t reqs;
 	uint16_t what;
-	uint16_t channel;
+	uint8_t channel;
+	uint8_t verbs;
 };
 
 #define WEIR_TRACE_WORDS 4

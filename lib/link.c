@@ -134,10 +134,10 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first)
 	}
 }
 
-void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
+static void retire(struct weir_link *link, int status, uint8_t verbs, uint64_t now_ns)
 {
 	struct weir_session *session = link->session;
-	struct weir_wc wc = { link->oldest, status };
+	struct weir_wc wc = { link->oldest, status, verbs };
 
 	link->oldest = wc.wr->next;
 	link->in_flight--;
@@ -147,6 +147,16 @@ void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
 	else
 		weir_link_count_bytes(session, wc.wr);
 	weir_engine_completed(&session->engine, &wc, now_ns);
+}
+
+void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
+{
+	retire(link, status, 0, now_ns);
+}
+
+void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns)
+{
+	retire(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
 }
 
 /* Returns how many WRs it tells of. */
@@ -167,7 +177,7 @@ static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t n
 	while (link->in_flight && link->oldest != wr)
 		weir_link_retire(link, 0, now_ns);
 	if (link->in_flight)
-		weir_link_retire(link, weir_wc_errno(wc->status), now_ns);
+		weir_link_retire_by(link, wc->status, now_ns);
 	return (int)(before - link->in_flight);
 }
 

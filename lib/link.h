@@ -91,6 +91,9 @@ void weir_link_fail(struct weir_link *link);
 /* The oldest is in flight no longer: tells the engine how it ended. */
 void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns);
 
+/* The same, by a completion of its own. */
+void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns);
+
 /* Nothing will tell of what is in flight: gives all of it back to the engine, outcome unknown. */
 void weir_link_forget(struct weir_link *link);
 

@@ -116,10 +116,10 @@ static void count_bytes(struct weir_session *session, const struct weir_wr *wr)
 }
 
 /* The oldest is in flight no longer. */
-static void retire(struct weir_link *link, int status, u64 now_ns)
+static void retire(struct weir_link *link, int status, u8 verbs, u64 now_ns)
 {
 	struct weir_session *session = link->session;
-	const struct weir_wc wc = { link->oldest, status };
+	const struct weir_wc wc = { link->oldest, status, verbs };
 
 	link->oldest = wc.wr->next;
 	link->in_flight--;
@@ -161,10 +161,10 @@ void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
 
 	while (link->in_flight && link->oldest != wr)
-		retire(link, 0, now_ns);
+		retire(link, 0, 0, now_ns);
 	if (!link->in_flight)
 		return;
-	retire(link, errno_of(wc->status), now_ns);
+	retire(link, errno_of(wc->status), (u8)wc->status, now_ns);
 	if (wc->status != IB_WC_SUCCESS)
 		weir_link_fail(link);
 }
@@ -188,7 +188,7 @@ void weir_link_fail(struct weir_link *link)
 void weir_link_forget(struct weir_link *link, u64 now_ns)
 {
 	while (link->in_flight)
-		retire(link, -ECONNRESET, now_ns);
+		retire(link, -ECONNRESET, 0, now_ns);
 	weir_keepalive_forget(link);
 	weir_session_feed(link->session);
 }

@@ -3,6 +3,7 @@
 
 Called with the path of the weir command.
 """
+import errno
 import json
 import os
 import signal
@@ -22,8 +23,8 @@ def environment():
 
 
 def start(*args, **more):
-    return subprocess.Popen([WEIR, *args], env=environment(), text=True,
-                            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+    return subprocess.Popen([WEIR, *args], text=True,
+                            **{"env": environment(), "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
                                "stderr": subprocess.PIPE, **more})
 
 
@@ -123,6 +124,25 @@ class Trace(unittest.TestCase):
                            if each["what"] == "copy"]
                 for before, after in zip(told_ns, told_ns[1:]):
                     self.assertGreaterEqual(after - before, 10e6)
+
+    def test_what_failed_is_told_in_the_devices_words(self):
+        """Each queue pair fails after some operations; the read is repeated, and the client goes on."""
+        client = start("perf", "--device", "softnic", "--op", "read", "--region", "1M", "--seconds",
+                       "600", self.address, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env=environment() | {"WEIR_SOFTNIC": "error_after=500"})
+        self.addCleanup(client.wait)
+        self.addCleanup(client.kill)
+        deadline = time.monotonic() + SECONDS
+        failed = []
+        while not failed:
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(client.poll())
+            _, out, _ = weir("trace", "--json", str(client.pid))
+            failed = [record for record in map(json.loads, out.splitlines())
+                      if record["what"] == "fail" and record["requests"]]
+        said = "transport retry counter exceeded"
+        self.assertEqual((failed[0]["status"], failed[0]["verbs_status"]), (-errno.ECONNRESET, said))
+        self.assertTrue(failed[0]["text"].endswith(f"; the device says: {said}"), failed[0]["text"])
 
     def test_for_programs_each_line_is_an_object(self):
         client = self.busy_client()

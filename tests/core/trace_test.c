@@ -178,6 +178,23 @@ static void says_what_failed_and_is_repeated(void **state)
 	bench_free(t.b);
 }
 
+static void says_what_the_device_said(void **state)
+{
+	struct weir_req req = bench_req(WEIR_OP_READ, 0, 8);
+	struct traced t;
+
+	(void)state;
+	traced_init(&t, 64 * KIB, 1);
+	bench_submit(t.b, &req);
+	weir_engine_completed(&t.b->engine,
+			      &(struct weir_wc){ .wr = t.b->posted[0], .status = -EIO, .verbs = 11 },
+			      0);
+	bench_pull(t.b);
+	NOTED(&t, 1, .what = WEIR_TRACE_FAIL, .why = -EIO, .wrs = 1, .reqs = 1, .bytes = 8,
+	      .verbs = 11);
+	bench_free(t.b);
+}
+
 static void says_who_waits_for_the_window(void **state)
 {
 	struct weir_req req[2] = { bench_req(WEIR_OP_READ, 0, 4 * KIB),
@@ -271,6 +288,7 @@ int main(void)
 		SAYS("it says nothing of a request that goes out alone, at once",
 		     says_nothing_of_who_comes_alone),
 		SAYS("it says what failed and is repeated", says_what_failed_and_is_repeated),
+		SAYS("it says what the device said of what failed", says_what_the_device_said),
 		SAYS("it says once who waits for the window", says_who_waits_for_the_window),
 		SAYS("it says what channels do, and what is astray",
 		     says_what_channels_do_and_what_is_astray),
