@@ -190,14 +190,15 @@ static int judge(const struct run *run)
 			return failure(o->cmd,
 				       "%s: what was read at %" PRIu64 " is not what belongs "
 				       "there",
-				       w->target->donor, w->failed.offset);
+				       target_name(w->target).text, w->failed.offset);
 		if (w->twice)
 			return failure(o->cmd, "%s: %" PRIu64 " requests completed more than once",
-				       w->target->donor, w->twice);
+				       target_name(w->target).text, w->twice);
 		if (w->error)
 			return failure(o->cmd, "%s: %s of %" PRIu64 " bytes at %" PRIu64 ": %s",
-				       w->target->donor, w->failed.is_write ? "write" : "read",
-				       w->failed.length, w->failed.offset, weir_strerror(w->error));
+				       target_name(w->target).text,
+				       w->failed.is_write ? "write" : "read", w->failed.length,
+				       w->failed.offset, weir_strerror(w->error));
 	}
 	return 0;
 }
@@ -210,10 +211,11 @@ static int compare_what_was_written(const struct run *run)
 	int err = verify_read_back(&run->verify, target->region, &wrong);
 
 	if (err)
-		return failure(o->cmd, "%s: reading back: %s", target->donor, weir_strerror(err));
+		return failure(o->cmd, "%s: reading back: %s", target_name(target).text,
+			       weir_strerror(err));
 	if (wrong != UINT64_MAX)
 		return failure(o->cmd, "%s: what was written at %" PRIu64 " is not there",
-			       target->donor, wrong);
+			       target_name(target).text, wrong);
 	return 0;
 }
 
@@ -250,8 +252,8 @@ static int make_verify(struct run *run)
 		return 0; /* what is not written holds 0, and does not match */
 	err = verify_write_all(&run->verify, run->load.targets->region);
 	if (err)
-		return failure(o->cmd, "%s: writing what is to be read: %s", o->donors[0],
-			       weir_strerror(err));
+		return failure(o->cmd, "%s: writing what is to be read: %s",
+			       target_name(run->load.targets).text, weir_strerror(err));
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/ledger.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <weir/request.h>
 
@@ -41,6 +42,16 @@ int targets_open(const struct perf_options *o, struct target **targets)
 	return status;
 }
 
+struct target_name target_name(const struct target *target)
+{
+	struct weir_session_info info;
+	struct target_name name;
+
+	weir_session_info(target->client.session, &info);
+	snprintf(name.text, sizeof(name.text), "%s over %s", info.peer, info.device);
+	return name;
+}
+
 void targets_close(const struct perf_options *o, struct target *targets)
 {
 	for (unsigned int i = 0; targets && i < o->nr_donors; i++) {
@@ -72,8 +83,8 @@ int targets_touch(const struct perf_options *o, struct target *targets)
 	for (unsigned int i = 0; !status && i < o->nr_donors; i++) {
 		err = zeroes ? touch(&targets[i], o->region_bytes, zeroes) : -ENOMEM;
 		if (err)
-			status = failure(o->cmd, "%s: writing the region: %s", targets[i].donor,
-					 weir_strerror(err));
+			status = failure(o->cmd, "%s: writing the region: %s",
+					 target_name(&targets[i]).text, weir_strerror(err));
 	}
 	free(zeroes);
 	return status;

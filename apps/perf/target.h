@@ -25,6 +25,12 @@ struct target {
 	struct walk_plan plan;
 };
 
+/* "127.0.0.1:7474 over softnic0": whom it failed with. Only while its session is open. */
+struct target_name {
+	char text[160];
+};
+struct target_name target_name(const struct target *target);
+
 /**
  * targets_open() - open a session to each of options->donors, and take a region there
  * @targets: receives an array of options->nr_donors; the caller owes targets_close() in any case,
