@@ -47,7 +47,10 @@ static void fill(struct weir_session_options *o)
 	if (!o->pool_bytes_max)
 		o->pool_bytes_max = o->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
 							   WEIR_POOL_BYTES_MAX;
-	o->retries = o->retries ? o->retries : WEIR_RETRIES_DEFAULT;
+	if (!o->retries)
+		o->retries = WEIR_RETRIES_DEFAULT;
+	else if (o->retries == WEIR_RETRIES_NONE)
+		o->retries = 0;
 	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
 	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
 }

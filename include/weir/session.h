@@ -98,6 +98,8 @@ enum weir_mr {
 	WEIR_MR_DYN, /* registered while the request is under way */
 };
 
+#define WEIR_RETRIES_NONE (~0u) /* what was lost ends with -ECONNRESET, a read too */
+
 /* How to open a session; zero means the default everywhere. */
 struct weir_session_options {
 	const struct weir_key *key; /* NULL: the donor wants none (loopback only); kept until
@@ -111,7 +113,8 @@ struct weir_session_options {
 	uint64_t keepalive_ns; /* without a work request until the donor's host is asked for, at
 				* least 1 ms; UINT64_MAX: never; default 10 s */
 	unsigned int retries; /* times a read, or a write to an exclusive region, may be posted
-			       * again after a channel failed; default 3 */
+			       * again after a channel failed, 1 to 255, or WEIR_RETRIES_NONE;
+			       * default 3 */
 	enum weir_preset preset;
 	enum weir_batching batching;
 	unsigned int chain_max; /* work requests with one doorbell, 1 to 32; default 32 */
@@ -211,7 +214,8 @@ struct weir_session_info {
 	uint64_t split; /* requests that were cut into several work requests */
 	uint64_t chains; /* doorbells for more than one work request */
 	uint64_t window_waits; /* times the window was full */
-	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied */
+	size_t mr_dyn_bytes; /* from this length on memory is registered rather than copied, by the
+			      * options or as measured; 0 with WEIR_MR_DYN */
 	uint64_t pre, dyn; /* requests whose memory was copied, and those whose was registered */
 	uint64_t inlined; /* work requests posted with their data */
 	uint64_t empty_polls, arms, sleeps; /* of the session's thread and of blocking calls */

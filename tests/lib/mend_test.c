@@ -61,7 +61,7 @@ static int setup_with(void **out, struct weir_session_options options)
 	struct state *s = calloc(1, sizeof(*s));
 
 	options.channels = CHANNELS;
-	options.retries = 50;
+	options.retries = options.retries ? options.retries : 50;
 	options.on_down = on_down;
 	options.on_message = on_message;
 	options.arg = s;
@@ -91,6 +91,12 @@ static int setup_of_all(void **out)
 static int setup_impatient(void **out)
 {
 	return setup_with(out, (struct weir_session_options){ .timeout_ns = 2 * SECOND_NS });
+}
+
+static int setup_without_retries(void **out)
+{
+	return setup_with(out, (struct weir_session_options){ .retries = WEIR_RETRIES_NONE,
+							      .no_thread = true });
 }
 
 static int setup_driven(void **out)
@@ -245,6 +251,19 @@ static void each_channel_comes_back(void **in)
 		all_works(s);
 	}
 	assert_int_equal(s->down.done, 0);
+}
+
+/* Whichever channel it takes, its QP flushes it; without a thread nobody has noticed before. */
+static void without_retries_a_lost_read_ends(void **in)
+{
+	struct state *s = *in;
+	unsigned int i;
+	char byte;
+
+	for (i = 0; i < CHANNELS; i++)
+		assert_true(break_channel(s, i));
+	assert_int_equal(weir_read(s->region, 0, &byte, 1), -ECONNRESET);
+	assert_int_equal(info_of(s).retries, 0);
 }
 
 static void it_comes_back_without_a_thread(void **in)
@@ -443,6 +462,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_channel_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_retries_a_lost_read_ends,
+						setup_without_retries, teardown),
 		cmocka_unit_test_setup_teardown(it_comes_back_without_a_thread, setup_driven,
 						teardown),
 		cmocka_unit_test_setup_teardown(exclusive_writers_do_not_notice, setup, teardown),
