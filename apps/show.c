@@ -74,6 +74,8 @@ static void show_one(const struct found *found, uint64_t entries)
 	print_number("window_wrs", window.wrs, "and how many work requests");
 	print_number("window_limit", window.bytes_max, "bytes that may be in flight then");
 	print_number("window_top", window.bytes_top, "the highest that the limit can be");
+	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
+		     "from this length on memory that nobody registered is registered, not copied");
 	pressure_print(&pressure, &counters);
 }
 
@@ -109,6 +111,7 @@ void show_json(const struct find *find, uint64_t entries, struct json *json)
 		json_uint(json, "window_wrs", window.wrs);
 		json_uint(json, "window_limit", window.bytes_max);
 		json_uint(json, "window_top", window.bytes_top);
+		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
 		pressure_json(&pressure, &counters, json);
 		json_close_object(json);
 	}

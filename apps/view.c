@@ -33,6 +33,7 @@ int view_check(struct view *view, const void *map)
 		return -EPROTONOSUPPORT;
 	view->ledger = ledger;
 	view->opened_ns = weir_load_acquire(&ledger->opened_ns);
+	view->mr_dyn_bytes = weir_load_acquire(&ledger->mr_dyn_bytes);
 	copy_text(view->device, ledger->device);
 	copy_text(view->peer, ledger->peer);
 	return 0;

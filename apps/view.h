@@ -16,13 +16,14 @@
  * struct view - one ledger
  * @ledger: mapped, of its full size
  * @device, @peer: printable
- * @opened_ns: as the session says
+ * @opened_ns, @mr_dyn_bytes: as the session says
  */
 struct view {
 	const struct weir_ledger *ledger;
 	char device[WEIR_LEDGER_TEXT];
 	char peer[WEIR_LEDGER_TEXT];
 	uint64_t opened_ns;
+	uint64_t mr_dyn_bytes;
 };
 
 /* The decisions that one look at a trace found: @record[@count], the oldest first. */

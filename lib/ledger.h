@@ -18,7 +18,7 @@
 
 #define WEIR_LEDGER_NAME "weir-trace"
 #define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
-#define WEIR_LEDGER_VERSION 4
+#define WEIR_LEDGER_VERSION 5
 #define WEIR_LEDGER_TEXT 64
 #define WEIR_LEDGER_SLOTS 2048 /* a power of two */
 
@@ -87,6 +87,7 @@ struct weir_ledger_pressure {
  * @slots: of @trace
  * @opened_ns: when the session was, by CLOCK_MONOTONIC
  * @device, @peer: as in struct weir_session_info
+ * @mr_dyn_bytes: as there
  * @trace: the ring; see weir_trace_read()
  */
 struct weir_ledger {
@@ -96,6 +97,7 @@ struct weir_ledger {
 	uint64_t opened_ns;
 	char device[WEIR_LEDGER_TEXT];
 	char peer[WEIR_LEDGER_TEXT];
+	uint64_t mr_dyn_bytes;
 	struct weir_counters counters;
 	struct weir_ledger_window window;
 	struct weir_ledger_pressure pressure;
@@ -103,11 +105,11 @@ struct weir_ledger {
 };
 
 _Static_assert(sizeof(struct weir_counters) == 25 * 8, "others read it");
-_Static_assert(offsetof(struct weir_ledger, counters) == 152, "others read it");
-_Static_assert(offsetof(struct weir_ledger, window) == 352, "others read it");
-_Static_assert(offsetof(struct weir_ledger, pressure) == 384, "others read it");
-_Static_assert(offsetof(struct weir_ledger, trace) == 4488, "others read it");
-_Static_assert(sizeof(struct weir_ledger) == 4488 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+_Static_assert(offsetof(struct weir_ledger, counters) == 160, "others read it");
+_Static_assert(offsetof(struct weir_ledger, window) == 360, "others read it");
+_Static_assert(offsetof(struct weir_ledger, pressure) == 392, "others read it");
+_Static_assert(offsetof(struct weir_ledger, trace) == 4496, "others read it");
+_Static_assert(sizeof(struct weir_ledger) == 4496 + 40 * WEIR_LEDGER_SLOTS, "others read it");
 
 /**
  * weir_ledger_open() - an empty one, which nobody takes for one yet

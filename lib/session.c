@@ -201,6 +201,16 @@ static int session_prepare(struct weir_session *session, struct weir_error *erro
 	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
 }
 
+/* What does not fit a request's buffers is registered, whatever the options say. */
+static size_t dyn_from_bytes(const struct weir_session_options *o)
+{
+	if (o->mr == WEIR_MR_DYN)
+		return 0;
+	if (o->mr == WEIR_MR_PRE || o->mr_dyn_bytes > WEIR_STAGE_PRE_BYTES_MAX)
+		return WEIR_STAGE_PRE_BYTES_MAX + 1;
+	return o->mr_dyn_bytes;
+}
+
 int weir_session_attach(struct weir_session *session, struct ibv_context *context,
 			struct weir_error *error)
 {
@@ -283,6 +293,7 @@ static int session_open(const struct weir_session_options *options,
 		weir_session_free(session);
 		return rc;
 	}
+	session->ledger->mr_dyn_bytes = dyn_from_bytes(&session->options);
 	weir_ledger_show(session->ledger, ibv_get_device_name(session->nic->context->device),
 			 session->peer, weir_now_ns());
 	*out = session;
@@ -350,7 +361,7 @@ void weir_session_info(const struct weir_session *session, struct weir_session_i
 	weir_session_lock(s);
 	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
 		info->channels += s->links[i].state == WEIR_LINK_UP;
-	info->mr_dyn_bytes = s->options.mr_dyn_bytes;
+	info->mr_dyn_bytes = dyn_from_bytes(&s->options);
 	copy_counters(info, s->counters);
 	info->window_waits = s->engine.waits;
 	weir_session_unlock(s);

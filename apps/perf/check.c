@@ -117,9 +117,24 @@ static int check_walk(struct perf_options *o)
 	return perf_options_check_buffers(o, o->size);
 }
 
+/* Elsewhere it has no say. */
+static int check_memory(const struct perf_options *o)
+{
+	enum weir_mr mr = o->session.mr;
+
+	if (!mr && o->session.preset == WEIR_PRESET_ACCELIO)
+		mr = WEIR_MR_DYN;
+	if (o->session.mr_dyn_bytes && (o->user_mr || (mr && mr != WEIR_MR_AUTO)))
+		return usage_error(o->cmd, "--mr-dyn goes with --mr auto");
+	return 0;
+}
+
 int perf_options_check(struct perf_options *o)
 {
 	int status = check_donors(o);
+
+	if (!status)
+		status = check_memory(o);
 
 	if (!status)
 		status = check_pattern(o);

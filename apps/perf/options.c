@@ -44,6 +44,7 @@ static const char help[] =
 	"                         override its parts\n"
 	"  -b, --batching HOW     single, doorbell, merge or hybrid\n"
 	"  -m, --mr HOW           pre, dyn or auto; user: registered once, beforehand\n"
+	"      --mr-dyn BYTES     auto: from this length on it is registered; default: as measured\n"
 	"  -l, --polling HOW      busy, event, event-batch, hybrid or adaptive; scq: one thread polls\n"
 	"                         completion queues that all sessions share\n"
 	"  -w, --window HOW       off, BYTES in flight, delay or knee; default 8M\n"
@@ -77,7 +78,7 @@ const char *const perf_unload_names[] = { "",	    "off",	 "always",
 
 /* What getopt_long() gives for options without a letter. */
 enum { OPT_BATCH = 256, OPT_STRIDE, OPT_CLUSTER, OPT_GAP, OPT_TRACE, OPT_SEED, OPT_CQS,
-       OPT_FRAGMENT, OPT_UNLOAD, OPT_HOT_PAGES, OPT_VERIFY, OPT_PLOT };
+       OPT_FRAGMENT, OPT_MR_DYN, OPT_UNLOAD, OPT_HOT_PAGES, OPT_VERIFY, OPT_PLOT };
 
 static const struct option long_options[] = {
 	{ "op", required_argument, NULL, 'o' },
@@ -97,6 +98,7 @@ static const struct option long_options[] = {
 	{ "preset", required_argument, NULL, 'P' },
 	{ "batching", required_argument, NULL, 'b' },
 	{ "mr", required_argument, NULL, 'm' },
+	{ "mr-dyn", required_argument, NULL, OPT_MR_DYN },
 	{ "polling", required_argument, NULL, 'l' },
 	{ "window", required_argument, NULL, 'w' },
 	{ "unload", required_argument, NULL, OPT_UNLOAD },
@@ -218,7 +220,7 @@ static int parse_window(struct perf_options *o)
 static int parse_session(struct perf_options *o, int opt)
 {
 	unsigned int choice = 0;
-	uint64_t fragment = 0;
+	uint64_t length = 0;
 	int status;
 
 	switch (opt) {
@@ -253,10 +255,13 @@ static int parse_session(struct perf_options *o, int opt)
 		return status;
 	case OPT_HOT_PAGES:
 		return count(o, opt, UINT32_MAX, &o->session.unload_hot_pages);
+	case OPT_MR_DYN:
+		status = bytes(o, opt, 1, 1u << 30, &length);
+		o->session.mr_dyn_bytes = length;
+		return status;
 	default: /* OPT_FRAGMENT */
-		status = bytes(o, opt, 4096, 1u << 30, &fragment);
-		if (!status)
-			o->session.fragment_bytes = fragment;
+		status = bytes(o, opt, 4096, 1u << 30, &length);
+		o->session.fragment_bytes = length;
 		return status;
 	}
 }
@@ -314,6 +319,7 @@ static int parse_option(struct perf_options *o, int opt)
 	case OPT_UNLOAD:
 	case OPT_HOT_PAGES:
 	case OPT_FRAGMENT:
+	case OPT_MR_DYN:
 		return parse_session(o, opt);
 	case 'S':
 		return parse_seconds(o);

@@ -79,6 +79,8 @@ static void print_memory(const struct result *r)
 		return;
 	printf("copied         %12" PRIu64 "  requests, through registered buffers\n", copied);
 	printf("registered     %12" PRIu64 "  requests, each for itself\n", registered);
+	printf("registers from %12zu  bytes on; what is shorter is copied, while there is room\n",
+	       r->after.mr_dyn_bytes);
 }
 
 static void print_costs(const struct result *r)
@@ -143,6 +145,7 @@ static void json_settings(struct json *json, const struct perf_options *o, const
 	json_string(json, "preset", perf_preset_names[r->after.preset]);
 	json_string(json, "batching", perf_batching_names[r->after.batching]);
 	json_string(json, "mr", mr_name(o, r));
+	json_uint(json, "mr_dyn_bytes", r->after.mr_dyn_bytes);
 	json_string(json, "polling", polling_name(r));
 	json_string(json, "window", o->window);
 	json_string(json, "unload", unload_name(o));

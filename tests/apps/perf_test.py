@@ -96,7 +96,7 @@ class Report(WithDonor):
         for word in ("write, 4.0 KiB, sequential over 1.0 MiB", "memory user", "work requests",
                      "p99.9"):
             self.assertIn(word, done.stdout)
-        self.assertNotRegex(done.stdout, "copied|registered")
+        self.assertNotRegex(done.stdout, "copied|register")
 
     def test_text_says_how_many_were_copied_and_how_many_registered(self):
         for way, copied, registered in (("pre", 1000, 0), ("dyn", 0, 1000)):
@@ -105,6 +105,16 @@ class Report(WithDonor):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, rf"(?m)^copied +{copied}  requests")
             self.assertRegex(done.stdout, rf"(?m)^registered +{registered}  requests")
+
+    def test_from_which_length_on_memory_is_registered_can_be_said(self):
+        for from_bytes, copied, registered in (("8K", 1000, 0), ("4K", 0, 1000)):
+            options = ("--region", "1M", "--ops", "1000", "--mr-dyn", from_bytes)
+            done = self.donor.perf(*options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, rf"(?m)^registers from +{int(from_bytes[0]) * 1024}  bytes")
+            said = self.measured(*options)
+            self.assertEqual((said["copied"], said["registered"]), (copied, registered))
+            self.assertEqual(said["settings"]["mr_dyn_bytes"], int(from_bytes[0]) * 1024)
 
     def test_every_way_completes_every_request_once_and_finds_what_it_wrote(self):
         for way in ("-o read -p random -m pre -b single -l busy",
@@ -294,6 +304,8 @@ class BadInput(WithDonor):
                 (("--size", "0"), "1 B to 64.0 MiB"), (("--size", "1Q"), "1 B to 64.0 MiB"),
                 (("--seconds", "soon"), "0 to 86400"), (("--seconds", "-1"), "0 to 86400"),
                 (("--window", "65535"), "off, delay, knee or at least 64K"),
+                (("--mr-dyn", "0"), "1 B to 1.0 GiB"), (("--mr-dyn", "4K", "-m", "dyn"), "--mr auto"),
+                (("--mr-dyn", "4K", "--preset", "accelio"), "--mr auto"),
                 (("--channels", "17"), "1 to 16"), (("--ops", "0"), "--ops 0: 1 to"),
                 (("--seed", "18446744073709551616"), "0 to 18446744073709551615"),
                 (("--pattern", "strided", "--stride", "5000"), "a multiple of --size 4096"),

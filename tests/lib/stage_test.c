@@ -132,8 +132,10 @@ static void the_length_decides(void **in)
 	assert_int_equal(info.pre, 0);
 	assert_int_equal(info.dyn, 1);
 	info = after_a_write_of(WEIR_MR_DYN, 10000, 1);
+	assert_int_equal(info.mr_dyn_bytes, 0);
 	assert_int_equal(info.dyn, 1);
 	info = after_a_write_of(WEIR_MR_PRE, 10000, 1200 * KIB);
+	assert_int_equal(info.mr_dyn_bytes, 512 * KIB + 1);
 	assert_int_equal(info.pre, 3);
 	info = after_a_write_of(WEIR_MR_DEFAULT, 0, 8);
 	assert_in_range(info.mr_dyn_bytes, 4 * KIB, 512 * KIB);
