@@ -2,6 +2,7 @@
 #include "apps/perf/target.h"
 #include "apps/cmd.h"
 #include "apps/size.h"
+#include "apps/stop.h"
 #include "lib/ledger.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ struct target_name target_name(const struct target *target)
 void targets_close(const struct perf_options *o, struct target *targets)
 {
 	for (unsigned int i = 0; targets && i < o->nr_donors; i++) {
-		if (targets[i].region)
+		if (targets[i].region && !stop_requested())
 			weir_region_close(targets[i].region);
 		if (targets[i].client.session)
 			client_close(&targets[i].client);

@@ -40,7 +40,10 @@ struct target_name target_name(const struct target *target);
  */
 int targets_open(const struct perf_options *options, struct target **targets);
 
-/* Gives the regions back, and closes the sessions. @targets: NULL is fine. */
+/*
+ * Gives the regions back, and closes the sessions. @targets: NULL is fine. Who asked to stop does
+ * not wait until the donor has answered: it notices that the sessions are gone.
+ */
 void targets_close(const struct perf_options *options, struct target *targets);
 
 /* Writes all of the regions once: memory that is touched for the first time costs its donor a page
