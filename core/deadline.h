@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Requests by their deadline. A sorted list, filled from its end: with one timeout for
- * all, which is the rule, each new request belongs there, and none takes more than a step.
+ * all, which is the rule, each new request belongs there, and none takes more than a step. With
+ * several timeouts it takes a step for each that ends later, which shows where thousands wait.
  *
  * Context of all: any; never sleeps; externally serialised.
  */

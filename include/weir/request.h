@@ -51,7 +51,12 @@ struct weir_completion {
 	void *arg; /* for @done, or returned by the queue */
 	enum weir_hint hint; /* WEIR_NO_HINT: the region's */
 	uint64_t timeout_ns; /* 0: the session's. One that is posted and late ends its channel, too:
-			      * only then does the NIC let go of its memory */
+			      * only then does the NIC let go of its memory. A write or an atomic
+			      * that was lost with its channel may still arrive, and ends only when
+			      * it cannot: when the channel is up again or the session is down, up
+			      * to the session's timeout later. Submitting costs a step for each
+			      * request whose deadline is later than this one's: none where all
+			      * have one timeout, 160 us, once, with 40,000 of them in line */
 };
 
 /**
