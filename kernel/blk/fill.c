@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "kernel/blk/fill.h"
@@ -77,12 +78,16 @@ int weir_fill_wait(struct weir_fill *fill)
 
 /*
  * The next step, pushed under the lock, so that its place among the writes of the block layer is
- * the one that the core has decided by. Return: whether there is something to do now.
+ * the one that the core has decided by. Return: whether there is something to do now, or nothing
+ * any more.
  */
 static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, int *rc)
 {
 	struct weir_fill *fill = volume->fill;
 
+	step->what = WEIR_COPY_NOTHING;
+	if (READ_ONCE(volume->closing))
+		return true;
 	spin_lock_bh(&volume->lock);
 	weir_volume_copy_next(&volume->core, step);
 	if (step->what == WEIR_COPY_READ || step->what == WEIR_COPY_WRITE) {
@@ -132,15 +137,32 @@ static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step
 	return rc;
 }
 
-void weir_fill(struct weir_blk_volume *volume)
+/*
+ * Until nothing is to be filled, or something fails: then it is tried again within a second.
+ * Return: whether something was filled.
+ */
+static bool fill_all(struct weir_blk_volume *volume)
 {
 	struct weir_copy_step step;
+	bool any = false;
 	int rc = 0;
 
 	while (!rc) {
 		if (!wait_event_timeout(volume->settled, begin(volume, &step, &rc), HZ) ||
 		    step.what == WEIR_COPY_NOTHING)
-			return;
+			return any;
 		rc = end(volume, &step, rc);
+		any = true;
 	}
+	return false;
+}
+
+void weir_fill(struct work_struct *work)
+{
+	struct weir_blk_volume *volume = container_of(work, struct weir_blk_volume, filling);
+	unsigned int flags = memalloc_noio_save();
+
+	if (fill_all(volume))
+		weir_blk_volume_kick(volume); /* what was to leave can go */
+	memalloc_noio_restore(flags);
 }

@@ -40,7 +40,7 @@ int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
 /* Until that has ended. Return: its errno. */
 int weir_fill_wait(struct weir_fill *fill);
 
-/* All that is to be filled, until nothing is, or something fails. Context: the volume's work. */
-void weir_fill(struct weir_blk_volume *volume);
+/* The work of @volume->filling: all that is to be filled. */
+void weir_fill(struct work_struct *work);
 
 #endif

@@ -155,7 +155,7 @@ static void work(struct work_struct *work)
 	do {
 		read_all(local);
 		cond_resched();
-	} while (copy_chunk(local));
+	} while (!READ_ONCE(local->volume->closing) && copy_chunk(local));
 	memalloc_noio_restore(flags);
 }
 

@@ -2,6 +2,7 @@
 #include <linux/blk-mq.h>
 
 #include "kernel/blk/command.h"
+#include "kernel/blk/member.h"
 #include "kernel/blk/queue.h"
 #include "kernel/blk/trace.h"
 #include "kernel/compat.h"
@@ -109,7 +110,7 @@ static int poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
 {
 	struct weir_blk *blk = hctx->queue->queuedata;
 
-	return weir_blk_volume_poll(&blk->volume);
+	return weir_members_poll(&blk->volume);
 }
 
 static void map_queues(struct blk_mq_tag_set *tags)

@@ -6,6 +6,7 @@
 #include "kernel/blk/command.h"
 #include "kernel/blk/fill.h"
 #include "kernel/blk/local.h"
+#include "kernel/blk/member.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 
@@ -13,7 +14,7 @@
 #define PARKED_MS 20 /* until who waits for memory is looked at again, whatever has happened */
 #define RESERVE_SHARE 8 /* of the device is kept where it was discarded, unless told otherwise */
 
-static struct workqueue_struct *tend_wq, *park_wq;
+static struct workqueue_struct *tend_wq, *park_wq, *fill_wq;
 
 void weir_blk_volume_kick(struct weir_blk_volume *volume)
 {
@@ -45,78 +46,6 @@ static void unpark(struct work_struct *work)
 		queue_delayed_work(park_wq, &volume->unpark, msecs_to_jiffies(PARKED_MS));
 }
 
-/* Opens a session to a member, and says so to the core. */
-static int member_up(struct weir_blk_volume *volume, u8 number, struct weir_error *error)
-{
-	struct weir_blk_member *member = &volume->member[number];
-	struct weir_session *session;
-	int rc;
-
-	rc = weir_session_open(&member->address, &volume->options, volume->key, &session, error);
-	if (rc)
-		return rc;
-	mutex_lock(&volume->sessions);
-	smp_store_release(&member->session, session); /* weir_blk_volume_poll() reads it */
-	mutex_unlock(&volume->sessions);
-	spin_lock_bh(&volume->lock);
-	weir_volume_donor_up(&volume->core, number);
-	spin_unlock_bh(&volume->lock);
-	return weir_memory_look_for_room(volume, number, error);
-}
-
-static void add_stat(struct weir_stat *sum, const struct weir_stat *stat)
-{
-	sum->ios += stat->ios;
-	sum->requests += stat->requests;
-	sum->work_requests += stat->work_requests;
-	sum->doorbells += stat->doorbells;
-	sum->merged += stat->merged;
-	sum->completions += stat->completions;
-	sum->events += stat->events;
-	sum->empty_polls += stat->empty_polls;
-	sum->polled += stat->polled;
-	sum->window_waits += stat->window_waits;
-	sum->retries += stat->retries;
-	sum->reconnects += stat->reconnects;
-	sum->errors += stat->errors;
-	sum->bytes_read += stat->bytes_read;
-	sum->bytes_written += stat->bytes_written;
-}
-
-/* Who has pushed an io may be serving the session still: queue_rq() is under RCU. */
-static void member_close(struct weir_blk_volume *volume, struct weir_blk_member *member)
-{
-	struct weir_session *session = member->session;
-	struct weir_stat stat;
-
-	if (!session)
-		return;
-	weir_session_stat(session, &stat);
-	mutex_lock(&volume->sessions);
-	add_stat(&member->past, &stat);
-	WRITE_ONCE(member->session, NULL);
-	member->is_silent = false;
-	mutex_unlock(&volume->sessions);
-	synchronize_rcu();
-	weir_session_close(session);
-}
-
-int weir_blk_volume_poll(struct weir_blk_volume *volume)
-{
-	int found = 0;
-	u8 i;
-
-	rcu_read_lock();
-	for (i = 0; i < volume->core.nr_donors; i++) {
-		struct weir_session *session = READ_ONCE(volume->member[i].session);
-
-		if (session)
-			found += weir_session_poll(session);
-	}
-	rcu_read_unlock();
-	return found;
-}
-
 static u64 bytes_at(const struct weir_blk_volume *volume, u8 donor)
 {
 	u64 bytes = min(1ull << volume->shift, volume->bytes);
@@ -140,12 +69,12 @@ void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts
 
 		facts->donor[i].address = member->address;
 		facts->donor[i].state = WEIR_SESSION_LOST;
-		add_stat(&facts->stat, &member->past);
+		weir_member_add_stat(&facts->stat, &member->past);
 		if (!member->session)
 			continue;
 		weir_session_stat(member->session, &stat);
 		facts->donor[i].state = stat.state;
-		add_stat(&facts->stat, &stat);
+		weir_member_add_stat(&facts->stat, &stat);
 	}
 	mutex_unlock(&volume->sessions);
 	spin_lock_bh(&volume->lock);
@@ -183,7 +112,7 @@ static void look_at(struct weir_blk_volume *volume, u8 number)
 	spin_unlock_bh(&volume->lock);
 }
 
-/* A donor that is gone, and of whom nothing is used any more: is somebody there again? */
+/* A donor that is gone, and of whom nothing is used any more: somebody may be there again. */
 static void look_for(struct weir_blk_volume *volume, u8 number)
 {
 	bool is_gone;
@@ -194,10 +123,8 @@ static void look_for(struct weir_blk_volume *volume, u8 number)
 	spin_unlock_bh(&volume->lock);
 	if (!is_gone)
 		return;
-	member_close(volume, &volume->member[number]);
-	if (!member_up(volume, number, NULL))
-		pr_info("weir: %pISpc is there again, and empty\n",
-			&volume->member[number].address);
+	weir_member_close(&volume->member[number]);
+	weir_member_join(&volume->member[number]);
 }
 
 static void look_for_rooms(struct weir_blk_volume *volume)
@@ -225,9 +152,12 @@ static void tend(struct work_struct *work)
 {
 	struct weir_blk_volume *volume =
 		container_of(to_delayed_work(work), struct weir_blk_volume, tend);
-	unsigned int flags = memalloc_noio_save();
+	unsigned int flags;
 	u8 i;
 
+	if (READ_ONCE(volume->closing))
+		return;
+	flags = memalloc_noio_save();
 	mutex_lock(&volume->tending);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_at(volume, i);
@@ -236,7 +166,7 @@ static void tend(struct work_struct *work)
 		look_for_rooms(volume); /* for the next time */
 	if (weir_memory_return(volume, true))
 		weir_blk_volume_kick(volume); /* what was in the way of other memory is gone */
-	weir_fill(volume);
+	queue_work(fill_wq, &volume->filling);
 	weir_local_kick(volume->local);
 	for (i = 0; i < volume->core.nr_donors; i++)
 		look_for(volume, i);
@@ -299,7 +229,7 @@ static void release(struct weir_blk_volume *volume)
 
 	weir_local_stop(volume->local);
 	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
-		member_close(volume, &volume->member[i]);
+		weir_member_close(&volume->member[i]);
 	weir_fill_free(volume->fill);
 	weir_local_close(volume->local);
 	weir_memory_fini(volume);
@@ -322,11 +252,14 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 
 	if (rc)
 		return rc;
+	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+		weir_member_init(&volume->member[i], volume, &setup->donor[i]);
 	spin_lock_init(&volume->lock);
 	mutex_init(&volume->sessions);
 	mutex_init(&volume->tending);
 	init_waitqueue_head(&volume->settled);
 	INIT_DELAYED_WORK(&volume->tend, tend);
+	INIT_WORK(&volume->filling, weir_fill);
 	INIT_LIST_HEAD(&volume->parked);
 	INIT_DELAYED_WORK(&volume->unpark, unpark);
 	strscpy(volume->name, setup->name, sizeof(volume->name));
@@ -342,16 +275,12 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 		weir_fail(error, rc, "no memory for the volume (%d)", rc);
 	if (!rc && setup->local)
 		rc = weir_local_open(volume, setup->local, error);
-	for (i = 0; !rc && i < setup->nr_donors; i++) {
-		volume->member[i].address = setup->donor[i];
-		rc = member_up(volume, i, error);
-	}
+	for (i = 0; !rc && i < setup->nr_donors; i++)
+		rc = weir_member_open(&volume->member[i], error);
 	if (!rc)
 		rc = weir_memory_borrow(volume, error);
 	if (rc) {
-		cancel_delayed_work_sync(&volume->tend);
-		cancel_delayed_work_sync(&volume->unpark);
-		release(volume);
+		weir_blk_volume_close(volume);
 		return rc;
 	}
 	set_reserve(volume, setup->reserve_bytes);
@@ -371,9 +300,29 @@ int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct wei
 	return rc;
 }
 
+/* Whoever waits for a donor waits no longer, so that the works end. */
+static void abandon(struct weir_blk_volume *volume)
+{
+	u8 i;
+
+	mutex_lock(&volume->sessions);
+	WRITE_ONCE(volume->closing, true);
+	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+		weir_member_abandon(&volume->member[i]);
+	mutex_unlock(&volume->sessions);
+	wake_up(&volume->settled);
+}
+
 void weir_blk_volume_close(struct weir_blk_volume *volume)
 {
+	u8 i;
+
+	abandon(volume);
 	cancel_delayed_work_sync(&volume->tend);
+	cancel_work_sync(&volume->filling);
+	for (i = 0; i < WEIR_VOLUME_DONORS_MAX; i++)
+		cancel_delayed_work_sync(&volume->member[i].join);
+	cancel_delayed_work_sync(&volume->tend); /* which they may have kicked */
 	cancel_delayed_work_sync(&volume->unpark);
 	release(volume);
 }
@@ -382,7 +331,8 @@ int weir_blk_volumes_init(void)
 {
 	tend_wq = alloc_workqueue("weir_tend", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	park_wq = alloc_workqueue("weir_park", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (tend_wq && park_wq)
+	fill_wq = alloc_workqueue("weir_fill", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!weir_members_init() && tend_wq && park_wq && fill_wq)
 		return 0;
 	weir_blk_volumes_exit();
 	return -ENOMEM;
@@ -390,6 +340,9 @@ int weir_blk_volumes_init(void)
 
 void weir_blk_volumes_exit(void)
 {
+	weir_members_exit();
+	if (fill_wq)
+		destroy_workqueue(fill_wq);
 	if (park_wq)
 		destroy_workqueue(park_wq);
 	if (tend_wq)

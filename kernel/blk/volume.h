@@ -2,9 +2,9 @@
 /*
  * A device's memory: core/volume.h over sessions to donors. What decides is there; here are the
  * memory, the sessions, and one work item that looks after them, once a second or when something
- * happened: it sees which donors are gone, gives back what nobody needs, asks for what is missing,
- * has it filled (fill.h), and tries donors that are gone again. What it allocates may not wait for
- * writing out.
+ * happened: it sees which donors are gone, gives back what nobody needs, and asks for what is
+ * missing. What may take long has works of its own: to fill what is new (fill.h), and to connect to
+ * donors that are gone (member.h). What they allocate may not wait for writing out.
  */
 #ifndef WEIR_KERNEL_BLK_VOLUME_H
 #define WEIR_KERNEL_BLK_VOLUME_H
@@ -47,15 +47,19 @@ struct weir_volume_setup {
 
 /**
  * struct weir_blk_member - one of its donors
- * @session: NULL: there is none now; changed by the work, with @volume->sessions, and not freed while
- *	somebody looks under RCU
+ * @session: NULL: there is none now; changed with @volume->tending and @volume->sessions, and not
+ *	freed while somebody looks under RCU
+ * @coming: that is being connected; guarded by @volume->sessions
+ * @join: connects, where there is none
  * @is_silent: it has not answered when it was asked about memory, and is asked again only at
  *	@ask_again, jiffies; guarded by @volume->tending
  * @past: what sessions that have ended had done
  */
 struct weir_blk_member {
+	struct weir_blk_volume *volume;
 	struct sockaddr_storage address;
-	struct weir_session *session;
+	struct weir_session *session, *coming;
+	struct delayed_work join;
 	bool is_silent;
 	unsigned long ask_again;
 	struct weir_stat past;
@@ -68,10 +72,11 @@ struct weir_blk_member {
  * @shift: an offset shifted by it is an extent
  * @key: kept, to prove it again
  * @sessions: held by who changes or looks at the members' sessions
- * @tending: held by who talks to the donors about memory: the work, or who resizes
- * @tend: the work
+ * @tending: held by who talks to the donors about memory: the work, who resizes, or has connected
+ * @closing: nothing is begun any more; set with @sessions
+ * @tend: the work; @filling: that fills, which it begins
  * @local: the local disk; NULL: there is none
- * @settled: where the work waits for writes to end
+ * @settled: where @filling waits for writes to end
  * @parked: commands, of writes that wait for memory; guarded by @lock
  * @unpark: looks at them; not @tend, which waits for donors
  * @failovers: reads that another replica was asked for
@@ -90,7 +95,9 @@ struct weir_blk_volume {
 	struct mutex sessions;
 	struct weir_blk_member member[WEIR_VOLUME_DONORS_MAX];
 	struct mutex tending;
+	bool closing;
 	struct delayed_work tend;
+	struct work_struct filling;
 	wait_queue_head_t settled;
 	struct list_head parked;
 	struct delayed_work unpark;
@@ -111,15 +118,8 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
  */
 int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);
 
-/* None of its ios is under way. Context: process; sleeps. */
+/* None of its ios is under way. No donor is waited for. Context: process; sleeps. */
 void weir_blk_volume_close(struct weir_blk_volume *volume);
-
-/*
- * Takes what has completed by now, of all its donors.
- *
- * Context: process; never sleeps. Return: how many completions there were.
- */
-int weir_blk_volume_poll(struct weir_blk_volume *volume);
 
 /* Something happened that the work should look at. Context: any. */
 void weir_blk_volume_kick(struct weir_blk_volume *volume);

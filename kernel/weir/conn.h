@@ -83,7 +83,7 @@ struct weir_conn {
  * @welcome: receives what the donor said
  *
  * Context: process; sleeps, until the session's timeout, a signal, or the session's end.
- * Return: as weir_session_open(); -ECANCELED the session ends.
+ * Return: as weir_session_connect(); -ECANCELED the session ends.
  */
 int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
 		   struct weir_error *error);

@@ -185,7 +185,7 @@ int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 win
 	if (!IS_ERR(nic)) {
 		nic->users++;
 		list_add_tail(&session->entry, &nic->sessions);
-		*out = nic;
+		smp_store_release(out, nic); /* weir_session_abandon() acquires */
 	}
 	mutex_unlock(&nics_mutex);
 	return PTR_ERR_OR_ZERO(nic);

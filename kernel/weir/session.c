@@ -262,18 +262,8 @@ static void session_free(struct weir_session *session)
 	kfree(session);
 }
 
-static int connect_all(struct weir_session *session, struct weir_error *error)
-{
-	unsigned int i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < session->options.channels; i++)
-		rc = weir_link_connect(&session->links[i], error);
-	return rc;
-}
-
-int weir_session_open(const struct sockaddr_storage *donor, const struct weir_options *options,
-		      struct key *key, struct weir_session **out, struct weir_error *error)
+int weir_session_new(const struct sockaddr_storage *donor, const struct weir_options *options,
+		     struct key *key, struct weir_session **out, struct weir_error *error)
 {
 	struct weir_session *session;
 	struct weir_options filled;
@@ -287,24 +277,45 @@ int weir_session_open(const struct sockaddr_storage *donor, const struct weir_op
 		return weir_fail(error, -ENOMEM, "out of memory");
 	rc = weir_secret_init(&session->secret, key, error);
 	if (rc)
-		goto free;
-	rc = connect_all(session, error);
-	if (!rc) {
+		session_free(session);
+	else
 		*out = session;
-		return 0;
-	}
-	weir_secret_fini(&session->secret);
-	if (session->nic)
-		weir_session_uproot(session);
-free:
-	session_free(session);
 	return rc;
 }
-EXPORT_SYMBOL_GPL(weir_session_open);
+EXPORT_SYMBOL_GPL(weir_session_new);
+
+int weir_session_connect(struct weir_session *session, struct weir_error *error)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < session->options.channels; i++)
+		rc = weir_link_connect(&session->links[i], error);
+	return rc;
+}
+EXPORT_SYMBOL_GPL(weir_session_connect);
+
+void weir_session_abandon(struct weir_session *session)
+{
+	struct weir_nic *nic;
+	unsigned int i;
+
+	WRITE_ONCE(session->stopping, true);
+	for (i = 0; i < session->options.channels; i++)
+		wake_up(&session->links[i].wait);
+	nic = smp_load_acquire(&session->nic); /* weir_nic_get() releases */
+	if (!nic)
+		return;
+	weir_nic_lock(nic);
+	weir_session_lose(session, -ECANCELED);
+	weir_nic_unlock(nic);
+}
+EXPORT_SYMBOL_GPL(weir_session_abandon);
 
 void weir_session_close(struct weir_session *session)
 {
-	weir_session_uproot(session);
+	if (session->nic)
+		weir_session_uproot(session);
 	weir_secret_fini(&session->secret);
 	session_free(session);
 }

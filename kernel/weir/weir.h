@@ -104,7 +104,7 @@ struct weir_stat {
 };
 
 /**
- * weir_session_open() - connect to a donor
+ * weir_session_new() - a session to a donor, for weir_session_connect()
  * @donor: its address
  * @options: copied; NULL: the defaults
  * @key: of type logon, for which the caller has a reference; needed during the call only.
@@ -112,11 +112,23 @@ struct weir_stat {
  * @session: receives it; owes a weir_session_close()
  * @error: receives the reason; may be NULL
  *
+ * Context: Process; sleeps, but for nobody.
+ * Return: 0; -EINVAL an option is out of its range, or the key is not as the protocol wants it;
+ *	-ENOMEM.
+ */
+int weir_session_new(const struct sockaddr_storage *donor, const struct weir_options *options,
+		     struct key *key, struct weir_session **session, struct weir_error *error);
+
+/**
+ * weir_session_connect() - connect it, once
+ * @session: a new one, of which nothing else is used before this returns 0
+ * @error: receives the reason; may be NULL
+ *
  * Both ends have proven that they know the key when this returns.
  *
- * Context: Process; sleeps, until @options->timeout_ms or a signal.
+ * Context: Process; sleeps, until options->timeout_ms, a signal, or weir_session_abandon().
  * Return: 0, or
- *	-EINVAL       an option is out of its range, or the key is not as the protocol wants it;
+ *	-ECANCELED    it was abandoned;
  *	-ENODEV       no RDMA device reaches the donor;
  *	-ECONNREFUSED nobody listens there;
  *	-EKEYREJECTED one of the two does not know the key;
@@ -124,12 +136,22 @@ struct weir_stat {
  *	-EINTR        a signal came;
  *	others, as docs/errors.md says.
  */
-int weir_session_open(const struct sockaddr_storage *donor, const struct weir_options *options,
-		      struct key *key, struct weir_session **session, struct weir_error *error);
+int weir_session_connect(struct weir_session *session, struct weir_error *error);
+
+/**
+ * weir_session_abandon() - nobody waits for the donor any longer
+ * @session: connected, or being connected by another thread, which is to close it
+ *
+ * It is lost: all its ios end soon, and whoever connects it or talks about regions is told so.
+ *
+ * Context: Process; never sleeps.
+ */
+void weir_session_abandon(struct weir_session *session);
 
 /**
  * weir_session_close() - disconnect
- * @session: none of its ios is under way, and none comes; what its regions held is given back
+ * @session: none of its ios is under way, and none comes; what its regions held is given back. Or
+ *	one that could not be connected
  *
  * Context: Process; sleeps.
  */

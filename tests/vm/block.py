@@ -63,9 +63,9 @@ def write_key(path, text):
 
 
 class Donor:
-    def __init__(self, address=DONOR, memory="96M", *options):
+    def __init__(self, address=DONOR, memory="96M", *options, key=KEY):
         self.process = subprocess.Popen(
-            [WEIR, "serve", "--listen", address, "--memory", memory, "--key", KEY, *options],
+            [WEIR, "serve", "--listen", address, "--memory", memory, "--key", key, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             env=dict(os.environ, WEIR_DEVICE="rxe0"))
         self.process.stdout.readline()  # it serves
@@ -697,8 +697,8 @@ class Device(unittest.TestCase):
 class Donors(unittest.TestCase):
     """Several of them under one device."""
 
-    def donor(self, *args):
-        donor = Donor(*args)
+    def donor(self, *args, **more):
+        donor = Donor(*args, **more)
         self.addCleanup(lambda: donor.end(signal.SIGKILL))
         return donor
 
@@ -826,6 +826,51 @@ class Donors(unittest.TestCase):
         first.process.send_signal(signal.SIGCONT)
         until(device, lambda now: now["given_back"] == 14)
         self.until_lent_is_what_is_used(device)
+
+    def test_a_donor_that_lets_nobody_in_keeps_nobody_waiting(self):
+        """Who connects to it waits for more than a minute; meanwhile others give memory, and all is taken away."""
+        self.donor(DONOR)
+        second = self.donor(SECOND)
+        device = attach("--reserve", "2M", "--timeout", "100", donors=(DONOR, SECOND))
+        self.addCleanup(blk, "detach", device)
+        must("blkdiscard", device)
+        until(device, lambda now: now["given_back"] == 14)
+        second.end(signal.SIGKILL)
+        until(device, lambda now: now["donors"][1]["state"] == "lost" and not now["donors"][1]["bytes"])
+        # By its key it lets nobody in until it is stopped, either.
+        self.donor(SECOND, key=OTHER_KEY).process.send_signal(signal.SIGSTOP)
+        time.sleep(3)  # by then it has been tried
+        begin = time.monotonic()
+        for offset in range(0, 8 * MIB, MIB):
+            write(device, b"here" * 1024, offset)
+        must(WEIR, "blk", "resize", device, "24M")
+        self.assertEqual(stat(device)["donors"][1]["state"], "lost")
+        detach(device)
+        self.assertLess(time.monotonic() - begin, 50)
+
+    def test_a_write_finds_memory_while_replicas_are_made_anew(self):
+        """Before they all are; unless it is late, then again. And the device can be taken away meanwhile."""
+        addresses = DONOR, SECOND, THIRD
+        donors = [self.donor(address, "192M") for address in addresses]
+        device = attach("--replicas", "2", "--reserve", "2M", "--timeout", "100", donors=addresses, size="96M")
+        self.addCleanup(blk, "detach", device)
+        data = os.urandom(MIB)
+        for offset in range(0, 80 * MIB, MIB):
+            write(device, data, offset)
+        for number in itertools.cycle(range(3)):
+            must("blkdiscard", "--offset", str(80 * MIB), "--length", str(16 * MIB), device)
+            until(device, lambda now: now["given_back"] == 14)
+            had = stat(device)["bytes_copied"]
+            donors[number].end(signal.SIGKILL)
+            until(device, lambda now, had=had: now["bytes_copied"] > had)
+            for offset in range(80 * MIB, 88 * MIB, MIB):
+                write(device, b"here" * 1024, offset)
+            if stat(device)["degraded"]:
+                break
+            donors[number] = self.donor(addresses[number], "192M")
+            until(device, lambda now: all(donor["state"] == "up" for donor in now["donors"]))
+        self.assertEqual(read(device, 79 * MIB, MIB), data)
+        detach(device)
 
     def test_donors_that_stop_for_a_while_are_noticed_by_nobody_who_verifies(self):
         donors = self.donor(DONOR), self.donor(SECOND), self.donor(THIRD)
