@@ -25,8 +25,7 @@ struct weir_leg {
 /**
  * struct weir_command - a request
  * @write: of a write
- * @give_up: when a write waits for memory no longer, nor a read that has failed twice is tried again;
- *	jiffies
+ * @give_up: when a write waits for memory no longer; jiffies
  * @tried: replicas that a read has failed at
  * @waiting: a read for the local disk, a write for memory; @nents: of the first leg's list, meanwhile
  * @legs: under way

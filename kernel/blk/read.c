@@ -105,9 +105,6 @@ int weir_read_end(struct request *rq)
 	if (!rc)
 		return 0;
 	command->tried |= 1 << leg->slot;
-	/* The first may have taken all of its time; the second is what the others are for. */
-	if (hweight8(command->tried) > 1 && time_after(jiffies, command->give_up))
-		command->tried = U8_MAX;
 	weir_blk_volume_kick(volume);
 	if (volume->core.slots == 1 && !volume->local)
 		return rc;
