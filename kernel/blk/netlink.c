@@ -301,7 +301,11 @@ static const struct genl_small_ops small_ops[] = {
 	{ .cmd = WEIR_BLK_RESIZE, .doit = do_resize, .flags = GENL_ADMIN_PERM },
 };
 
-/* To attach may take long: nobody else's netlink is to wait for it. */
+/*
+ * To attach may take long: with parallel_ops other generic netlink goes on meanwhile. But
+ * genl_rcv() holds cb_lock for reading while it calls us: who registers a family, or takes one
+ * away, waits until we are done, and then whatever comes behind it waits, too.
+ */
 static struct genl_family family = {
 	.name = WEIR_BLK_FAMILY,
 	.version = WEIR_BLK_VERSION,

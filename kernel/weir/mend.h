@@ -5,8 +5,10 @@
  * sent may still be on its way, and only the donor could say that it is not.
  *
  * Connecting allocates, here and in the connection manager, and so may the device where a QP is
- * destroyed; what is allocated may not wait for memory to be written out. Ios under way meanwhile have
- * their deadlines.
+ * destroyed; what this work allocates may not wait for memory to be written out. That binds nobody
+ * else: ib_cm receives and answers in works of its own, which allocate with GFP_KERNEL, on a queue
+ * without a rescuer. So where there is no memory at all a connection may come too late. Ios under
+ * way meanwhile have their deadlines.
  */
 #ifndef WEIR_KERNEL_MEND_H
 #define WEIR_KERNEL_MEND_H
@@ -24,7 +26,7 @@ struct weir_link;
  * weir_link_connect() - bring a link up
  * @link: CLOSED or BROKEN
  *
- * Context: process; sleeps. Return: as weir_session_open(); -ESTALE it is not the donor it was.
+ * Context: process; sleeps. Return: as weir_session_connect(); -ESTALE it is not the donor it was.
  */
 int weir_link_connect(struct weir_link *link, struct weir_error *error);
 
