@@ -10,7 +10,7 @@
 
 #define LONG (2 * WEIR_APART_BYTES)
 
-struct range {
+struct span {
 	uint64_t first;
 	uint64_t length;
 	bool modifies;
@@ -18,8 +18,8 @@ struct range {
 
 struct pair {
 	const char *sentence;
-	struct range before;
-	struct range after;
+	struct span before;
+	struct span after;
 	bool waits;
 };
 
@@ -44,7 +44,7 @@ static const struct pair pairs[] = {
 	{ "the address space is not a circle", { UINT64_MAX, 1, W }, { 0, 8, W }, false },
 };
 
-static void add(struct weir_order *o, struct weir_order_node *n, const struct range *r)
+static void add(struct weir_order *o, struct weir_order_node *n, const struct span *r)
 {
 	weir_order_add(o, n, r->first, r->length, r->modifies);
 }
@@ -52,7 +52,7 @@ static void add(struct weir_order *o, struct weir_order_node *n, const struct ra
 static void who_comes_beside_its_like_streams(void **state)
 {
 	static const struct {
-		struct range range;
+		struct span range;
 		bool streams;
 	} comes[] = {
 		{ { 16, 8, W }, false }, { { 24, 8, W }, true },  { { 8, 8, W }, true },
@@ -88,7 +88,7 @@ static void play(void **state)
 
 static void frees_only_by_the_last(void **state)
 {
-	static const struct range write = { 0, 8, W }, read = { 0, 8, R };
+	static const struct span write = { 0, 8, W }, read = { 0, 8, R };
 	struct weir_order_node first, second, third;
 	struct weir_order o;
 
@@ -105,7 +105,7 @@ static void frees_only_by_the_last(void **state)
 
 static void frees_all_readers(void **state)
 {
-	static const struct range write = { 0, 64, W };
+	static const struct span write = { 0, 64, W };
 	struct weir_order_node writer, reader[8], *freed;
 	struct weir_order o;
 	int i, count = 0;
@@ -124,7 +124,7 @@ static void frees_all_readers(void **state)
 
 static void giving_up_the_middle(void **state)
 {
-	static const struct range left = { 0, 8, W }, middle = { 4, 8, W }, right = { 8, 8, W };
+	static const struct span left = { 0, 8, W }, middle = { 4, 8, W }, right = { 8, 8, W };
 	struct weir_order_node a, b, c;
 	struct weir_order o;
 

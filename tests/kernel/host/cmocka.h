@@ -30,8 +30,10 @@ static inline __noreturn void weir_test_fail(const char *file, int line, const c
 	kthread_complete_and_exit(&weir_test_ended, 1);
 }
 
+/* A test may be long, and none sleeps: whoever asserts something lets others have the processor. */
 static inline void weir_test_compare(u64 a, u64 b, bool equal, const char *file, int line)
 {
+	cond_resched();
 	if ((a == b) == equal)
 		return;
 	pr_err("weir_test: %#llx, %#llx\n", a, b);
@@ -50,7 +52,7 @@ static inline void weir_test_compare(u64 a, u64 b, bool equal, const char *file,
 #define fail_msg(...) (pr_err(__VA_ARGS__), fail())
 #define print_error(...) pr_err(__VA_ARGS__)
 #define assert_true(condition) \
-	((condition) ? (void)0 : weir_test_fail(__FILE__, __LINE__, #condition))
+	(cond_resched(), (condition) ? (void)0 : weir_test_fail(__FILE__, __LINE__, #condition))
 #define assert_false(condition) assert_true(!(condition))
 #define assert_null(pointer) assert_true(!(pointer))
 #define assert_non_null(pointer) assert_true(pointer)
