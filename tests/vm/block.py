@@ -22,6 +22,8 @@ import threading
 import time
 import unittest
 
+from allocations import Allocations
+
 WEIR, MODULES = sys.argv[1:3]
 ADDRESS = "10.9.9.1"
 DONOR, SECOND, THIRD = (f"{ADDRESS}:{port}" for port in (7474, 7484, 7494))
@@ -442,25 +444,20 @@ class Device(unittest.TestCase):
             self.assertEqual(int(file.read()), stat(device)["bytes_written"])
 
     def test_what_is_written_out_allocates_nothing_in_weir(self):
+        """Nor where there is no memory at the donors yet."""
         mount_tracing()
-        put(f"{TRACING}/trace", "")
-        with_allocations = [f"{TRACING}/events/kmem/{event}"
-                            for event in ("kmalloc", "kmem_cache_alloc")]
-        for event in with_allocations:
-            put(f"{event}/filter", " || ".join(
-                f"(call_site >= {begin:#x} && call_site < {end:#x})" for begin, end in texts()))
-            put(f"{event}/enable", "1")
-        try:
-            device = self.attached()
-            self.assertTrue(traced(), "to attach allocates, and that should be seen")
-            put(f"{TRACING}/trace", "")
+        with Allocations(("weir", "weir_blk"), texts()) as found:
+            device = self.attached("--reserve", "2M", "--timeout", "120")
+            self.assertTrue(found.objects(), "to attach allocates, and that should be seen")
+            self.assertNotEqual(found.pages(), [], "it allocates pages, too")
+            must("blkdiscard", device)
+            until(device, lambda now: now["given_back"] == 14)
+            found.forget()
             done = fio(device, "--rw=randwrite", "--bsrange=4k-256k", "--iodepth=32", "--size=8m")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertEqual(traced(), [])
-        finally:
-            for event in with_allocations:
-                put(f"{event}/enable", "0")
-                put(f"{event}/filter", "0")
+            self.assertEqual(found.objects(), [])
+            self.assertEqual(found.pages() or [], [])
+        self.assertGreaterEqual(stat(device)["donors"][0]["bytes"], 8 * MIB)
 
     def cost(self, *options):
         """What 512 KiB of scattered pages cost in one request."""
