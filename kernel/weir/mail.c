@@ -36,6 +36,9 @@ void weir_mail_fini(struct weir_mail *mail)
 {
 	if (!mail->buffers)
 		return;
+	/* Who called may have given up; and a session is quiet before the io is told. */
+	if (mail->sending)
+		wait_for_completion(&mail->sent);
 	ib_dma_unmap_single(mail->session->nic->device, mail->dma, sizeof(*mail->buffers),
 			    DMA_BIDIRECTIONAL);
 	kfree(mail->buffers);
@@ -277,8 +280,21 @@ static int push(struct weir_mail *mail, u32 length)
 	return 0;
 }
 
+/*
+ * A host that is gone without a word takes nothing, and its connection breaks only later. What was
+ * sent for somebody who gave up is waited for, too, since it has the buffer. Return: what is left
+ * of @left; 0: it is on its way still.
+ */
+static long wait_sent(struct weir_mail *mail, long left)
+{
+	if (mail->sending)
+		left = wait_for_completion_timeout(&mail->sent, left);
+	mail->sending = !left;
+	return left;
+}
+
 /* Return: 0: it is sent, and there will be an answer, or none. */
-static int send_message(struct weir_mail *mail, u32 length)
+static int send_message(struct weir_mail *mail, u32 length, long *left)
 {
 	struct weir_nic *nic = mail->session->nic;
 	int rc;
@@ -291,21 +307,21 @@ static int send_message(struct weir_mail *mail, u32 length)
 	weir_nic_unlock(nic);
 	if (rc)
 		return rc;
-	wait_for_completion(&mail->sent);
+	mail->sending = true;
+	*left = wait_sent(mail, *left);
 	weir_nic_lock(nic);
-	mail->calling = false;
-	mail->waiting &= !mail->io.status;
+	mail->calling = mail->sending;
+	rc = mail->sending ? -ETIMEDOUT : mail->io.status;
+	mail->waiting &= !rc;
 	weir_nic_unlock(nic);
-	return mail->io.status == -ECANCELED ? -ECONNRESET : mail->io.status;
+	return rc == -ECANCELED ? -ECONNRESET : rc;
 }
 
-static int wait_answer(struct weir_mail *mail)
+static int wait_answer(struct weir_mail *mail, long left)
 {
 	struct weir_session *session = mail->session;
-	long left;
 
-	left = wait_for_completion_interruptible_timeout(&mail->answered,
-		msecs_to_jiffies(READ_ONCE(mail->patience_ms)));
+	left = wait_for_completion_interruptible_timeout(&mail->answered, left);
 	weir_nic_lock(session->nic);
 	if (mail->waiting)
 		answered(mail, left < 0 ? -EINTR : -ETIMEDOUT);
@@ -315,14 +331,16 @@ static int wait_answer(struct weir_mail *mail)
 
 static int call(struct weir_mail *mail, struct wire_request *request, const char *name)
 {
-	int length = wire_request_encode(request, name,
-					 mail->buffers->call + sizeof(struct wire_head));
-	int rc;
+	long left = wait_sent(mail, msecs_to_jiffies(READ_ONCE(mail->patience_ms)));
+	int length, rc;
 
+	if (!left)
+		return -ETIMEDOUT;
+	length = wire_request_encode(request, name, mail->buffers->call + sizeof(struct wire_head));
 	if (length < 0)
 		return length;
-	rc = send_message(mail, sizeof(struct wire_head) + length);
-	return rc ? rc : wait_answer(mail);
+	rc = send_message(mail, sizeof(struct wire_head) + length, &left);
+	return rc ? rc : wait_answer(mail, left);
 }
 
 static bool take_late(struct weir_mail *mail, u64 *hold)

@@ -38,14 +38,14 @@ struct weir_mail_buffers {
  * struct weir_mail - of one session
  * @mutex: held by who calls
  * @buffers, @dma: see above
- * @io: sends a call; @sent: it is done
- * @patience_ms: for its answer
+ * @io: sends a call; @sent: it is done; @sending: nobody has seen that yet, guarded by @mutex
+ * @patience_ms: until it is sent and answered
  *
  * Guarded by nic->lock:
  *
  * @credit: on this connection
  * @granting: credits are on their way
- * @calling: @io is under way
+ * @calling: @io may be under way
  * @tag: of the last call
  * @waiting: for its answer; @answered: it came, or will not
  * @status: of the answer
@@ -60,6 +60,7 @@ struct weir_mail {
 	u64 dma;
 	struct weir_io io;
 	struct completion sent;
+	bool sending;
 	unsigned int patience_ms;
 
 	struct wire_credit credit;

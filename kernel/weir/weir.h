@@ -218,8 +218,9 @@ int weir_region_open(struct weir_session *session, const char *name, struct weir
 int weir_region_close(struct weir_region *region, struct weir_error *error);
 
 /*
- * How long whoever talks about regions waits for an answer; at first the session's timeout. What comes
- * later is for nobody: memory that was lent by it is given back by itself. Context: any.
+ * How long whoever talks about regions waits until that is sent and answered; at first the
+ * session's timeout. What comes later is for nobody: memory that was lent by it is given back by
+ * itself. Context: any.
  */
 void weir_session_patience(struct weir_session *session, u32 ms);
 
