@@ -32,6 +32,8 @@ class Allocations:
         self.has_stacks = os.path.exists(f"{self.stacks}/hist")
 
     def __enter__(self):
+        if not self.has_stacks:
+            print("this kernel counts no stacks: pages are not looked at", flush=True)
         put("/sys/kernel/tracing/trace", "")
         for event in self.events:
             put(f"{event}/filter", self.sites)
