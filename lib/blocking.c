@@ -4,11 +4,13 @@
 
 #include "lib/buffers.h"
 #include "lib/clock.h"
+#include "lib/pump.h"
 #include "lib/region.h"
 #include "lib/request.h"
 #include "lib/session.h"
 #include "lib/waiter.h"
 
+#define WAIT_MS 5 /* until who sees to the ends himself looks whether others have */
 #define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
 
 /* Waits for what was submitted, if it was. */
@@ -64,7 +66,7 @@ static int perform_later(const struct wanted *w)
 		if (session->has_thread)
 			turns = weir_buffers_wait(buffers, turns, until_ns);
 		else
-			weir_session_process(session);
+			weir_pump_step(session, WAIT_MS, true);
 	}
 	weir_buffers_end_wait(buffers);
 	return rc;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What came back last goes out first: it is what the caches still hold. A block is given to a size
- * when no other of that size has a free piece, and given back as soon as it is whole, so that no
- * size keeps what another wants.
+ * when no other of that size has a free piece, and given back as soon as it is whole. All that a
+ * request wants is taken at once, or none: who had a part would keep it from others who have one.
+ * Nobody has a turn: who wants much may wait while what comes back goes to many who want little.
  */
 #include <errno.h>
 #include <limits.h>
@@ -68,7 +69,7 @@ static uint16_t all_of(unsigned int order)
 	return (uint16_t)((1u << (PIECES_MAX >> order)) - 1);
 }
 
-/* What follows down to take(): with the lock held. */
+/* What follows down to give(): with the lock held. */
 static struct weir_block *block_with_room(struct weir_buffers *buffers, unsigned int order)
 {
 	struct weir_list *parts = &buffers->parts[order];
@@ -101,13 +102,37 @@ static bool take(struct weir_buffers *buffers, unsigned int order, struct weir_b
 	return true;
 }
 
-static bool try_to_take(struct weir_buffers *buffers, unsigned int order,
-			struct weir_buffer *buffer)
+static void give(struct weir_buffers *buffers, const struct weir_buffer *buffer)
 {
-	bool taken;
+	struct weir_block *block = buffer->block;
+	bool was_out = !block->free;
+
+	block->free |= (uint16_t)(1u << ((size_t)(buffer->addr - block->base) /
+					 piece_bytes(block->order)));
+	if (block->free == all_of(block->order)) {
+		weir_list_del(&block->link);
+		weir_list_add(&buffers->whole, &block->link);
+	} else if (was_out) {
+		weir_list_add(&buffers->parts[block->order], &block->link);
+	}
+}
+
+/* Return: how many there are for @bytes; 0: not enough, and none was taken. */
+static int try_to_take(struct weir_buffers *buffers, uint32_t bytes, struct weir_buffer *out)
+{
+	uint32_t left = bytes, part;
+	int taken = 0;
 
 	weir_latch_take(&buffers->lock);
-	taken = take(buffers, order, buffer);
+	while (left) {
+		part = left < WEIR_BUFFER_BYTES_MAX ? left : WEIR_BUFFER_BYTES_MAX;
+		if (!take(buffers, order_of(part), &out[taken]))
+			break;
+		taken++;
+		left -= part;
+	}
+	while (left && taken)
+		give(buffers, &out[--taken]);
 	weir_latch_give(&buffers->lock);
 	return taken;
 }
@@ -155,20 +180,19 @@ static int grow(struct weir_session *session)
 	return 0;
 }
 
-int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *buffer)
+int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *out)
 {
 	struct weir_buffers *buffers = &session->buffers;
-	unsigned int order = order_of(bytes);
-	int rc = 0;
+	int taken = try_to_take(buffers, bytes, out), rc = 0;
 
-	if (try_to_take(buffers, order, buffer))
-		return 0;
+	if (taken)
+		return taken;
 	pthread_mutex_lock(&buffers->growing);
 	/* First for what others have made, and may take again. */
-	while (!rc && !try_to_take(buffers, order, buffer))
+	while (!rc && !(taken = try_to_take(buffers, bytes, out)))
 		rc = grow(session);
 	pthread_mutex_unlock(&buffers->growing);
-	return rc;
+	return rc ? rc : taken;
 }
 
 uint32_t weir_buffers_begin_wait(struct weir_buffers *buffers)
@@ -197,22 +221,13 @@ uint32_t weir_buffers_wait(struct weir_buffers *buffers, uint32_t turns, uint64_
 
 void weir_buffers_put(struct weir_buffers *buffers, const struct weir_buffer *buffer)
 {
-	struct weir_block *block = buffer->block;
-	bool was_out, is_wanted;
+	bool is_wanted;
 
 	weir_latch_take(&buffers->lock);
 	is_wanted = buffers->waiters;
 	if (is_wanted)
 		__atomic_store_n(&buffers->turns, buffers->turns + 1, __ATOMIC_RELEASE);
-	was_out = !block->free;
-	block->free |= (uint16_t)(1u << ((size_t)(buffer->addr - block->base) /
-					 piece_bytes(block->order)));
-	if (block->free == all_of(block->order)) {
-		weir_list_del(&block->link);
-		weir_list_add(&buffers->whole, &block->link);
-	} else if (was_out) {
-		weir_list_add(&buffers->parts[block->order], &block->link);
-	}
+	give(buffers, buffer);
 	weir_latch_give(&buffers->lock);
 	if (is_wanted)
 		weir_futex_wake(&buffers->turns, INT_MAX);

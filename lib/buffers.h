@@ -76,18 +76,18 @@ void weir_buffers_init(struct weir_buffers *buffers);
 void weir_buffers_fini(struct weir_buffers *buffers);
 
 /**
- * weir_buffers_get() - take one
+ * weir_buffers_get() - take as many as hold a request
  * @session: whose
- * @bytes: it is to hold, 1 to WEIR_BUFFER_BYTES_MAX
- * @buffer: receives it
+ * @bytes: they are to hold: WEIR_BUFFER_BYTES_MAX each, and the last one what is left
+ * @out: receives them
  *
  * More are made where all are out, up to the session's pool_bytes_max.
  *
  * Context: any thread; without nic->lock. It takes as long as registering memory does where more
  * are made.
- * Return: 0; -EAGAIN all are out, and one will come back; -ENOMEM there is none.
+ * Return: how many; -EAGAIN too many are out, and will come back; -ENOMEM there are none.
  */
-int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *buffer);
+int weir_buffers_get(struct weir_session *session, uint32_t bytes, struct weir_buffer *out);
 
 /**
  * weir_buffers_begin_wait() - say that one is waited for

@@ -55,27 +55,23 @@ static void buffers_put(struct weir_buffers *buffers, const struct weir_req *req
 /* Return: 0; as weir_buffers_get(): there are not enough buffers now. */
 static int pre_in(struct weir_session *session, struct weir_req *req, struct weir_stage *stage)
 {
-	uint64_t left = req->length;
-	struct weir_buffer buffer;
-	int rc;
+	uint32_t left = (uint32_t)req->length;
+	struct weir_buffer buffers[WEIR_SGE_MAX];
+	int i, nr = weir_buffers_get(session, left, buffers);
 
-	stage->way = WEIR_STAGE_PRE;
-	stage->nr_borrowed = 0;
-	req->nr_sge = 0;
-	while (left) {
-		uint32_t part = left < WEIR_BUFFER_BYTES_MAX ? (uint32_t)left
-							     : WEIR_BUFFER_BYTES_MAX;
+	if (nr < 0)
+		return nr;
+	for (i = 0; i < nr; i++) {
+		uint32_t part = left < WEIR_BUFFER_BYTES_MAX ? left : WEIR_BUFFER_BYTES_MAX;
 
-		rc = weir_buffers_get(session, part, &buffer);
-		if (rc) {
-			buffers_put(&session->buffers, req, stage);
-			return rc;
-		}
-		stage->blocks[stage->nr_borrowed++] = buffer.block;
-		req->sge[req->nr_sge++] = (struct weir_sge){ (uintptr_t)buffer.addr, part,
-							     buffer.block->lkey };
+		stage->blocks[i] = buffers[i].block;
+		req->sge[i] = (struct weir_sge){ (uintptr_t)buffers[i].addr, part,
+						 buffers[i].block->lkey };
 		left -= part;
 	}
+	stage->way = WEIR_STAGE_PRE;
+	stage->nr_borrowed = (unsigned int)nr;
+	req->nr_sge = (uint8_t)nr;
 	if (!brings_data_back(req))
 		copy(req, stage, false);
 	return 0;

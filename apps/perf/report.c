@@ -79,8 +79,9 @@ static void print_memory(const struct result *r)
 		return;
 	printf("copied         %12" PRIu64 "  requests, through registered buffers\n", copied);
 	printf("registered     %12" PRIu64 "  requests, each for itself\n", registered);
-	printf("registers from %12zu  bytes on; what is shorter is copied, while there is room\n",
-	       r->after.mr_dyn_bytes);
+	if (r->after.mr_dyn_bytes)
+		printf("registers from %12zu  bytes on; what is shorter is copied, while there is room\n",
+		       r->after.mr_dyn_bytes);
 }
 
 static void print_costs(const struct result *r)

@@ -69,7 +69,8 @@ struct weir_completion {
  * Context: any thread; does not block. The completion may be delivered before this returns.
  * Return: 0, then exactly one completion follows; otherwise none does:
  * -EINVAL bounds, iov, or a handle for what goes to a queue; -EACCES read-only region;
- * -ENOTCONN; -EAGAIN with WEIR_MR_PRE all buffers are in use, wait for a completion; -ENOMEM, also
+ * -ENOTCONN; -EAGAIN with WEIR_MR_PRE all buffers are in use, perhaps by others' requests: try again
+ * when some request of the session has completed; -ENOMEM, also
  * when memory that nobody registered cannot be, or there can be no buffer to copy it through.
  */
 int weir_read_async(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
@@ -101,7 +102,7 @@ struct weir_transfer {
  * @submitted: receives how many were submitted, from the first; may be NULL
  *
  * As that many weir_read_async() and weir_write_async() in turn; but they meet before the first is
- * posted, so neighbours among them become one work request, and the others a chain. Who has several
+ * posted, so neighbours shorter than 64 KiB become one work request, and the others a chain. Who has several
  * to submit should submit them so. Each completes for itself.
  *
  * Context: any thread; does not block. Completions may be delivered before this returns.
@@ -138,9 +139,11 @@ int weir_cancel(struct weir_request *request);
 
 /*
  * Blocking forms. @buf is any memory, as in an iov without one; weir_readv() and weir_writev() are
- * the asynchronous ones, waited for. Where those return -EAGAIN these wait for a buffer, for as long
- * as the session's timeout_ns.
- * Context: any thread but a callback. Return: the request's status.
+ * the asynchronous ones, waited for. Where those return -EAGAIN these wait for buffers, for as long
+ * as the session's timeout_ns, and the request's own time begins after that. Who waits has no turn:
+ * beside many short copies a long one may get none.
+ * Context: any thread but a callback. Return: the request's status; -ETIMEDOUT also when no buffers
+ * came free, and nothing was sent.
  */
 int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length);
 int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length);

@@ -48,7 +48,8 @@ enum weir_batching {
 	WEIR_BATCHING_DEFAULT, /* the preset's */
 	WEIR_BATCHING_SINGLE, /* one work request and one doorbell each */
 	WEIR_BATCHING_DOORBELL, /* chains of work requests, one doorbell each */
-	WEIR_BATCHING_MERGE, /* neighbours at the destination become one work request */
+	WEIR_BATCHING_MERGE, /* neighbours at the destination, each shorter than 64 KiB, become
+			      * one work request */
 	WEIR_BATCHING_HYBRID, /* both */
 };
 

@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fixture.h"
 
 #define KIB 1024u
+#define SLOW_NS (SECOND_NS * 3 / 10) /* of the wire, with the argument "slow" */
 
 static struct donor donor;
 
@@ -29,6 +31,14 @@ struct full {
 	bool is_full; /* or nearly: what stands above is known; atomic */
 	int ended;
 };
+
+static uint64_t time_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
 
 static struct weir_session *session_with_few_buffers(bool no_thread)
 {
@@ -152,6 +162,33 @@ static void who_blocks_waits_for_a_buffer(void **in)
 	}
 }
 
+#define MOST 60 /* of the 64 longest buffers in 4 MiB */
+
+/* The wire is slow: nothing comes back for long. It wants eight where four are left. */
+static void who_waits_for_several_sleeps(void **in)
+{
+	struct weir_session *session = session_with_few_buffers(false);
+	struct weir_region *region = region_of(session, MIB);
+	struct tally tally = { 0 };
+	struct weir_completion completion = { .done = tally_done, .arg = &tally };
+	char *bytes = calloc(1, 512 * KIB);
+	struct weir_iov iov = { bytes, 64 * KIB, NULL };
+	uint64_t used_ns;
+	int i;
+
+	(void)in;
+	for (i = 0; i < MOST; i++)
+		assert_int_equal(weir_write_async(region, 0, &iov, 1, &completion, NULL), 0);
+	used_ns = time_of(CLOCK_THREAD_CPUTIME_ID);
+	assert_int_equal(weir_write(region, 0, bytes, 512 * KIB), 0);
+	used_ns = time_of(CLOCK_THREAD_CPUTIME_ID) - used_ns;
+	assert_in_range(used_ns, 0, SLOW_NS / 2);
+	tally_wait(&tally, MOST);
+	assert_int_equal(tally.status, 0);
+	weir_session_close(session);
+	free(bytes);
+}
+
 static int start(void **in)
 {
 	(void)in;
@@ -166,12 +203,17 @@ static int stop(void **in)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_copied_has_its_bounds),
 		cmocka_unit_test(who_blocks_waits_for_a_buffer),
 	};
+	const struct CMUnitTest slow[] = {
+		cmocka_unit_test(who_waits_for_several_sleeps),
+	};
 
+	if (argc > 1 && !strcmp(argv[1], "slow"))
+		return cmocka_run_group_tests(slow, start, stop);
 	return cmocka_run_group_tests(tests, start, stop);
 }
