@@ -99,11 +99,16 @@ class Machine:
         return max(1, min(2, own if self.role == "alone" else own // 2))
 
     def network(self):
+        """Datagrams: a frame arrives whole or not at all, as on a wire."""
         if self.role == "alone":
             return []
-        end, address = ("on", "02:00:00:00:00:02") if self.role == "far" else \
-            ("off", "02:00:00:00:00:01")
-        return ["-netdev", f"stream,id=wire,server={end},addr.type=unix,addr.path={self.wire}",
+        ends = [self.wire, self.wire + ".near"]
+        address = "02:00:00:00:00:02"
+        if self.role == "near":
+            ends.reverse()
+            address = "02:00:00:00:00:01"
+        return ["-netdev", f"dgram,id=wire,local.type=unix,local.path={ends[0]},"
+                f"remote.type=unix,remote.path={ends[1]}",
                 "-device", f"virtio-net-pci,netdev=wire,mac={address}"]
 
     def loudness(self):
