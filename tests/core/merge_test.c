@@ -67,7 +67,7 @@ static void neighbours_meet_in_any_order(void **state)
 static void local_neighbours_share_an_entry(void **state)
 {
 	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
-	struct weir_req req[16];
+	static struct weir_req req[16];
 	unsigned int i;
 
 	(void)state;
@@ -90,7 +90,7 @@ static void who_joins_the_last_entry_needs_none(void **state)
 {
 	struct weir_engine_config config = hybrid;
 	struct bench *b;
-	struct weir_req req[WEIR_WR_SGE_MAX + 1];
+	static struct weir_req req[WEIR_WR_SGE_MAX + 1];
 	unsigned int i;
 
 	(void)state;
@@ -131,7 +131,7 @@ static struct bench *stream(struct weir_req *req, unsigned int count,
 /* The first of a stream is not known to be one, so one more than WEIR_STREAM_WRS are posted. */
 static void what_follows_a_stream_gathers(void **state)
 {
-	struct weir_req req[WEIR_STREAM_WRS + 9];
+	static struct weir_req req[WEIR_STREAM_WRS + 9];
 	struct bench *b = stream(req, WEIR_STREAM_WRS + 9, &hybrid);
 
 	(void)state;
@@ -148,7 +148,7 @@ static void what_follows_a_stream_gathers(void **state)
 
 static void what_gathers_ends_with_the_stream_that_fails(void **state)
 {
-	struct weir_req req[WEIR_STREAM_WRS + 3];
+	static struct weir_req req[WEIR_STREAM_WRS + 3];
 	struct bench *b = stream(req, WEIR_STREAM_WRS + 3, &hybrid);
 	uint16_t channel = b->posted[1]->channel;
 
@@ -168,7 +168,8 @@ static void what_gathers_ends_with_the_stream_that_fails(void **state)
 static void what_is_no_stream_does_not_wait(void **state)
 {
 	struct weir_engine_config config = hybrid;
-	struct weir_req req[2 * WEIR_STREAM_WRS], other = page(WEIR_OP_WRITE, 99);
+	static struct weir_req req[2 * WEIR_STREAM_WRS];
+	struct weir_req other = page(WEIR_OP_WRITE, 99);
 	struct bench *b = stream(req, WEIR_STREAM_WRS + 1, &config);
 
 	(void)state;
@@ -230,7 +231,7 @@ static void messages_stay_apart(void **state)
 static void a_merged_wr_has_its_bounds(void **state)
 {
 	struct bench *b = bench_new_with(&hybrid, 1024 * KIB, 1);
-	struct weir_req req[40];
+	static struct weir_req req[40];
 	unsigned int i;
 
 	(void)state;
@@ -251,7 +252,7 @@ static void a_merged_wr_has_its_bounds(void **state)
 static void a_device_with_few_entries_merges_fewer(void **state)
 {
 	struct weir_engine_config config = hybrid;
-	struct weir_req req[16];
+	static struct weir_req req[16];
 	struct bench *b;
 	unsigned int i;
 
@@ -311,7 +312,7 @@ static void batches(void **state)
 	static const unsigned int pages[] = { 0, 20, 1, 21, 2, 22, 3, 23, 60 };
 	const struct way *way = *state;
 	struct weir_engine_config config = hybrid;
-	struct weir_req req[9];
+	static struct weir_req req[9];
 	struct bench *b;
 	unsigned int i;
 

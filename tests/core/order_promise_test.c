@@ -23,7 +23,7 @@ static void posts_alone_at_once(void **state)
 static void chains_what_is_ready(void **state)
 {
 	struct bench *b = bench_new(64 * KIB, 2);
-	struct weir_req req[40];
+	static struct weir_req req[40];
 	int i;
 
 	(void)state;

@@ -52,7 +52,7 @@ static void what_is_long_stays_apart(void **state)
 /* It would be merged with nobody, so that it has nothing to wait for. */
 static void what_is_long_does_not_gather(void **state)
 {
-	struct weir_req req[WEIR_STREAM_WRS + 4];
+	static struct weir_req req[WEIR_STREAM_WRS + 4];
 	struct bench *b = bench_new_with(&hybrid, 64 * 1024 * KIB, 2);
 	unsigned int i;
 
