@@ -45,9 +45,9 @@ def depends(package):
             if OF_THE_KERNEL.match(name)]
 
 
-def newest_packages():
+def packages_of(metas):
     """The image first."""
-    found = [name for meta in NEWEST for name in depends(meta)]
+    found = [name for meta in metas for name in depends(meta)]
     for name in found:
         found += [needed for needed in depends(name) if needed not in found]
     return sorted(found)
@@ -132,25 +132,37 @@ def module_bytes(path):
         return file.read()
 
 
-def newest():
-    """The newest kernel of this release, fetched if need be; or the newest that is there."""
+def fetched(metas):
+    """The name in the cache of the kernel that one of the packages @metas stands for."""
     if not shutil.which("dpkg-deb"):
         raise Unavailable("only Debian's and Ubuntu's packaged kernels are known here")
     with open(os.path.join(cache(), "lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        packages = newest_packages()
+        packages = packages_of(metas)
         if not packages:
             refresh_lists()
-            packages = newest_packages()
-        name = packages[0] if packages else None
-        if name and name not in cached():
+            packages = packages_of(metas)
+        if not packages:
+            raise Unavailable(f"apt knows no kernel by {' or '.join(metas)}")
+        if packages[0] not in cached():
             try:
-                unpack(packages, name)
+                unpack(packages, packages[0])
             except (OSError, subprocess.CalledProcessError) as error:
                 said = (getattr(error, "stderr", None) or str(error)).strip()
-                name, why = None, f"could not fetch {packages[0]}: {said}"
-        elif not name:
-            why = "apt knows no kernel"
-        if not name and not cached():
-            raise Unavailable(why)
-        return Kernel(name or cached()[-1])
+                raise Unavailable(f"could not fetch {packages[0]}: {said}") from error
+        return packages[0]
+
+
+def newest():
+    """The newest kernel of this release, fetched if need be; or the newest that is there."""
+    try:
+        return Kernel(fetched(NEWEST))
+    except Unavailable:
+        if not cached():
+            raise
+        return Kernel(cached()[-1])
+
+
+def of_package(meta):
+    """That of a package which stands for a kernel, linux-image-6.12-amd64 say."""
+    return Kernel(fetched((meta,)))
