@@ -99,7 +99,10 @@ static int read_recall(struct weir_mail *mail, const void *body, u32 length)
 	return 0;
 }
 
-/* An answer for somebody who gave up. Of those that say that it was done one, of its length, lends memory. */
+/*
+ * An answer for somebody who gave up. Of those that say that it was done one, of its length, lends
+ * memory.
+ */
 static void read_late(struct weir_mail *mail, const struct wire_head *head, const void *body)
 {
 	struct wire_region region;
@@ -254,8 +257,8 @@ static void fill_io(struct weir_mail *mail, u32 length)
 }
 
 /*
- * Its head is written, and it is pushed, with the lock held: what breaks the link later finds it in the
- * engine. Return: 0; -ENOTCONN, -EAGAIN: nobody is asked.
+ * Its head is written, and it is pushed, with the lock held: what breaks the link later finds it in
+ * the engine. Return: 0; -ENOTCONN, -EAGAIN: nobody is asked.
  */
 static int push(struct weir_mail *mail, u32 length)
 {
@@ -273,8 +276,8 @@ static int push(struct weir_mail *mail, u32 length)
 	mail->tag++;
 	mail->waiting = mail->calling = true;
 	write_head(mail, mail->buffers->call, head);
-	ib_dma_sync_single_for_device(session->nic->device, mail->io.part[0].req.sge[0].addr, length,
-				      DMA_TO_DEVICE);
+	ib_dma_sync_single_for_device(session->nic->device, mail->io.part[0].req.sge[0].addr,
+				      length, DMA_TO_DEVICE);
 	percpu_ref_get(&session->ios); /* the io's, as any other has one */
 	weir_io_push(&mail->io);
 	return 0;
@@ -293,7 +296,7 @@ static long wait_sent(struct weir_mail *mail, long left)
 	return left;
 }
 
-/* Return: 0: it is sent, and there will be an answer, or none. */
+/* Return: 0: it is sent, and there will be an answer, or none; or the answer is here already. */
 static int send_message(struct weir_mail *mail, u32 length, long *left)
 {
 	struct weir_nic *nic = mail->session->nic;
@@ -311,7 +314,8 @@ static int send_message(struct weir_mail *mail, u32 length, long *left)
 	*left = wait_sent(mail, *left);
 	weir_nic_lock(nic);
 	mail->calling = mail->sending;
-	rc = mail->sending ? -ETIMEDOUT : mail->io.status;
+	if (mail->waiting)
+		rc = mail->sending ? -ETIMEDOUT : mail->io.status;
 	mail->waiting &= !rc;
 	weir_nic_unlock(nic);
 	return rc == -ECANCELED ? -ECONNRESET : rc;
@@ -364,8 +368,8 @@ static void put_late(struct weir_mail *mail, u64 hold)
 }
 
 /*
- * The donor answers: what it lent to nobody it gets back. To be told twice does it no harm; what it says
- * it does not know, it has.
+ * The donor answers: what it lent to nobody it gets back. To be told twice does it no harm; what it
+ * says it does not know, it has.
  */
 static void close_late(struct weir_mail *mail)
 {
