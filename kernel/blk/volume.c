@@ -237,11 +237,13 @@ static void release(struct weir_blk_volume *volume)
 }
 
 /* Two at least, so that there is one while the other is being asked for. */
-static void set_reserve(struct weir_blk_volume *volume, u64 bytes)
+static void set_reserve(struct weir_blk_volume *volume)
 {
-	u64 extents = bytes ? bytes >> volume->shift : volume->core.nr_extents / RESERVE_SHARE;
+	u64 bytes = volume->reserve_bytes ?: volume->bytes / RESERVE_SHARE;
 
-	volume->core.reserve = clamp_t(u64, extents, 2, U32_MAX);
+	spin_lock_bh(&volume->lock);
+	volume->core.reserve = clamp_t(u64, bytes >> volume->shift, 2, U32_MAX);
+	spin_unlock_bh(&volume->lock);
 }
 
 int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volume_setup *setup,
@@ -264,6 +266,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 	INIT_DELAYED_WORK(&volume->unpark, unpark);
 	strscpy(volume->name, setup->name, sizeof(volume->name));
 	volume->bytes = setup->bytes;
+	volume->reserve_bytes = setup->reserve_bytes;
 	volume->options = setup->options;
 	volume->options.timeout_ms = setup->options.timeout_ms ?: WEIR_TIMEOUT_MS;
 	volume->options.movable = setup->nr_donors > setup->replicas;
@@ -283,7 +286,7 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 		weir_blk_volume_close(volume);
 		return rc;
 	}
-	set_reserve(volume, setup->reserve_bytes);
+	set_reserve(volume);
 	queue_delayed_work(tend_wq, &volume->tend, msecs_to_jiffies(TEND_MS));
 	return 0;
 }
@@ -295,6 +298,8 @@ int weir_blk_volume_resize(struct weir_blk_volume *volume, u64 bytes, struct wei
 
 	mutex_lock(&volume->tending);
 	rc = weir_memory_resize(volume, bytes, error);
+	if (!rc)
+		set_reserve(volume);
 	mutex_unlock(&volume->tending);
 	memalloc_noio_restore(flags);
 	return rc;

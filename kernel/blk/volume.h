@@ -69,6 +69,7 @@ struct weir_blk_member {
  * struct weir_blk_volume - the memory of a device
  * @core: who has what; guarded by @lock, with which ios are pushed, too
  * @regions: of each extent core.slots; each belongs to who uses its replica
+ * @reserve_bytes: as it was asked for
  * @shift: an offset shifted by it is an extent
  * @key: kept, to prove it again
  * @sessions: held by who changes or looks at the members' sessions
@@ -87,7 +88,7 @@ struct weir_blk_volume {
 	struct weir_volume core;
 	struct weir_extent *extents;
 	struct weir_region *regions;
-	u64 bytes;
+	u64 bytes, reserve_bytes;
 	unsigned int shift;
 	char name[WIRE_NAME_MAX + 1];
 	struct weir_options options;
@@ -112,7 +113,8 @@ int weir_blk_volume_open(struct weir_blk_volume *volume, const struct weir_volum
 			 struct weir_error *error);
 
 /*
- * Another size, a multiple of PAGE_SIZE; of one without a name. Nothing beyond the end is under way.
+ * Another size, a multiple of PAGE_SIZE; of one without a name. Nothing beyond the end is under
+ * way.
  *
  * Context: process; sleeps. Return: 0; -ENOSPC, -ENOMEM, with the reason in @error.
  */
@@ -153,7 +155,10 @@ struct weir_blk_facts {
 /* Context: process; sleeps. */
 void weir_blk_volume_facts(struct weir_blk_volume *volume, struct weir_blk_facts *facts);
 
-/* How long a donor is waited for that is asked about memory: so others can be before a write gives up. */
+/*
+ * How long a donor is waited for that is asked about memory: so others can be before a write gives
+ * up.
+ */
 static inline u32 weir_blk_volume_patience_ms(const struct weir_blk_volume *volume)
 {
 	return volume->options.timeout_ms / 4;
