@@ -81,8 +81,8 @@ static inline void weir_bdev_close(struct weir_bdev *bdev)
 #endif
 
 /*
- * Pages must not change while they are written: their checksums are taken. That is one of the limits from
- * 6.11 on, and a flag of the queue before.
+ * Pages must not change while they are written: their checksums are taken. That is one of the
+ * limits from 6.11 on, and a flag of the queue before.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 static inline void weir_limits_stable(struct queue_limits *limits)

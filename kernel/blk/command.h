@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a request of the block layer is to us. Each tag has its ios, their scatterlists and its
- * checksums in it from the beginning, one io for each slot of a replica: what is written out needs no
- * memory. No read or write crosses an extent: the block layer splits them there.
+ * checksums in it from the beginning, one io for each slot of a replica: what is written out needs
+ * no memory. No read or write crosses an extent: the block layer splits them there.
  */
 #ifndef WEIR_KERNEL_BLK_COMMAND_H
 #define WEIR_KERNEL_BLK_COMMAND_H
@@ -27,7 +27,8 @@ struct weir_leg {
  * @write: of a write
  * @give_up: when a write waits for memory no longer; jiffies
  * @tried: replicas that a read has failed at
- * @waiting: a read for the local disk, a write for memory; @nents: of the first leg's list, meanwhile
+ * @waiting: a read for the local disk, a write for memory; @nents: of the first leg's list,
+ *	meanwhile
  * @legs: under way
  * @failed: replicas of which it is not certain that they did it
  * @extent, @page, @pages: where, of a read or write
@@ -64,7 +65,10 @@ blk_status_t weir_command_status(int rc);
 blk_status_t weir_read_queue(struct request *rq, unsigned int nents);
 blk_status_t weir_write_queue(struct request *rq, unsigned int nents);
 
-/* Writes that wait for memory: what can is begun, what has waited for long enough ends. Context: process. */
+/*
+ * Writes that wait for memory: what can is begun, what has waited for long enough ends.
+ * Context: process.
+ */
 void weir_write_parked(struct weir_blk_volume *volume);
 
 /* All legs have ended. Return: 0; -EAGAIN: it is to be queued again; or the request's errno. */

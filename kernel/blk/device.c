@@ -238,8 +238,8 @@ static int resize(struct weir_blk *blk, u64 bytes, struct weir_error *error)
 	if (blk->volume.name[0])
 		return weir_fail(error, -EINVAL, "a region with a name keeps its size");
 	if (!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || bytes > WEIR_VOLUME_BYTES_MAX)
-		return weir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu", bytes,
-				 PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
+		return weir_fail(error, -EINVAL, "%llu bytes: a multiple of %lu, at most %llu",
+				 bytes, PAGE_SIZE, WEIR_VOLUME_BYTES_MAX);
 	if (bytes < blk->volume.bytes)
 		return shrink(blk, bytes, error);
 	rc = weir_blk_volume_resize(&blk->volume, bytes, error);

@@ -40,7 +40,8 @@ int weir_blk_detach(u32 number, struct weir_error *error);
 /*
  * Another size: larger while it is used, smaller only if nobody has it open.
  *
- * Return: 0; -ENODEV, -EBUSY as above; -EINVAL no such size; -ENOSPC the donors have no room; -ENOMEM.
+ * Return: 0; -ENODEV, -EBUSY as above; -EINVAL no such size; -ENOSPC the donors have no room;
+ * -ENOMEM.
  */
 int weir_blk_resize(u32 number, u64 bytes, struct weir_error *error);
 

@@ -63,7 +63,8 @@ int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
 			     (u64)step->page << PAGE_SHIFT, is_write ? WEIR_OP_WRITE : WEIR_OP_READ,
 			     fill->sgl, step->pages);
 	if (!is_write)
-		weir_volume_expect(&volume->core, step->extent, step->page, step->pages, fill->sums);
+		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
+				   fill->sums);
 	if (!rc)
 		weir_io_push(&fill->io);
 	return rc;
@@ -94,15 +95,16 @@ static bool begin(struct weir_blk_volume *volume, struct weir_copy_step *step, i
 		*rc = weir_fill_push(volume, fill, step);
 	} else if (step->what == WEIR_COPY_READ_LOCAL) {
 		choose_pages(fill, step);
-		weir_volume_expect(&volume->core, step->extent, step->page, step->pages, fill->sums);
+		weir_volume_expect(&volume->core, step->extent, step->page, step->pages,
+				   fill->sums);
 	}
 	spin_unlock_bh(&volume->lock);
 	return step->what != WEIR_COPY_WAIT;
 }
 
 /*
- * A chunk with a page that is not what was written is read elsewhere; but the last replica's is taken
- * as it is, for the other pages: who reads this one will see that it is wrong.
+ * A chunk with a page that is not what was written is read elsewhere; but the last replica's is
+ * taken as it is, for the other pages: who reads this one will see that it is wrong.
  */
 static bool is_credible(struct weir_blk_volume *volume, const struct weir_copy_step *step)
 {
@@ -125,7 +127,8 @@ static int end(struct weir_blk_volume *volume, const struct weir_copy_step *step
 	bool succeeded;
 
 	if (step->what == WEIR_COPY_READ_LOCAL)
-		rc = weir_local_read(volume->local, weir_blk_volume_offset(volume, step->extent, step->page),
+		rc = weir_local_read(volume->local,
+				     weir_blk_volume_offset(volume, step->extent, step->page),
 				     volume->fill->sgl, step->pages);
 	else if (!rc)
 		rc = weir_fill_wait(volume->fill);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fills replicas that came anew: reads a chunk from one that is valid, or from the local disk, and writes
- * it there. And what local.c needs of it, which reads chunks as well.
+ * Fills replicas that came anew: reads a chunk from one that is valid, or from the local disk, and
+ * writes it there. And what local.c needs of it, which reads chunks as well.
  */
 #ifndef WEIR_KERNEL_BLK_FILL_H
 #define WEIR_KERNEL_BLK_FILL_H
@@ -31,8 +31,8 @@ int weir_fill_alloc(struct weir_fill **fill);
 void weir_fill_free(struct weir_fill *fill);
 
 /*
- * Begins a step, READ or WRITE, and notes what pages that are read should be. With the volume's lock
- * held. Return: 0, and owes a weir_fill_wait() without it; or it cannot even be tried.
+ * Begins a step, READ or WRITE, and notes what pages that are read should be. With the volume's
+ * lock held. Return: 0, and owes a weir_fill_wait() without it; or it cannot even be tried.
  */
 int weir_fill_push(struct weir_blk_volume *volume, struct weir_fill *fill,
 		   const struct weir_copy_step *step);

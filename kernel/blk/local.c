@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One work item does all: first the reads that wait for the disk, then, chunk by chunk, what it should
- * have by now, until it has it. So no read finds what was written there after it was decided. What
- * it needs is there from the beginning: it allocates nothing.
+ * One work item does all: first the reads that wait for the disk, then, chunk by chunk, what it
+ * should have by now, until it has it. So no read finds what was written there after it was
+ * decided. What it needs is there from the beginning: it allocates nothing.
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -66,7 +66,9 @@ int weir_local_read(struct weir_local *local, u64 offset, struct scatterlist *sg
 	return disk_io(local, REQ_OP_READ, offset, sgl, nents);
 }
 
-/* It is decided anew whether the disk has it: what changes it from now on goes to the donors first. */
+/*
+ * It is decided anew whether the disk has it: what changes it from now on goes to the donors first.
+ */
 static int read_command(struct weir_local *local, struct weir_command *command)
 {
 	struct weir_blk_volume *volume = local->volume;
@@ -74,7 +76,8 @@ static int read_command(struct weir_local *local, struct weir_command *command)
 	int rc;
 
 	spin_lock_bh(&volume->lock);
-	has_it = weir_volume_local_has(&volume->core, command->extent, command->page, command->pages);
+	has_it = weir_volume_local_has(&volume->core, command->extent, command->page,
+				       command->pages);
 	weir_volume_expect(&volume->core, command->extent, command->page, command->pages,
 			   command->sums);
 	spin_unlock_bh(&volume->lock);
@@ -166,7 +169,8 @@ static int open_disk(struct weir_local *local, const char *path, u64 bytes,
 
 	if (rc) {
 		local->disk.bdev = NULL;
-		return weir_fail(error, rc, "%s is no block device that can be used (%d)", path, rc);
+		return weir_fail(error, rc, "%s is no block device that can be used (%d)", path,
+				 rc);
 	}
 	if (bdev_logical_block_size(local->disk.bdev) > PAGE_SIZE)
 		return weir_fail(error, -EINVAL, "%s has blocks larger than %lu", path, PAGE_SIZE);

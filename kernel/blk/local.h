@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last resort: a block device of this machine, that gets a copy of what was written, later, and is
- * read where no donor can be. What it has is of use as long as the volume is there, and no longer: it is
- * the volume that knows which of it is good.
+ * The last resort: a block device of this machine, that gets a copy of what was written, later, and
+ * is read where no donor can be. What it has is of use as long as the volume is there, and no
+ * longer: it is the volume that knows which of it is good.
  *
  * All functions take NULL for a volume without, unless noted.
  */
@@ -30,7 +30,9 @@ void weir_local_close(struct weir_local *local);
 /* Something may have been written. Context: any. */
 void weir_local_kick(struct weir_local *local);
 
-/* A read, of @nents pieces, that no donor can answer; not NULL. Context: any but hard interrupts. */
+/*
+ * A read, of @nents pieces, that no donor can answer; not NULL. Context: any but hard interrupts.
+ */
 void weir_local_queue(struct weir_local *local, struct request *rq, unsigned int nents);
 
 /* Reads what it has; not NULL. Context: process; sleeps. Return: 0 or a negative errno. */

@@ -57,7 +57,9 @@ void weir_memory_fini(struct weir_blk_volume *volume)
 	kvfree(volume->regions);
 }
 
-/* The checksums of extents that have none yet, of @pages each, and what is known of a local disk. */
+/*
+ * The checksums of extents that have none yet, of @pages each, and what is known of a local disk.
+ */
 static int make_sums(struct weir_extent *extents, u32 first, u32 end, u64 pages, bool local)
 {
 	for (; first < end; first++) {
@@ -79,9 +81,9 @@ static int no_memory_for_sums(struct weir_error *error)
 }
 
 /*
- * What a donor has said to a question. One that is stopped, or hangs, still has its memory, which is read
- * and written without it; but who asked it for each piece would do nothing else for minutes. So others
- * are asked first, and it is asked once in a while.
+ * What a donor has said to a question. One that is stopped, or hangs, still has its memory, which
+ * is read and written without it; but who asked it for each piece would do nothing else for
+ * minutes. So others are asked first, and it is asked once in a while.
  */
 static void heard(struct weir_blk_volume *volume, u8 donor, int rc)
 {
@@ -123,7 +125,8 @@ void weir_memory_ask_silent(struct weir_blk_volume *volume)
 	for (i = 0; i < volume->core.nr_donors; i++) {
 		const struct weir_blk_member *member = &volume->member[i];
 
-		if (!member->is_silent || !member->session || time_before(jiffies, member->ask_again))
+		if (!member->is_silent || !member->session ||
+		    time_before(jiffies, member->ask_again))
 			continue;
 		if (first == volume->core.nr_donors ||
 		    time_before(member->ask_again, volume->member[first].ask_again))
@@ -266,7 +269,8 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 		return borrow_named(volume, error);
 	if (weir_memory_fetch(volume, error))
 		return no_room(volume, volume->bytes, error);
-	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages, volume->local))
+	if (make_sums(volume->extents, 0, volume->core.nr_extents, volume->core.pages,
+		      volume->local))
 		return no_memory_for_sums(error);
 	return 0;
 }
@@ -330,8 +334,8 @@ static int grow_arrays(struct weir_blk_volume *volume, u32 nr_extents)
 }
 
 /*
- * Whether donors have no room for so many extents more, by far: then nothing is begun. The last that
- * one would give may be too large, and the reserve has memory already.
+ * Whether donors have no room for so many extents more, by far: then nothing is begun. The last
+ * that one would give may be too large, and the reserve has memory already.
  */
 static bool is_too_much(struct weir_blk_volume *volume, u32 nr_more)
 {

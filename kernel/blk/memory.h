@@ -24,8 +24,9 @@ int weir_memory_borrow(struct weir_blk_volume *volume, struct weir_error *error)
 int weir_memory_fetch(struct weir_blk_volume *volume, struct weir_error *error);
 
 /*
- * Gives back what nobody needs any more: what was at donors that are gone, and, with @tell, what those have
- * that are there. Who is silent or slow is told later. Return: whether there is room now for something.
+ * Gives back what nobody needs any more: what was at donors that are gone, and, with @tell, what
+ * those have that are there. Who is silent or slow is told later. Return: whether there is room now
+ * for something.
  */
 bool weir_memory_return(struct weir_blk_volume *volume, bool tell);
 
@@ -33,8 +34,8 @@ bool weir_memory_return(struct weir_blk_volume *volume, bool tell);
 int weir_memory_look_for_room(struct weir_blk_volume *volume, u8 donor, struct weir_error *error);
 
 /*
- * Asks who was silent, if it is time: one, so that many of them do not keep the others waiting. Who answers
- * is as others are from then on.
+ * Asks who was silent, if it is time: one, so that many of them do not keep the others waiting. Who
+ * answers is as others are from then on.
  */
 void weir_memory_ask_silent(struct weir_blk_volume *volume);
 
@@ -42,8 +43,8 @@ void weir_memory_ask_silent(struct weir_blk_volume *volume);
 int weir_memory_resize(struct weir_blk_volume *volume, u64 bytes, struct weir_error *error);
 
 /*
- * Memory where it will be written, if there is none: see weir_volume_provide(); after -EAGAIN the caller
- * wakes the work, once. With the lock held.
+ * Memory where it will be written, if there is none: see weir_volume_provide(); after -EAGAIN the
+ * caller wakes the work, once. With the lock held.
  */
 int weir_memory_provide(struct weir_blk_volume *volume, u32 extent);
 

@@ -133,8 +133,8 @@ static int answer(struct sk_buff *message, struct genl_info *info, int status, u
 }
 
 /*
- * Who may change the network may not yet write to any disk, which --local does. GENL_ADMIN_PERM asks for
- * CAP_NET_ADMIN only.
+ * Who may change the network may not yet write to any disk, which --local does. GENL_ADMIN_PERM
+ * asks for CAP_NET_ADMIN only.
  */
 static bool may_change(const struct sk_buff *skb)
 {

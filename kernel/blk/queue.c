@@ -55,7 +55,10 @@ static void complete_request(struct request *rq)
 		blk_mq_end_request(rq, errno_to_blk_status(rc));
 }
 
-/* A request may come again: a read, to be tried elsewhere; one that could not be mapped for the device. */
+/*
+ * A request may come again: a read, to be tried elsewhere; one that could not be mapped for the
+ * device.
+ */
 static void begin(struct request *rq)
 {
 	struct weir_blk_volume *volume = weir_volume_of(rq);

@@ -12,8 +12,8 @@
 #define LOCAL 2
 
 /*
- * With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; LOCAL: the local disk
- * does; or an errno.
+ * With the lock held. Return: 0: it is pushed; BLANK: nobody needs to be asked; LOCAL: the local
+ * disk does; or an errno.
  */
 static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int nents)
 {
@@ -26,7 +26,8 @@ static int push(struct weir_blk_volume *volume, struct request *rq, unsigned int
 		return BLANK;
 	for (;;) {
 		rc = weir_volume_read(&volume->core, extent, command->tried, &slot);
-		if (rc && weir_volume_local_has(&volume->core, extent, command->page, command->pages))
+		if (rc && weir_volume_local_has(&volume->core, extent, command->page,
+						command->pages))
 			return LOCAL;
 		if (rc)
 			return rc;

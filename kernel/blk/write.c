@@ -92,8 +92,8 @@ static int start(struct weir_blk_volume *volume, struct request *rq)
 }
 
 /*
- * It waits here: the block layer would keep those behind it waiting as well, and the time of each would
- * begin when that of the one before it is over.
+ * It waits here: the block layer would keep those behind it waiting as well, and the time of each
+ * would begin when that of the one before it is over.
  */
 static void park(struct weir_blk_volume *volume, struct weir_command *command)
 {

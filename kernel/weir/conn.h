@@ -88,7 +88,9 @@ struct weir_conn {
 int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_welcome *welcome,
 		   struct weir_error *error);
 
-/* Takes what has completed, or a part. With nic->lock held. Return: how many; 0: there is no more. */
+/*
+ * Takes what has completed, or a part. With nic->lock held. Return: how many; 0: there is no more.
+ */
 u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns);
 
 /* Destroys its QP and CQ; what they had under way is over then. Sleeps; without nic->lock. */

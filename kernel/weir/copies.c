@@ -73,8 +73,8 @@ static void copy(struct weir_copies *copies, struct weir_io *io, bool to_io)
 			sg_pcopy_from_buffer(io->sgl, io->nents, piece, bytes, skip);
 		} else {
 			sg_pcopy_to_buffer(io->sgl, io->nents, piece, bytes, skip);
-			ib_dma_sync_single_for_device(copies->nic->device, copies->dma[number], bytes,
-						      DMA_TO_DEVICE);
+			ib_dma_sync_single_for_device(copies->nic->device, copies->dma[number],
+						      bytes, DMA_TO_DEVICE);
 		}
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory that is mapped for the device for as long as a session lasts: RDMAbox's preMR, the baseline
- * that mapping pages as they come is compared with. What is written is copied there when it is
- * submitted, what is read is copied from there when it is done.
+ * Memory that is mapped for the device for as long as a session lasts: RDMAbox's preMR, the
+ * baseline that mapping pages as they come is compared with. What is written is copied there when
+ * it is submitted, what is read is copied from there when it is done.
  */
 #ifndef WEIR_KERNEL_COPIES_H
 #define WEIR_KERNEL_COPIES_H

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The paper's dynMR in a kernel of today, but for sessions that copy (copies.h): nothing is registered, for the PD has one key for all of
- * local memory; an io's pages are mapped for the device when it comes and unmapped when it is
- * done. What the engine calls a request has WEIR_SGE_MAX pieces at most, so an io of more is
- * several; being neighbours they share WRs again where the device takes more.
+ * The paper's dynMR in a kernel of today, but for sessions that copy (copies.h): nothing is
+ * registered, for the PD has one key for all of local memory; an io's pages are mapped for the
+ * device when it comes and unmapped when it is done. What the engine calls a request has
+ * WEIR_SGE_MAX pieces at most, so an io of more is several; being neighbours they share WRs again
+ * where the device takes more.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>

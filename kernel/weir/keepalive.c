@@ -11,7 +11,9 @@ void weir_keepalive_begin(struct weir_session *session, u64 now_ns)
 		session->keepalive.due_ns = now_ns + QUIET_NS;
 }
 
-/* Of an empty write the rkey is not looked at: IB specification, C9-88. Counted is what ios took. */
+/*
+ * Of an empty write the rkey is not looked at: IB specification, C9-88. Counted is what ios took.
+ */
 static void ask(struct weir_link *link)
 {
 	struct weir_session *session = link->session;

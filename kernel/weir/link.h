@@ -64,7 +64,9 @@ void weir_link_post(struct weir_link *link, struct weir_wr *first);
 /* One of its WRs has completed. */
 void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now_ns);
 
-/* It shows an error, or its peer is gone: the engine posts there no more, its work does the rest. */
+/*
+ * It shows an error, or its peer is gone: the engine posts there no more, its work does the rest.
+ */
 void weir_link_fail(struct weir_link *link);
 
 /* The QP is destroyed: gives all in flight back to the engine, outcome unknown. */

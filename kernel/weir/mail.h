@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is said about regions, on channel 0: one call at a time, and its answer; and what the donor says by
- * itself, when it wants memory back. For that it gets its credits back, by a call, or by a message of
- * their own (wire/credit.h).
+ * What is said about regions, on channel 0: one call at a time, and its answer; and what the donor
+ * says by itself, when it wants memory back. For that it gets its credits back, by a call, or by a
+ * message of their own (wire/credit.h).
  *
- * A donor that has let a new connection in says at once what has waited for it. That comes before both
- * ends have agreed on the connection, and is read when they have.
+ * A donor that has let a new connection in says at once what has waited for it. That comes before
+ * both ends have agreed on the connection, and is read when they have.
  */
 #ifndef WEIR_KERNEL_MAIL_H
 #define WEIR_KERNEL_MAIL_H
@@ -23,7 +23,8 @@
 #define WEIR_MAIL_CALL_MAX (sizeof(struct wire_head) + sizeof(struct wire_request) + WIRE_NAME_MAX)
 #define WEIR_MAIL_ANSWER_MAX 256
 #define WEIR_MAIL_LATE_MAX 4
-#define WEIR_MAIL_SENDS 1 /* of credits, in channel 0's send queue and its CQ; calls go by the engine */
+/* Of credits, in channel 0's send queue and its CQ; calls go by the engine. */
+#define WEIR_MAIL_SENDS 1
 
 struct weir_conn;
 
@@ -50,8 +51,9 @@ struct weir_mail_buffers {
  * @waiting: for its answer; @answered: it came, or will not
  * @status: of the answer
  * @answer: its body, the first @length bytes
- * @late: holds that came for somebody who had given up, and are to be closed, @nr_late of them. Who does
- *	not answer is not asked for more and more, so they are few; what does not fit the session's end gives back
+ * @late: holds that came for somebody who had given up, and are to be closed, @nr_late of
+ *	them. Who does not answer is not asked for more and more, so they are few; what does not fit
+ *	the session's end gives back
  */
 struct weir_mail {
 	struct weir_session *session;

@@ -6,9 +6,9 @@
  *
  * Connecting allocates, here and in the connection manager, and so may the device where a QP is
  * destroyed; what this work allocates may not wait for memory to be written out. That binds nobody
- * else: ib_cm receives and answers in works of its own, which allocate with GFP_KERNEL, on a queue
- * without a rescuer. So where there is no memory at all a connection may come too late. Ios under
- * way meanwhile have their deadlines.
+ * else: ib_cm receives and answers, and ib_addr resolves, in works of their own, which allocate
+ * with GFP_KERNEL, on queues without a rescuer. So where there is no memory at all a connection may
+ * come too late. Ios under way meanwhile have their deadlines.
  */
 #ifndef WEIR_KERNEL_MEND_H
 #define WEIR_KERNEL_MEND_H
@@ -17,7 +17,11 @@
 
 #include "kernel/weir/weir.h"
 
-/* Where links are mended; nothing that is done there is waited for by what completes ios. */
+/*
+ * Where links are mended. What completes ios waits for nothing of it; but those in flight on a QP
+ * that failed end when it is buried, and where no worker can be made that waits for other links'
+ * attempts.
+ */
 extern struct workqueue_struct *weir_connect_wq;
 
 struct weir_link;

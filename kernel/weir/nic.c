@@ -191,7 +191,10 @@ int weir_nic_get(struct ib_device *device, struct weir_session *session, u64 win
 	return PTR_ERR_OR_ZERO(nic);
 }
 
-/* Nobody finds it any more; and the device stays until the mutex is given back: see device_removed(). */
+/*
+ * Nobody finds it any more; and the device stays until the mutex is given back: see
+ * device_removed().
+ */
 static void nic_end(struct weir_nic *nic)
 {
 	list_del(&nic->entry);

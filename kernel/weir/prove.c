@@ -89,8 +89,8 @@ int weir_secret_init(struct weir_secret *secret, struct key *key, struct weir_er
 
 	secret->hmac = crypto_alloc_shash("hmac(sha256)", 0, 0);
 	if (IS_ERR(secret->hmac))
-		return weir_fail(error, PTR_ERR(secret->hmac), "this kernel has no hmac(sha256) (%ld)",
-				 PTR_ERR(secret->hmac));
+		return weir_fail(error, PTR_ERR(secret->hmac),
+				 "this kernel has no hmac(sha256) (%ld)", PTR_ERR(secret->hmac));
 	rc = key ? set_key_of(secret, key, error) : set_key(secret, "", 0, error);
 	if (rc)
 		crypto_free_shash(secret->hmac);
@@ -195,7 +195,8 @@ int weir_proof_input(struct weir_proof *p, const void *in, size_t in_length, voi
 	*out_length = 0;
 	rc = wire_handshake_decode(in, in_length, &m);
 	if (rc)
-		return weir_fail(error, rc, "the donor's answer is not of version %d of the protocol",
+		return weir_fail(error, rc,
+				 "the donor's answer is not of version %d of the protocol",
 				 WIRE_VERSION);
 	switch (m.head.type) {
 	case WIRE_CHALLENGE:

@@ -109,8 +109,8 @@ static void became_quiet(struct percpu_ref *ios)
 }
 
 /*
- * What another session's end woke it for, it will not do: it leaves the window's line, and wakes whoever
- * is next there. After that nobody feeds it any more.
+ * What another session's end woke it for, it will not do: it leaves the window's line, and wakes
+ * whoever is next there. After that nobody feeds it any more.
  */
 static void leave_line(struct weir_session *session)
 {

@@ -90,8 +90,8 @@ enum weir_session_state {
 /**
  * struct weir_stat - what a session has done so far
  * @state: an enum weir_session_state
- * @keep_bytes: that regions without a name are to have at most, if they are movable: the donor wants back
- *	what is beyond, once what it holds is elsewhere; U64_MAX: it wants nothing
+ * @keep_bytes: that regions without a name are to have at most, if they are movable: the donor
+ *	wants back what is beyond, once what it holds is elsewhere; U64_MAX: it wants nothing
  * @errors: of them, WRs that failed
  * @merged: requests that shared a WR with others
  * @polled: of the completions, those that weir_session_poll() took
@@ -99,7 +99,8 @@ enum weir_session_state {
 struct weir_stat {
 	u32 state;
 	u64 keep_bytes;
-	u64 ios, requests, work_requests, doorbells, merged, completions, events, empty_polls, polled;
+	u64 ios, requests, work_requests, doorbells, merged, completions, events, empty_polls;
+	u64 polled;
 	u64 window_waits, retries, reconnects, errors, bytes_read, bytes_written;
 };
 
@@ -164,8 +165,8 @@ void weir_session_stat(struct weir_session *session, struct weir_stat *stat);
  * weir_session_poll() - take completions that are there now
  * @session: of it
  *
- * For who waits for an io of his and would rather poll than be woken. Ios that are done are told from
- * here, anybody's.
+ * For who waits for an io of his and would rather poll than be woken. Ios that are done are told
+ * from here, anybody's.
  *
  * Context: process; never sleeps. Return: how many there were.
  */
@@ -224,7 +225,10 @@ int weir_region_close(struct weir_region *region, struct weir_error *error);
  */
 void weir_session_patience(struct weir_session *session, u32 ms);
 
-/* Whether that is what talking about regions came to: the donor may not even have heard it. Context: any. */
+/*
+ * Whether that is what talking about regions came to: the donor may not even have heard it.
+ * Context: any.
+ */
 static inline bool weir_is_no_answer(int status)
 {
 	return status == -ETIMEDOUT || status == -ENOTCONN || status == -ECONNRESET ||

@@ -217,6 +217,7 @@ def check(build, names, of):
                  "meson test --list shows what there is")
     if modules and of.looks_for_mistakes:
         mistakes.check(report, of, f"{modules}-tests")
+        mistakes.check_style(report, of)
     # Who may take longest comes first, so that no guest is busy long after the other.
     wanted.sort(key=lambda test: -test.limit_s)
     run_in(report, of, [(("far", "near"), [test for test in wanted if not test.parallel], pair),

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-"""Whether a kernel that looks for mistakes finds them: those of tests/kernel/mistake.c."""
+"""Whether a kernel that looks for mistakes finds them: those of tests/kernel/mistake.c. And what its
+sources' checkpatch says of the modules."""
+import glob
 import os
 import shlex
+import subprocess
 import tempfile
 import time
 
@@ -16,6 +19,10 @@ SAID = {
     "memory": "BUG: KASAN: ",
 }
 LIMIT_SECONDS = 600
+MODULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kernel")
+# compat.h is about versions; and a file, other than a patch, may have long lines if it is not asked.
+STYLE = (("--ignore", "LINUX_VERSION_CODE,CONSTANT_COMPARISON"),
+         ("--strict", "--types", "LONG_LINE,LONG_LINE_COMMENT"))
 
 
 def check(report, of, modules):
@@ -38,3 +45,18 @@ def check(report, of, modules):
                    machine.cpu_seconds(), " ".join(["not seen:", *unseen]) if unseen else "")
         if unseen:
             say("the guest's console", read(machine.console))
+
+
+def check_style(report, of):
+    """Adds to @report whether the checkpatch of kernel @of has nothing to say."""
+    begin = time.monotonic()
+    script = os.path.join(of.headers, "scripts/checkpatch.pl")
+    files = sorted(glob.glob(os.path.join(MODULES, "**/*.[ch]"), recursive=True))
+    said = b"".join(
+        subprocess.run(["perl", script, "--no-tree", "--terse", "--no-summary",
+                        "--max-line-length=100",
+                        *options, "--file", *files], capture_output=True, check=False).stdout
+        for options in STYLE)
+    report.add("checkpatch", "FAIL" if said else "OK", time.monotonic() - begin)
+    if said:
+        say("checkpatch", said)
