@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 # Debian's and Ubuntu's names for "the newest kernel of this release".
@@ -154,12 +155,13 @@ def fetched(metas):
 
 
 def newest():
-    """The newest kernel of this release, fetched if need be; or the newest that is there."""
+    """The newest kernel of this release, fetched if need be; or the newest that is there, which it says."""
     try:
         return Kernel(fetched(NEWEST))
-    except Unavailable:
+    except Unavailable as why:
         if not cached():
             raise
+        print(f"the kernel is {cached()[-1]}: {why}", file=sys.stderr)
         return Kernel(cached()[-1])
 
 
