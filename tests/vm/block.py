@@ -438,6 +438,8 @@ class Device(unittest.TestCase):
         must(WEIR, "blk", "resize", device, "24M")
         self.assertEqual(read(device, 23 * MIB, MIB), bytes(MIB), "what was cut off is gone")
         self.assertEqual(read(device, 7 * MIB, MIB), data)
+        must("blkdiscard", device)
+        until(device, lambda now: now["given_back"] == 21)  # but for an eighth of what it is now
 
     def test_what_it_does_can_be_seen(self):
         device = self.attached()
