@@ -6,7 +6,8 @@
  * the call to the driver's entry for posting, by each way in, of a write, of one that is short
  * enough to go inline, and of a read; and the same for a work request filled in by hand. One thread,
  * nothing else in flight; what is handed over is there before the call. The device is whatever leads
- * to DONOR; on a machine without one run it as `weir run -- tax DONOR`. Exits with 77 where no process may be traced.
+ * to DONOR; on a machine without one run it as `weir run -- tax DONOR`. Exits with 77 where no
+ * process may be traced.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>

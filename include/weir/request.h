@@ -102,8 +102,8 @@ struct weir_transfer {
  * @submitted: receives how many were submitted, from the first; may be NULL
  *
  * As that many weir_read_async() and weir_write_async() in turn; but they meet before the first is
- * posted, so neighbours shorter than 64 KiB become one work request, and the others a chain. Who has several
- * to submit should submit them so. Each completes for itself.
+ * posted, so neighbours shorter than 64 KiB become one work request, and the others a chain. Who has
+ * several to submit should submit them so. Each completes for itself.
  *
  * Context: any thread; does not block. Completions may be delivered before this returns.
  * Return: 0, when all were; otherwise why the next one after *@submitted was not: as
