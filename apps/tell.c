@@ -134,6 +134,12 @@ static void tell_down(FILE *out, const struct weir_trace_record *record)
 	fprintf(out, "channel %u is down for good", record->channel);
 }
 
+static void tell_vain(FILE *out, const struct weir_trace_record *record)
+{
+	fprintf(out, "channel %u is given up, with %s: others wait for the window, and no answer came",
+		record->channel, several(record->wrs, "work request").text);
+}
+
 static void tell_unknown(FILE *out, const struct weir_trace_record *record)
 {
 	fprintf(out, "something of a newer version, kind %u", record->what);
@@ -159,6 +165,7 @@ static const struct kind {
 	[WEIR_TRACE_UP] = { "up", tell_up },
 	[WEIR_TRACE_BREAK] = { "break", tell_break },
 	[WEIR_TRACE_DOWN] = { "down", tell_down },
+	[WEIR_TRACE_VAIN] = { "vain", tell_vain },
 };
 
 static const struct kind *kind_of(const struct weir_trace_record *record)

@@ -19,6 +19,7 @@
 #include "core/batch.h"
 #include "core/cut.h"
 #include "core/merge.h"
+#include "core/patience.h"
 
 #define WINDOW_SHARE 4 /* a merged WR takes at most one part in this many of the window */
 
@@ -112,7 +113,8 @@ static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m
 	wr->posted_ns = e->window->now_ns;
 	wr->streams = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.streams);
 	e->streaming += wr->streams;
-	e->channels.channel[channel].in_flight++;
+	if (!e->channels.channel[channel].in_flight++)
+		weir_patience_begin(e, channel, e->window->now_ns);
 	count_full(e, m->first, path);
 	if (is_whole(m)) {
 		take_whole(wr, m->first);

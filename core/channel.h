@@ -16,10 +16,14 @@
  * struct weir_channel - what the engine knows of one QP
  * @depth: WRs that fit its send queue
  * @in_flight: WRs posted and not completed, at most @depth
+ * @since_ns: when one last succeeded, or when it began to have any in flight
+ * @doubted_ns: when it was first seen to be silent since then, or 0
  */
 struct weir_channel {
 	uint32_t depth;
 	uint32_t in_flight;
+	uint64_t since_ns;
+	uint64_t doubted_ns;
 };
 
 /**

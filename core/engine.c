@@ -8,6 +8,7 @@
 #include "core/batch.h"
 #include "core/deadline.h"
 #include "core/lone.h"
+#include "core/patience.h"
 
 static bool config_is_valid(const struct weir_engine_config *config)
 {
@@ -29,6 +30,9 @@ int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *con
 	e->chain_max = config->chain_max;
 	e->sge_max = config->sge_max;
 	e->merge = config->merge;
+	e->patience_ns = config->patience_ns;
+	e->judge_ns = WEIR_NEVER;
+	e->heard_ns = 0;
 	e->wrs = wrs;
 	e->nr_wrs = nr_wrs;
 	e->free_wrs = NULL;
@@ -231,6 +235,7 @@ static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
 {
 	uint64_t limit = e->window->bytes_max;
 
+	weir_patience_answered(e, wr->channel, e->window->now_ns);
 	weir_window_completed(e->window, wr->length, wr->posted_ns);
 	if (e->window->bytes_max != limit)
 		weir_trace_note(e->trace, e->window->now_ns,
@@ -292,9 +297,10 @@ static void fail_channels_of(struct weir_engine *e, const struct weir_req *req)
 	}
 }
 
-void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
+bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 {
 	struct weir_req *req;
+	bool any = false;
 
 	weir_lone_enter(e);
 	weir_window_tick(e->window, now_ns);
@@ -307,7 +313,9 @@ void weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
 		if (req->wrs)
 			fail_channels_of(e, req);
 		weir_backlog_end(&e->backlog, req, -ETIMEDOUT);
+		any = true;
 	}
+	return weir_patience_judge(e, now_ns) || any;
 }
 
 /* Ends what waits for a channel that is not there, and passes the barriers behind it. */
@@ -375,7 +383,10 @@ bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
 
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
 {
-	return e->lone ? e->lone->deadline_ns : weir_deadline_next_ns(&e->backlog.deadlines);
+	uint64_t first_ns = e->lone ? e->lone->deadline_ns :
+				      weir_deadline_next_ns(&e->backlog.deadlines);
+
+	return first_ns < e->judge_ns ? first_ns : e->judge_ns;
 }
 
 int weir_engine_cancel(struct weir_engine *e, struct weir_req *req)

@@ -86,6 +86,8 @@ struct weir_action {
  * @chain_max: WRs posted with one doorbell, 1 to WEIR_BATCH_MAX
  * @sge_max: entries of local memory that a WR can have, WEIR_SGE_MAX to WEIR_WR_SGE_MAX
  * @merge: neighbours become one WR
+ * @patience_ns: without an answer until it gives up what others wait for, 0: for ever; see
+ *	patience.h
  * @seed: any number; all that is random follows from it
  *
  * The four ways of RDMAbox: single (@chain_max 1, no @merge), doorbell (longer chains),
@@ -96,6 +98,7 @@ struct weir_engine_config {
 	uint16_t chain_max;
 	uint8_t sge_max;
 	bool merge;
+	uint64_t patience_ns;
 	uint64_t seed;
 };
 
@@ -107,6 +110,8 @@ struct weir_engine_config {
  * @chain_max: WRs in a batch at most
  * @sge_max: entries of local memory in a WR at most
  * @merge: neighbours become one WR
+ * @patience_ns: as configured; @judge_ns: when to look for silent channels; @heard_ns: when any had
+ *	an answer
  * @wrs: the WRs that it was given
  * @nr_wrs: how many
  * @free_wrs: those not in flight, chained
@@ -126,6 +131,9 @@ struct weir_engine {
 	uint16_t chain_max;
 	uint8_t sge_max;
 	bool merge;
+	uint64_t patience_ns;
+	uint64_t judge_ns;
+	uint64_t heard_ns;
 	struct weir_wr *wrs;
 	uint32_t nr_wrs;
 	struct weir_wr *free_wrs;
@@ -237,9 +245,12 @@ void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint
  * @now_ns: the time; too early does nothing
  *
  * Ends what is not posted and late with -ETIMEDOUT. What is posted and late ends so too,
- * but only when the NIC has let go of its memory: its channels are failed for it.
+ * but only when the NIC has let go of its memory: its channels are failed for it. So are those
+ * whose room in the window others wait for in vain: see patience.h.
+ *
+ * Return: whether anything has ended, or a channel failed.
  */
-void weir_engine_expired(struct weir_engine *e, uint64_t now_ns);
+bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns);
 
 /**
  * weir_engine_next() - what to do
@@ -287,7 +298,8 @@ static inline bool weir_engine_is_idle(const struct weir_engine *e)
  * weir_engine_deadline_ns() - when to call weir_engine_expired()
  * @e: the engine
  *
- * Return: the earliest deadline of its requests, or WEIR_NEVER.
+ * Return: the earliest deadline of its requests, or earlier when a channel may have been silent for
+ *	too long then; or WEIR_NEVER.
  */
 uint64_t weir_engine_deadline_ns(const struct weir_engine *e);
 

@@ -12,6 +12,7 @@
 
 #include "core/cut.h"
 #include "core/engine.h"
+#include "core/patience.h"
 
 /* Whether @req can go, but for the window. With no other request each channel has room. */
 static inline bool weir_lone_may_go(const struct weir_engine *e, const struct weir_req *req)
@@ -45,8 +46,8 @@ static inline struct weir_wr *weir_lone_wr(struct weir_engine *e, struct weir_re
  *
  * In place of weir_engine_submit(), and of the WEIR_ACTION_POST that would follow: the host knows
  * that no other request is about to be submitted, with which this one might be merged. It tells
- * no time, because the clock can be read when the request is on its way; a window with a policy
- * wants a weir_window_tick() before it.
+ * no time, because the clock can be read when the request is on its way, and if it has not ended
+ * then a weir_lone_date() is owed; a window with a policy wants a weir_window_tick() before it.
  *
  * Return: the WR, to be posted on its channel, with a completion owed; NULL, and nothing has
  *	changed, when it must go the long way: the engine has other requests; it is not a read or
@@ -59,6 +60,18 @@ static inline struct weir_wr *weir_lone_post(struct weir_engine *e, struct weir_
 		return NULL;
 	e->lone = req;
 	return weir_lone_wr(e, req);
+}
+
+/**
+ * weir_lone_date() - it stays in flight, and now the host has read the clock
+ * @e: the engine
+ * @wr: what the last weir_lone_post() returned
+ * @now_ns: the time
+ */
+static inline void weir_lone_date(struct weir_engine *e, const struct weir_wr *wr, uint64_t now_ns)
+{
+	weir_window_tick(e->window, now_ns);
+	weir_patience_begin(e, wr->channel, now_ns);
 }
 
 /**

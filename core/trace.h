@@ -32,6 +32,8 @@ enum weir_trace_what {
 	WEIR_TRACE_UP, /* @channel came up */
 	WEIR_TRACE_BREAK, /* @channel broke, and may come up again */
 	WEIR_TRACE_DOWN, /* @channel will not come up again */
+	WEIR_TRACE_VAIN, /* @channel, with @wrs in flight, is given up: its session had no answer for
+			  * long, and others wait for room in the window */
 };
 
 /**

@@ -245,6 +245,23 @@ static inline void weir_window_leave(struct weir_window_waiter *waiter)
 bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter);
 
 /**
+ * weir_window_is_awaited() - whether another waits for room
+ * @w: the window
+ * @waiter: who asks
+ *
+ * Return: true when another stands in line, and there is no room for who is first there.
+ */
+static inline bool weir_window_is_awaited(const struct weir_window *w,
+					  const struct weir_window_waiter *waiter)
+{
+	const struct weir_list *first = w->line.next;
+
+	if (first == &w->line || (first == &waiter->link && first->next == &w->line))
+		return false;
+	return !weir_window_fits(w, weir_list_entry(first, struct weir_window_waiter, link)->bytes);
+}
+
+/**
  * weir_window_call() - whose turn has come
  * @w: the window
  *

@@ -74,14 +74,15 @@ static uint64_t deadline_ns(const struct weir_session *session)
 	return engine_ns < calls_ns ? engine_ns : calls_ns;
 }
 
-/* Returns whether a deadline has passed: what it ends is news, as completions are. */
+/* Returns whether anything has ended so: that is news, as completions are. */
 static bool expire(struct weir_session *session, uint64_t now_ns)
 {
+	bool is_call = now_ns >= session->calls.next_deadline_ns;
+
 	if (now_ns < deadline_ns(session))
 		return false;
-	weir_engine_expired(&session->engine, now_ns);
 	weir_calls_expire(session, now_ns);
-	return true;
+	return weir_engine_expired(&session->engine, now_ns) || is_call;
 }
 
 static void last_link_is_down(struct weir_session *session)
@@ -134,14 +135,14 @@ static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_mess
 	int events = 0;
 
 	weir_window_tick(session->engine.window, now_ns);
-	if (now_ns >= session->keepalive.due_ns)
-		weir_keepalive_look(session, now_ns);
 	for (i = 0; i < session->nr_cqs; i++) {
 		if (session->cqs[i]->in_flight)
 			events += weir_links_poll(session, session->cqs[i], now_ns);
 	}
 	if (for_messages)
 		events += weir_messages_poll(session);
+	if (now_ns >= session->keepalive.due_ns)
+		weir_keepalive_look(session, now_ns);
 	events += expire(session, now_ns);
 	session->looked_wrs = session->counters->work_requests;
 	weir_pump_pull(session);

@@ -151,6 +151,7 @@ static int engine_init(struct weir_session *session)
 		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
 		.sge_max = session->nic->sge_max,
 		.merge = merge,
+		.patience_ns = session->options.timeout_ns / 2,
 		.seed = weir_now_ns(),
 	};
 

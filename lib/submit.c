@@ -58,13 +58,13 @@ static void take_back(struct weir_request *request, struct weir_wr *wr)
 }
 
 /* It is known to be posted, and what comes of it may be a matter of time. */
-static WEIR_HOT void enter(struct weir_request *request)
+static WEIR_HOT void enter(struct weir_request *request, struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 
 	begin(request);
 	weir_prepare_date(request, weir_now_ns());
-	weir_window_tick(session->engine.window, request->submitted_ns);
+	weir_lone_date(&session->engine, wr, request->submitted_ns);
 	weir_links_show_window(session);
 	if (request->stage.way != WEIR_STAGE_USER)
 		weir_stage_tell(session);
@@ -74,7 +74,8 @@ static WEIR_HOT void enter(struct weir_request *request)
  * One look, before the clock is read: a device may be done when it has been posted to, and then
  * nobody needs to know when that was.
  */
-static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *link)
+static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *link,
+			       struct weir_wr *wr)
 {
 	struct weir_session *session = request->session;
 	struct weir_cq *cq = link->cq;
@@ -84,7 +85,7 @@ static WEIR_HOT bool has_ended(struct weir_request *request, struct weir_link *l
 	got = ibv_poll_cq(cq->ibv, cq->wcs_max < 2 ? 1 : 2, wcs);
 	if (weir_link_succeeded_alone(link, wcs, got))
 		return true;
-	enter(request);
+	enter(request, wr);
 	for (i = 0; i < got; i++)
 		weir_link_take(session, cq, &wcs[i], request->submitted_ns);
 	return false;
@@ -133,11 +134,11 @@ static WEIR_HOT enum posted post(struct weir_session *session, struct weir_reque
 	is_posted = weir_link_post_one(link, wr);
 	count(session, request->stage.way, request->req.length);
 	if (!is_posted) {
-		enter(request);
+		enter(request, wr);
 		take_back(request, wr);
 	} else if (!may_look_first(request)) {
-		enter(request);
-	} else if (has_ended(request, link)) {
+		enter(request, wr);
+	} else if (has_ended(request, link, wr)) {
 		end(request);
 		return POSTED_AND_ENDED;
 	}

@@ -13,6 +13,11 @@
  * is there still, by an empty RDMA write, which takes none of the donor's CPU time. A host that has
  * vanished without a word is so found out after keepalive_ns to twice as long, and what the
  * transport takes to give up, or timeout_ns if that is less; timeout_ns later the session is down.
+ *
+ * A session that had no answer to what it has in flight for half of timeout_ns, or up to an eighth
+ * longer, while others wait for room in the NIC's window, breaks the channels concerned, or all of
+ * them if it had no answer at all: else who waits behind what goes to such a host would be late,
+ * too.
  */
 #ifndef WEIR_SESSION_H
 #define WEIR_SESSION_H

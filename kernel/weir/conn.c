@@ -104,17 +104,24 @@ static void poll_work(struct work_struct *work)
 }
 
 /* A link that is up has its connection, which stays as long as the lock is held. */
-int weir_session_poll(struct weir_session *session)
+u32 weir_conns_poll(struct weir_session *session, u64 now_ns)
 {
-	u64 now_ns = ktime_get_ns();
 	unsigned int i;
 	u32 total = 0;
 
-	weir_nic_lock(session->nic);
 	for (i = 0; i < session->options.channels; i++) {
 		if (session->links[i].state == WEIR_LINK_UP)
 			total += weir_conn_poll(session->links[i].conn, now_ns);
 	}
+	return total;
+}
+
+int weir_session_poll(struct weir_session *session)
+{
+	u32 total;
+
+	weir_nic_lock(session->nic);
+	total = weir_conns_poll(session, ktime_get_ns());
 	session->stat.polled += total;
 	weir_nic_unlock_and_tell(session->nic);
 	return total;

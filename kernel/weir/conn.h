@@ -93,6 +93,9 @@ int weir_conn_open(struct weir_link *link, struct weir_conn **conn, struct wire_
  */
 u32 weir_conn_poll(struct weir_conn *conn, u64 now_ns);
 
+/* The same, on all of the session's links that are up. */
+u32 weir_conns_poll(struct weir_session *session, u64 now_ns);
+
 /* Destroys its QP and CQ; what they had under way is over then. Sleeps; without nic->lock. */
 void weir_conn_bury(struct weir_conn *conn);
 

@@ -5,7 +5,6 @@
  * session's end finds it.
  */
 #include <linux/ktime.h>
-#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
@@ -14,9 +13,7 @@
 #include "kernel/weir/connect.h"
 #include "kernel/weir/session.h"
 
-#define RETRY_COUNT 6 /* of the transport; 7, the most there is, means for ever to Soft-RoCE */
-#define ACK_TIMEOUT_UNIT_NS 4096 /* a timeout of t is 2^t of them */
-#define ACK_TIMEOUT_MAX 19 /* two seconds: what the connection manager would choose */
+#define RETRY_COUNT 7 /* of the transport, the most there is; to Soft-RoCE it means for ever */
 #define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
 #define NOTHING_NEW (-1)
 #define ATTEMPTS 4 /* to mend a link fit into its time: one may be stuck where packets were lost */
@@ -150,18 +147,6 @@ static int wait_event_of(const struct attempt *a, enum rdma_cm_event_type wanted
 	return conn->heard == wanted ? 0 : explain_event(a);
 }
 
-/*
- * What is on its way to a host that is gone without a word holds the NIC's window, for which others
- * stand in line. The transport gives up when half the time of an io is over: the other half is
- * theirs, and that of who sends it again.
- */
-static u8 ack_timeout(const struct weir_session *session)
-{
-	u64 units = div_u64(session->timeout_ns, 2 * (RETRY_COUNT + 1) * ACK_TIMEOUT_UNIT_NS);
-
-	return min(ilog2(units), ACK_TIMEOUT_MAX);
-}
-
 static int resolve(struct attempt *a)
 {
 	struct weir_conn *conn = a->conn;
@@ -173,7 +158,6 @@ static int resolve(struct attempt *a)
 				 PTR_ERR(id));
 	conn->id = id;
 	conn->heard = NOTHING_NEW;
-	rdma_set_ack_timeout(id, ack_timeout(a->session));
 	rc = rdma_resolve_addr(id, NULL, (struct sockaddr *)&a->session->donor, left_ms(a));
 	if (rc)
 		return explain_route(a, rc);

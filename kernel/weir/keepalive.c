@@ -33,21 +33,12 @@ static void ask(struct weir_link *link)
 	link->asked = true;
 }
 
-/* Who comes late himself first takes what has come meanwhile. */
-static void judge(struct weir_link *link, u64 now_ns)
-{
-	while (link->asked && weir_conn_poll(link->conn, now_ns))
-		;
-	if (link->asked)
-		weir_link_fail(link);
-}
-
-static void look_at(struct weir_link *link, bool is_quiet, u64 now_ns)
+static void look_at(struct weir_link *link, bool is_quiet)
 {
 	if (link->state != WEIR_LINK_UP)
 		return;
 	if (link->asked)
-		judge(link, now_ns);
+		weir_link_fail(link);
 	else if (is_quiet && !link->in_flight)
 		ask(link);
 }
@@ -61,7 +52,7 @@ void weir_keepalive_look(struct weir_session *session, u64 now_ns)
 	if (now_ns < k->due_ns)
 		return;
 	for (i = 0; i < session->options.channels; i++)
-		look_at(&session->links[i], is_quiet, now_ns);
+		look_at(&session->links[i], is_quiet);
 	k->posted = session->stat.work_requests;
 	k->due_ns = now_ns + (k->asked ? session->timeout_ns : QUIET_NS);
 }

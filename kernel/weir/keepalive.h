@@ -36,7 +36,7 @@ struct weir_keepalive {
 /* A channel of the session is up; the first begins. */
 void weir_keepalive_begin(struct weir_session *session, u64 now_ns);
 
-/* If it is due: asks, or fails who has not answered. */
+/* If it is due: asks, or fails who has not answered. What has come was taken before. */
 void weir_keepalive_look(struct weir_session *session, u64 now_ns);
 
 /* What @link asked has completed. */

@@ -156,18 +156,6 @@ static int errno_of(enum ib_wc_status status)
 	}
 }
 
-/*
- * A host that has acknowledged nothing for so long is gone: what another of its connections would
- * take is held up.
- */
-static void fail_all(struct weir_session *session)
-{
-	unsigned int i;
-
-	for (i = 0; i < session->options.channels; i++)
-		weir_link_fail(&session->links[i]);
-}
-
 void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now_ns)
 {
 	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
@@ -177,9 +165,7 @@ void weir_link_completed(struct weir_link *link, const struct ib_wc *wc, u64 now
 	if (!link->in_flight)
 		return;
 	retire(link, errno_of(wc->status), (u8)wc->status, now_ns);
-	if (wc->status == IB_WC_RETRY_EXC_ERR)
-		fail_all(link->session);
-	else if (wc->status != IB_WC_SUCCESS)
+	if (wc->status != IB_WC_SUCCESS)
 		weir_link_fail(link);
 }
 

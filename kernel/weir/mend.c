@@ -42,6 +42,7 @@ static int link_up(struct weir_link *link, struct weir_conn *conn,
 		rc = weir_engine_channel_up(&session->engine, link->number, session->options.depth);
 	if (rc)
 		return rc;
+	weir_window_tick(&session->nic->window, ktime_get_ns());
 	link->conn = conn;
 	link->unsignalled = 0;
 	session->stat.reconnects += link->state == WEIR_LINK_BROKEN;
@@ -91,8 +92,6 @@ static void bury(struct weir_link *link)
 {
 	struct weir_nic *nic = link->session->nic;
 
-	if (READ_ONCE(link->state) != WEIR_LINK_FAILING)
-		return;
 	weir_conn_bury(link->conn);
 	weir_nic_lock(nic);
 	weir_link_forget(link, ktime_get_ns());
@@ -148,7 +147,12 @@ static void mend(struct weir_link *link)
 	struct weir_error error;
 	int rc;
 
-	bury(link);
+	/* Others wait for what is in flight there: to connect comes after all that is to be buried. */
+	if (READ_ONCE(link->state) == WEIR_LINK_FAILING) {
+		bury(link);
+		mod_delayed_work(weir_connect_wq, &link->mend, 0);
+		return;
+	}
 	if (link->state != WEIR_LINK_BROKEN)
 		return;
 	if (!weir_session_is_mendable(session)) {

@@ -71,15 +71,19 @@ bool weir_session_pull(struct weir_session *session)
 	return false;
 }
 
+/* Who comes late himself first takes what has come meanwhile. */
 static void tick(struct work_struct *work)
 {
 	struct weir_session *session =
 		container_of(to_delayed_work(work), struct weir_session, tick);
+	u64 now_ns = ktime_get_ns();
 
 	weir_nic_lock(session->nic);
 	session->tick_ns = WEIR_NEVER;
-	weir_engine_expired(&session->engine, ktime_get_ns());
-	weir_keepalive_look(session, ktime_get_ns());
+	while (weir_conns_poll(session, now_ns))
+		;
+	weir_engine_expired(&session->engine, now_ns);
+	weir_keepalive_look(session, now_ns);
 	weir_session_feed(session);
 	weir_nic_unlock_and_tell(session->nic);
 }
@@ -162,6 +166,7 @@ static int engine_init(struct weir_session *session)
 		.chain_max = chain ? WEIR_BATCH_MAX : 1,
 		.sge_max = nic->sge_max,
 		.merge = batching == WEIR_BATCHING_HYBRID || batching == WEIR_BATCHING_MERGE,
+		.patience_ns = session->timeout_ns / 2,
 		.seed = get_random_u64(),
 	};
 

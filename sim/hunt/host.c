@@ -123,6 +123,7 @@ static bool go_alone(struct hunt_session *s, struct hunt_request *r, bool is_alo
 	hunt_expect(h, weir_list_is_empty(&h->window.line),
 		    "request %u goes the short way past those in line", r->number);
 	hunt_expect(h, !r->refusal, "request %u makes no sense, and goes the short way", r->number);
+	weir_lone_date(&s->engine, action.wr, hunt_now_ns(h));
 	action.channel = action.wr->channel;
 	r->is_in = true;
 	r->epoch = s->barriers;

@@ -44,7 +44,7 @@ PLANTS = {
     # A short deadline behind a long one is not seen until that one passes.
     "sort": ("while (before != deadlines && ", "while (0 && "),
     # Who goes alone has no deadline.
-    "lone": ("return e->lone ? e->lone->deadline_ns", "return e->lone ? WEIR_NEVER"),
+    "lone": ("e->lone ? e->lone->deadline_ns", "e->lone ? WEIR_NEVER"),
     # Slots that the peer gives back by a message stay its own.
     "told": ("\to->free++;\n\to->freed++;", "\to->freed++;"),
     # Who was told of a slot does not have it.

@@ -440,6 +440,7 @@ struct sim *sim_new(uint64_t window_bytes, uint32_t window_wrs, uint32_t depth, 
 		.chain_max = chain_max ? (uint16_t)chain_max : WEIR_BATCH_MAX,
 		.sge_max = sge_max ? (uint8_t)sge_max : WEIR_SGE_MAX,
 		.merge = sge_max,
+		.patience_ns = seed % 16, /* none at all now and then */
 		.seed = seed,
 	};
 	expect(!weir_window_init(&s->window, window_bytes, window_wrs), "the window is possible");
@@ -559,6 +560,7 @@ static bool go_alone(struct sim *s, int engine, struct weir_req *req, bool is_al
 		return false;
 	expect(is_plain(req) && !has_requests(s, engine), "who goes the short way comes alone");
 	expect(weir_list_is_empty(&s->window.line), "who comes alone passes nobody");
+	weir_lone_date(&s->engine[engine], a.wr, s->now_ns);
 	a.channel = a.wr->channel;
 	s->reqs[s->nr_reqs++] = container_of(req, struct sim_req, req);
 	post(s, engine, &a);
