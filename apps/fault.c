@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir fault: has softnic fail in a running program. */
-#include "apps/cmd.h"
-#include "apps/pid.h"
-#include "softnic/control.h"
+#include "apps/common/cmd.h"
+#include "apps/common/pid.h"
+#include "softnic/control/control.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir key: makes the secret that donor and clients share. */
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir lab: the papers' figures, on a simulated NIC. It is written in Python. */
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir lend: changes how much a donor lends, while it runs. */
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 #include "apps/lend.h"
-#include "apps/pid.h"
-#include "apps/size.h"
+#include "apps/common/pid.h"
+#include "apps/common/size.h"
 
 #include <errno.h>
 #include <getopt.h>

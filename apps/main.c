@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The weir command: finds the subcommand and gets out of its way. */
-#include "apps/cmd.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
  * weir ping: round trips to a donor, three ways. A message is answered by the donor's thread; a
  * read and a write go to a nameless region of its memory and take no part of its CPU.
  */
-#include "apps/client.h"
-#include "apps/cmd.h"
-#include "apps/device.h"
-#include "apps/json.h"
-#include "apps/size.h"
-#include "apps/stop.h"
+#include "apps/common/client.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
+#include "apps/common/json.h"
+#include "apps/common/size.h"
+#include "apps/common/stop.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir run: any verbs program, on softnic, or with its small writes unloaded. */
-#include "apps/cmd.h"
-#include "apps/device.h"
-#include "softnic/option.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
+#include "softnic/control/option.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/route.h"
+#include "core/unload/path.h"
 
 #define COUNTERS (1u << 20)
 #define HOT_PAGES 4096

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apps/mount/caller.h"
+#include "apps/mount/fuse/affinity.h"
 
 #define FILE_INO 2
 #define FOREVER_S 1e6

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "itself.h"
+#include "loopback_qp.h"
 
 enum { QPS_MAX = 1000, ROUNDS = 2001, ROOM = 16 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "itself.h"
+#include "loopback_qp.h"
 
 enum { ROUND = 16, ROUNDS = 2001, BYTES = 16, INLINE_MAX = 64, REST_NS = 20000 };
 

@@ -3,11 +3,11 @@
  * weir blk attach: what it needs of user space is an address and a key; the module does the rest.
  */
 #include "apps/blk/blk.h"
-#include "apps/cmd.h"
-#include "apps/size.h"
-#include "core/poll.h"
-#include "lib/address.h"
-#include "lib/key.h"
+#include "apps/common/cmd.h"
+#include "apps/common/size.h"
+#include "core/poll/poll.h"
+#include "lib/conn/address.h"
+#include "lib/conn/key.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/blk/blk.h"
-#include "apps/cmd.h"
-#include "apps/size.h"
+#include "apps/common/cmd.h"
+#include "apps/common/size.h"
 
 #include <getopt.h>
 #include <stdio.h>

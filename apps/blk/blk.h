@@ -3,7 +3,7 @@
 #ifndef WEIR_APPS_BLK_H
 #define WEIR_APPS_BLK_H
 
-#include "wire/blk.h"
+#include "include/uapi/weir_blk.h"
 
 #include <libmnl/libmnl.h>
 #include <stdint.h>

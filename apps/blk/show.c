@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir blk list, weir blk stat: what the module tells of its devices. */
 #include "apps/blk/blk.h"
-#include "apps/cmd.h"
-#include "apps/json.h"
-#include "apps/size.h"
-#include "apps/table.h"
-#include "lib/address.h"
+#include "apps/common/cmd.h"
+#include "apps/common/json.h"
+#include "apps/common/size.h"
+#include "apps/common/table.h"
+#include "lib/conn/address.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Which devices there are, and whether softnic may copy between processes. */
-#include "apps/device.h"
+#include "apps/common/device.h"
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
 

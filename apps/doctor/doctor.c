@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir doctor: what is right and wrong on this machine, what to do, and the proof of the path. */
-#include "apps/cmd.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
 #include "apps/doctor/check.h"
 
 #include <getopt.h>

@@ -2,7 +2,7 @@
 /* What bounds the memory that can be registered and lent. */
 #include "apps/doctor/check.h"
 #include "apps/doctor/sysfs.h"
-#include "apps/size.h"
+#include "apps/common/size.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/doctor/report.h"
-#include "apps/json.h"
+#include "apps/common/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -20,11 +20,11 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include "apps/client.h"
-#include "apps/cmd.h"
-#include "apps/device.h"
-#include "apps/mount/guard.h"
-#include "apps/mount/point.h"
+#include "apps/common/client.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
+#include "apps/mount/unmount_watchdog.h"
+#include "apps/mount/mountpoint.h"
 
 #define THREADS_DEFAULT 4
 /* Of /dev/fuse, as the kernel has assigned them for good. */

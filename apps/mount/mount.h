@@ -22,12 +22,12 @@
 #include <stdint.h>
 #include <weir/weir.h>
 
-#include "apps/mount/caller.h"
-#include "apps/mount/chore.h"
-#include "apps/mount/inode.h"
-#include "apps/mount/loop.h"
-#include "apps/mount/share.h"
-#include "apps/mount/volume.h"
+#include "apps/mount/fuse/affinity.h"
+#include "apps/mount/deferred_work.h"
+#include "apps/mount/inode/inode.h"
+#include "apps/mount/fuse/loop.h"
+#include "apps/mount/donor/sharing.h"
+#include "apps/mount/donor/volume.h"
 
 #define MOUNT_TRANSFER_MAX (1u << 20) /* bytes of one read or write; FUSE's own limit */
 #define MOUNT_TIMEOUT_NS 5000000000ull /* of a call or transfer: a dead donor is EIO by then */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Whether what weir perf is asked for goes together. */
 #include "apps/perf/options.h"
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 #include "apps/perf/trace.h"
-#include "apps/size.h"
+#include "apps/common/size.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/options.h"
-#include "apps/cmd.h"
-#include "apps/client.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/client.h"
+#include "apps/common/device.h"
 #include "apps/perf/trace.h"
-#include "apps/size.h"
+#include "apps/common/size.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -3,15 +3,15 @@
  * weir perf: what a donor's memory gives, and what it costs. Regions are taken from the donors and
  * given back; counts are those that the sessions themselves keep.
  */
-#include "apps/cmd.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
 #include "apps/perf/options.h"
 #include "apps/perf/perf.h"
 #include "apps/perf/report.h"
 #include "apps/perf/run.h"
 #include "apps/perf/target.h"
 #include "apps/perf/trace.h"
-#include "apps/stop.h"
+#include "apps/common/stop.h"
 
 #include <stdlib.h>
 #include <string.h>

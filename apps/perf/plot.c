@@ -3,7 +3,7 @@
  * Latencies as an SVG: how many of a thousand took how long, on a logarithmic axis of time. Eight
  * bars a power of two: the histogram's own buckets, eight by eight.
  */
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 #include "apps/perf/report.h"
 
 #include <errno.h>

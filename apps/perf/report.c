@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/report.h"
-#include "apps/json.h"
-#include "apps/size.h"
+#include "apps/common/json.h"
+#include "apps/common/size.h"
 
 #include <inttypes.h>
 #include <stdio.h>

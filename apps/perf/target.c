@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/target.h"
-#include "apps/cmd.h"
-#include "apps/size.h"
-#include "apps/stop.h"
-#include "lib/ledger.h"
+#include "apps/common/cmd.h"
+#include "apps/common/size.h"
+#include "apps/common/stop.h"
+#include "lib/client/stats_shm.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include <weir/memory.h>
 #include <weir/region.h>
-#include "apps/client.h"
+#include "apps/common/client.h"
 #include "apps/perf/options.h"
 #include "apps/perf/pattern.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/trace.h"
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 
 #include <errno.h>
 #include <inttypes.h>

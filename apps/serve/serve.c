@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir serve: lends this machine's memory, to clients of libweir and as a file system. */
-#include "apps/cmd.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
 #include "apps/lend.h"
-#include "apps/serve/amount.h"
+#include "apps/serve/memory_target.h"
 #include "apps/serve/log.h"
 #include "apps/serve/tenant.h"
-#include "apps/size.h"
+#include "apps/common/size.h"
 
 #include <errno.h>
 #include <getopt.h>

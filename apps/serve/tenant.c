@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "apps/serve/log.h"
-#include "apps/serve/touch.h"
+#include "apps/serve/prefault.h"
 
 #define NS_PER_MS 1000000u
 

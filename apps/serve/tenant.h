@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 #include <weir/donor.h>
 
-#include "apps/serve/fsd.h"
+#include "fsd/fsd.h"
 
 struct guest;
 struct touch;

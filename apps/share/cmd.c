@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir share: one NIC, many tenants. */
-#include "apps/cmd.h"
-#include "apps/device.h"
-#include "apps/json.h"
-#include "apps/share/share.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
+#include "apps/common/json.h"
+#include "apps/share/daemon.h"
 
 #include <getopt.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/share/config.h"
 
-#include "apps/size.h"
-#include "lib/error.h"
+#include "apps/common/size.h"
+#include "lib/base/error.h"
 #include "lib/mux/classes.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* A tenant: who it is, how it is treated, and what it calls its connections. */
-#include "apps/share/share.h"
+#include "apps/share/daemon.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* weir top: who shares a NIC by weir share, and how much each gets. */
-#include "apps/cmd.h"
-#include "apps/json.h"
-#include "apps/share/look.h"
-#include "apps/size.h"
-#include "apps/stop.h"
-#include "apps/table.h"
+#include "apps/common/cmd.h"
+#include "apps/common/json.h"
+#include "apps/share/snapshot.h"
+#include "apps/common/size.h"
+#include "apps/common/stop.h"
+#include "apps/common/table.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  * RDMA device run it as `weir run -- rival ...`.
  */
 #include "bench/engine/rival.h"
-#include "verbs/count.h"
+#include "preload/count/count.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -7,10 +7,10 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "kernel/blk/command.h"
-#include "kernel/blk/fill.h"
+#include "kernel/blk/request.h"
+#include "kernel/blk/resync.h"
 #include "kernel/blk/local.h"
-#include "kernel/blk/sums.h"
+#include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 #include "kernel/compat.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which donor's memory is where in a volume: it is asked for, moved and given back as core/volume.h
+ * Which donor's memory is where in a volume: it is asked for, moved and given back as core/volume/volume.h
  * says.
  */
 #ifndef WEIR_KERNEL_BLK_MEMORY_H

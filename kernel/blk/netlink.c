@@ -196,7 +196,7 @@ static int do_resize(struct sk_buff *skb, struct genl_info *info)
 	return answer(message, info, rc, number, &error);
 }
 
-/* As wire/blk.h has it, which knows nothing of weir.h's. */
+/* As include/uapi/weir_blk.h has it, which knows nothing of weir.h's. */
 static enum weir_blk_state state_of(enum weir_session_state state)
 {
 	switch (state) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/blk-mq.h>
 
-#include "kernel/blk/command.h"
-#include "kernel/blk/member.h"
+#include "kernel/blk/request.h"
+#include "kernel/blk/target.h"
 #include "kernel/blk/queue.h"
 #include "kernel/blk/trace.h"
 #include "kernel/compat.h"

@@ -3,9 +3,9 @@
  * What pages should be is noted, and the io pushed, under one lock: at its donor it comes after all
  * writes that were pushed before, and before all others. So what it finds can be compared.
  */
-#include "kernel/blk/command.h"
+#include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
-#include "kernel/blk/sums.h"
+#include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
 #define BLANK 1

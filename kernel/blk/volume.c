@@ -3,10 +3,10 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "kernel/blk/command.h"
-#include "kernel/blk/fill.h"
+#include "kernel/blk/request.h"
+#include "kernel/blk/resync.h"
 #include "kernel/blk/local.h"
-#include "kernel/blk/member.h"
+#include "kernel/blk/target.h"
 #include "kernel/blk/memory.h"
 #include "kernel/blk/volume.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device's memory: core/volume.h over sessions to donors. What decides is there; here are the
+ * A device's memory: core/volume/volume.h over sessions to donors. What decides is there; here are the
  * memory, the sessions, and one work item that looks after them, once a second or when something
  * happened: it sees which donors are gone, gives back what nobody needs, and asks for what is
  * missing. What may take long has works of its own: to fill what is new (fill.h), and to connect to
@@ -15,9 +15,9 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "core/volume.h"
+#include "core/volume/volume.h"
 #include "kernel/weir/weir.h"
-#include "wire/blk.h"
+#include "include/uapi/weir_blk.h"
 #include "wire/control.h"
 
 #define WEIR_VOLUME_BYTES_MAX (1ull << 44)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* One order at all replicas, and for whoever fills one: decided and pushed under one lock. */
-#include "kernel/blk/command.h"
+#include "kernel/blk/request.h"
 #include "kernel/blk/local.h"
 #include "kernel/blk/memory.h"
-#include "kernel/blk/sums.h"
+#include "kernel/blk/checksum.h"
 #include "kernel/blk/trace.h"
 
 /* Each leg has a list of its own, since each may be mapped for a device of its own. */

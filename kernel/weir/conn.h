@@ -11,10 +11,10 @@
 
 #include <rdma/rdma_cm.h>
 
-#include "core/poll.h"
+#include "core/poll/poll.h"
 #include "kernel/weir/weir.h"
 #include "kernel/weir/link.h"
-#include "kernel/weir/mail.h"
+#include "kernel/weir/control.h"
 #include "wire/handshake.h"
 
 /* wr_ids; those of the engine's WRs are addresses. */

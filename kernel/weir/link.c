@@ -2,7 +2,7 @@
 #include <linux/ktime.h>
 
 #include "kernel/weir/conn.h"
-#include "kernel/weir/mend.h"
+#include "kernel/weir/reconnect.h"
 #include "kernel/weir/session.h"
 
 /* The core describes local memory just as the verbs do, so its lists are posted as they are. */

@@ -17,7 +17,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 struct weir_conn;
 struct weir_session;

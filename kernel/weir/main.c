@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/module.h>
 
-#include "kernel/weir/mend.h"
+#include "kernel/weir/reconnect.h"
 #include "kernel/weir/nic.h"
 
 static int __init weir_init(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device, and what all sessions on it share: one lock, one window, one inbox (core/inbox.h tells
+ * A device, and what all sessions on it share: one lock, one window, one inbox (core/base/inbox.h tells
  * how they go together).
  *
  * Who submits pushes, and serves if nobody else does. Who has the lock for another reason takes
@@ -16,7 +16,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "kernel/weir/weir.h"
 
 /* For all that ios wait for; none of it allocates or waits for memory. */

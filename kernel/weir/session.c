@@ -7,7 +7,7 @@
 
 #include "kernel/weir/conn.h"
 #include "kernel/weir/io.h"
-#include "kernel/weir/mend.h"
+#include "kernel/weir/reconnect.h"
 #include "kernel/weir/session.h"
 
 #define FRAGMENT_BYTES (1u << 20)

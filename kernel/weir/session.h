@@ -12,14 +12,14 @@
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
 
-#include "core/poll.h"
-#include "kernel/weir/copies.h"
+#include "core/poll/poll.h"
+#include "kernel/weir/bounce.h"
 #include "kernel/weir/keepalive.h"
 #include "kernel/weir/weir.h"
 #include "kernel/weir/link.h"
-#include "kernel/weir/mail.h"
+#include "kernel/weir/control.h"
 #include "kernel/weir/nic.h"
-#include "kernel/weir/prove.h"
+#include "kernel/weir/proof.h"
 
 /**
  * struct weir_session - connections to one donor, and the pipeline over them

@@ -20,8 +20,8 @@
 #include <linux/scatterlist.h>
 #include <linux/socket.h>
 
-#include "core/inbox.h"
-#include "core/request.h"
+#include "core/base/inbox.h"
+#include "core/engine/request.h"
 
 struct key;
 struct weir_session;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/error.h"
-#include "lib/exchange/meet.h"
+#include "lib/base/error.h"
+#include "lib/exchange/setup.h"
 
 #define RETRY_COUNT 7
 #define RNR_RETRY_COUNT 7 /* without end: who is slow to post receives is there still */

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lib/clock.h"
-#include "lib/exchange/meet.h"
+#include "lib/base/clock.h"
+#include "lib/exchange/setup.h"
 #include "lib/exchange/memory.h"
-#include "lib/exchange/queue.h"
+#include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
-#include "lib/yield.h"
+#include "lib/base/yield.h"
 
 /* A packet that was lost is sent again after 2.1 s, as rdma_cm connects over Ethernet. */
 #define SETTLE_NS (5 * WEIR_NS_PER_S)

@@ -19,11 +19,11 @@
 #include <rdma/rdma_cma.h>
 
 #include <weir/exchange.h>
-#include "core/look.h"
-#include "core/poll.h"
-#include "lib/address.h"
-#include "lib/clock.h"
-#include "lib/cuda.h"
+#include "core/slots/slot_poll.h"
+#include "core/poll/poll.h"
+#include "lib/conn/address.h"
+#include "lib/base/clock.h"
+#include "lib/exchange/cuda.h"
 #include "wire/exchange.h"
 
 #define WEIR_EXCHANGE_CHAIN 32u /* work requests with one doorbell, at most, but for a look */

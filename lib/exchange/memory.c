@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/error.h"
+#include "lib/base/error.h"
 #include "lib/exchange/memory.h"
 
 #define PAGE 4096ull

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/exchange/memory.h"
-#include "lib/exchange/queue.h"
+#include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
 
 #define SEEN UINT16_MAX /* no flags: of a slot that was met already among those that are to be

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/exchange/look.h"
+#include "lib/exchange/bitmap_poll.h"
 #include "lib/exchange/memory.h"
-#include "lib/exchange/queue.h"
+#include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
 
 /* At its place in the order sent. */

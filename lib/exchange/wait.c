@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waiting is polling for as long as that pays (core/poll.h), and then sleeping. Where bitmaps
+ * Waiting is polling for as long as that pays (core/poll/poll.h), and then sleeping. Where bitmaps
  * confirm, who has rung at the peer polls for its answer only: there is nothing to be looked at
  * until that comes.
  */
 #include <errno.h>
 #include <poll.h>
 
-#include "lib/error.h"
-#include "lib/exchange/look.h"
-#include "lib/exchange/queue.h"
+#include "lib/base/error.h"
+#include "lib/exchange/bitmap_poll.h"
+#include "lib/exchange/post.h"
 #include "lib/exchange/wait.h"
-#include "lib/yield.h"
+#include "lib/base/yield.h"
 
 #define CHECK_NS 1000000ull /* awake, the connection manager is asked so often */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/clock.h"
+#include "lib/base/clock.h"
 #include "lib/exchange/wait.h"
 #include "lib/group/group.h"
 

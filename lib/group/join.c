@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/clock.h"
-#include "lib/error.h"
-#include "lib/exchange/meet.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/exchange/setup.h"
 #include "lib/group/group.h"
 #include "wire/group.h"
 

@@ -2,8 +2,8 @@
 /* The functions of weir/mux.h that are all of the hub's: this process's, or weir share's. */
 #include <stdlib.h>
 
-#include "lib/mux/hub.h"
-#include "lib/mux/tenant.h"
+#include "lib/mux/local/local.h"
+#include "lib/mux/proxy/proxy.h"
 
 /* Return: the socket of the daemon whose tenant it is to be, or NULL. */
 static const char *daemon_of(const struct weir_mux_options *options)

@@ -3,7 +3,7 @@
  * The host: what threads push is gathered until somebody has the lock, which takes as long as it
  * takes; then it is submitted and pulled. Deadlines are looked at when they pass.
  */
-#include "core/lone.h"
+#include "core/engine/fastpath.h"
 #include "sim/hunt/hunt.h"
 
 static void take_back(struct hunt_request *r, int status)

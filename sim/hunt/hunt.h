@@ -17,12 +17,12 @@
 #ifndef WEIR_SIM_HUNT_H
 #define WEIR_SIM_HUNT_H
 
-#include "core/engine.h"
-#include "core/inbox.h"
-#include "core/window_delay.h"
-#include "core/window_knee.h"
-#include "sim/event.h"
-#include "sim/rng.h"
+#include "core/engine/engine.h"
+#include "core/base/inbox.h"
+#include "core/sched/window_delay.h"
+#include "core/sched/window_knee.h"
+#include "sim/event/event.h"
+#include "sim/event/rng.h"
 
 #define HUNT_SESSIONS 3
 #define HUNT_CHANNELS 4

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "softnic/cm_msg.h"
+#include "softnic/cm/msg.h"
 
 enum { CHANGES_MAX = 4 };
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/core/sim.h"
+#include "tests/support/engine_sim.h"
 
 #define SETTINGS 6
 #define EVENTS_MAX 1000

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/serve/fsd.h"
+#include "fsd/fsd.h"
 
 #define CHUNK (16u * FS_BLOCK)
 #define CHUNKS 4

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "lib/handshake.h"
+#include "lib/conn/handshake.h"
 #include "wire/exchange.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apps/cmd.h"
+#include "apps/common/cmd.h"
 #include "apps/perf/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "apps/share/share.h"
-#include "lib/mux/tenant.h"
+#include "apps/share/daemon.h"
+#include "lib/mux/proxy/proxy.h"
 
 #define SERVICE 1
 #define TIMEOUT_NS 5000000000 /* of the mux: who waits for what a hostile tenant owes waits so long */

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "softnic/nic.h"
+#include "softnic/verbs/nic.h"
 
 enum {
 	DEPTH = 4,

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/tell.h"
-#include "apps/view.h"
+#include "apps/inspect/trace_text.h"
+#include "apps/inspect/stats_view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of core/inbox.h, in every interleaving of three threads that submit and one
+ * The protocol of core/base/inbox.h, in every interleaving of three threads that submit and one
  * that polls. Each line is one atomic step, in the one order that the operations of
- * core/inbox.c have on their word.
+ * core/base/inbox.c have on their word.
  *
  * What must hold at the end of every run (and no run may hang or go round for ever):
  *  - each request was taken once, those of one thread in order;

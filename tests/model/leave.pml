@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of lib/mux/leave.c, in every interleaving of two muxes that both connect, twice, and both want
+ * The protocol of lib/mux/remote/idle.c, in every interleaving of two muxes that both connect, twice, and both want
  * their node to end whenever they have no connection. What is said of connections goes by another lane than
  * what is said of the end, so either overtakes the other; and so does the news that the queue pairs are gone.
  *

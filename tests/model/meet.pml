@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How two muxes come to have one node between them (lib/mux/meet.c), in every interleaving: either dials
+ * How two muxes come to have one node between them (lib/mux/remote/dedup.c), in every interleaving: either dials
  * the other twice, by two addresses, all four at once; and mux 1 may have a node that mux 0 has lost. Mux 0
  * has the lower id. A session is a first lane on which both ends have proven themselves.
  *

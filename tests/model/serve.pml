@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The protocol of lib/mux/serve.c, in every interleaving of a worker, two threads that leave news and
+ * The protocol of lib/mux/tx/combine.c, in every interleaving of a worker, two threads that leave news and
  * serve, one that only leaves news, since it has a lock, and a device that takes its time. Each line is one
  * atomic step.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a completion queue learns where to look: softnic/sources.h, with the arm of softnic/line.h,
+ * How a completion queue learns where to look: softnic/cq/ready_list.h, with the arm of softnic/cq/doorbell.h,
  * in every interleaving of two that complete, one of whom may be killed at any step, and a program
  * that polls, has room for one completion, and sleeps without looking again once it has armed. Each
  * line is one atomic step, in the one order that the operations there have on their words.

@@ -54,7 +54,9 @@ class Builds(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
-        core, sim = (sorted((ROOT / part).glob("*.c")) for part in ("core", "sim"))
+        core = sorted((ROOT / "core").glob("*/*.c"))
+        sim = [source for source in sorted((ROOT / "sim").glob("*/*.c"))
+               if source.parent.name != "hunt"]
         cls.sim = compile_all(folder, "weir-sim", core + sim)
         hunt = [source for source in sim if source.name != "weir_sim.c"]
         cls.hunt = compile_all(folder, "weir-hunt",

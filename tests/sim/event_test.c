@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "sim/event.h"
-#include "sim/rng.h"
+#include "sim/event/event.h"
+#include "sim/event/rng.h"
 
 #define EVENTS 2000
 

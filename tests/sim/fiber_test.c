@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sim/fiber.h"
+#include "sim/event/fiber.h"
 
 #define FIBERS 50
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Each stage of the NIC alone, against arithmetic by hand. */
-#include "tests/sim/bench.h"
+#include "tests/support/nic_bench.h"
 
 static struct sim_sge piece = { 0, 1 << 20, 7 };
 

@@ -92,9 +92,9 @@ def check_includes(root, name, lines):
         if target in FOLDERS and target != folder and target not in ARROWS[folder]:
             yield number, (f"{folder}/ must not include {header}: it may see "
                            f"{', '.join(sorted(ARROWS[folder])) or 'nothing'} besides itself")
-        elif folder == "core" and match[1] == "<" and name != "core/platform.h":
-            yield number, f"core/ includes <{header}>: only core/platform.h knows the host"
-        elif name in ("core/platform.h", "wire/platform.h") and match[1] == "<" \
+        elif folder == "core" and match[1] == "<" and name != "core/base/platform.h":
+            yield number, f"core/ includes <{header}>: only core/base/platform.h knows the host"
+        elif name in ("core/base/platform.h", "wire/platform.h") and match[1] == "<" \
                 and header not in SYSTEM_HEADERS and not header.startswith("linux/"):
             yield number, f"<{header}> is not among what the kernel has too"
 

@@ -19,7 +19,7 @@ SUITE = "vm"
 PARALLEL = "parallel"
 # The guest is emulated, and not alone: what is a fair limit on a real machine is not one there.
 SLOWER = 5
-# What tells a test its device (tests/lib/fixture.h), and how much to do.
+# What tells a test its device (tests/support/libweir_fixture.h), and how much to do.
 DEVICE = {
     "WEIR_TEST_DEVICE": "rxe",
     "WEIR_TEST_ADDRESS": "10.9.9.1",

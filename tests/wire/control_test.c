@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The decoders of control messages. */
-#include "tests/wire/cmocka_all.h"
+#include "tests/support/cmocka_all.h"
 #include "wire/control.h"
 
 static char message[WIRE_MESSAGE_BYTES + 64];

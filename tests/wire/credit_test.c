@@ -3,7 +3,7 @@
  * Two ends of a channel in one program: whatever they send, and however late they read it,
  * neither overruns the other's buffers and neither waits for ever.
  */
-#include "tests/wire/cmocka_all.h"
+#include "tests/support/cmocka_all.h"
 #include "wire/credit.h"
 
 #define STEPS 200000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "tests/wire/cmocka_all.h"
+#include "tests/support/cmocka_all.h"
 #include "wire/group.h"
 
 static struct wire_group_hello good(void)

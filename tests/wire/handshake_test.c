@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The decoders of the handshake: what is exactly right gets through, and nothing else. */
-#include "tests/wire/cmocka_all.h"
+#include "tests/support/cmocka_all.h"
 #include "wire/handshake.h"
 
 static const struct wire_connect good = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "apps/perf/exchange/exchange.h"
-#include "apps/cmd.h"
-#include "apps/device.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
 #include "apps/perf/perf.h"
 
 static int measure(const struct exchange_options *o)

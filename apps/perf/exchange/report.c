@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "apps/json.h"
+#include "apps/common/json.h"
 #include "apps/perf/exchange/exchange.h"
-#include "apps/size.h"
-#include "apps/table.h"
+#include "apps/common/size.h"
+#include "apps/common/table.h"
 
 #include <stdio.h>
 

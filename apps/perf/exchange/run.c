@@ -3,9 +3,9 @@
  * The peers are forked before anything of verbs is opened, all of them at once. Those of one
  * carrier wait at a pipe until the center listens.
  */
-#include "apps/cmd.h"
-#include "apps/perf/exchange/line.h"
-#include "apps/stop.h"
+#include "apps/common/cmd.h"
+#include "apps/perf/exchange/endpoint.h"
+#include "apps/common/stop.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "campaign.h"
-#include "litter.h"
-#include "softnic/control.h"
+#include "leaks.h"
+#include "softnic/control/control.h"
 
 struct run {
 	struct world *w;

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/blk/blk.h"
+#include "apps/common/cmd.h"
+
+#include <errno.h>
+#include <linux/genetlink.h>
+#include <string.h>
+#include <time.h>
+
+/* What an answer's attributes are checked for; what is not here is a name or a blob. */
+static const enum mnl_attr_data_type types[WEIR_BLK_ATTRIBUTE_MAX + 1] = {
+	[WEIR_BLK_STATUS] = MNL_TYPE_U32,
+	[WEIR_BLK_TEXT] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_NUMBER] = MNL_TYPE_U32,
+	[WEIR_BLK_NAME] = MNL_TYPE_NUL_STRING,
+	[WEIR_BLK_BYTES] = MNL_TYPE_U64,
+	[WEIR_BLK_STATE] = MNL_TYPE_U32,
+	[WEIR_BLK_OPENERS] = MNL_TYPE_U32,
+	[WEIR_BLK_REPLICAS] = MNL_TYPE_U32,
+};
+
+static int read_attribute(const struct nlattr *attr, void *data)
+{
+	const struct nlattr **attrs = data;
+	uint16_t type = mnl_attr_get_type(attr);
+
+	if (type > WEIR_BLK_ATTRIBUTE_MAX)
+		return MNL_CB_OK; /* of a newer module */
+	if (types[type] && mnl_attr_validate(attr, types[type]) < 0)
+		return MNL_CB_ERROR;
+	attrs[type] = attr;
+	return MNL_CB_OK;
+}
+
+struct hearing {
+	void (*heard)(const struct nlattr *const *attrs, void *arg);
+	void *arg;
+};
+
+static int hear(const struct nlmsghdr *message, void *data)
+{
+	const struct nlattr *attrs[WEIR_BLK_ATTRIBUTE_MAX + 1] = { NULL };
+	const struct hearing *hearing = data;
+
+	if (mnl_attr_parse(message, sizeof(struct genlmsghdr), read_attribute, attrs) < 0)
+		return MNL_CB_ERROR;
+	hearing->heard(attrs, hearing->arg);
+	return MNL_CB_OK;
+}
+
+static struct nlmsghdr *write_head(struct talk *talk, uint16_t type, uint8_t command,
+				   uint8_t version, uint16_t flags)
+{
+	struct nlmsghdr *message = mnl_nlmsg_put_header(talk->message);
+	struct genlmsghdr *head;
+
+	message->nlmsg_type = type;
+	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+	message->nlmsg_seq = ++talk->sequence;
+	head = mnl_nlmsg_put_extra_header(message, sizeof(*head));
+	head->cmd = command;
+	head->version = version;
+	return message;
+}
+
+struct nlmsghdr *talk_write(struct talk *talk, enum weir_blk_command command, uint16_t flags)
+{
+	return write_head(talk, talk->family, (uint8_t)command, WEIR_BLK_VERSION, flags);
+}
+
+/* Until the kernel acknowledges, or ends its dump. Return: 0 or a negative errno. */
+static int send_and_hear(struct talk *talk, const struct nlmsghdr *message, mnl_cb_t callback,
+			 void *arg)
+{
+	unsigned int port = mnl_socket_get_portid(talk->socket), sequence = message->nlmsg_seq;
+	int rc = MNL_CB_OK;
+
+	if (mnl_socket_sendto(talk->socket, message, message->nlmsg_len) < 0)
+		return -errno;
+	while (rc == MNL_CB_OK) {
+		char buffer[16384];
+		ssize_t got = mnl_socket_recvfrom(talk->socket, buffer, sizeof(buffer));
+
+		if (got < 0)
+			return -errno;
+		rc = mnl_cb_run(buffer, (size_t)got, sequence, port, callback, arg);
+	}
+	return rc == MNL_CB_ERROR ? -errno : 0;
+}
+
+static int find_family(const struct nlattr *attr, void *data)
+{
+	uint16_t *family = data;
+
+	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
+	    !mnl_attr_validate(attr, MNL_TYPE_U16))
+		*family = mnl_attr_get_u16(attr);
+	return MNL_CB_OK;
+}
+
+static int hear_family(const struct nlmsghdr *message, void *data)
+{
+	return mnl_attr_parse(message, sizeof(struct genlmsghdr), find_family, data);
+}
+
+int talk_begin(struct talk *talk, const char *cmd)
+{
+	struct nlmsghdr *message;
+	int rc;
+
+	talk->socket = mnl_socket_open(NETLINK_GENERIC);
+	if (!talk->socket || mnl_socket_bind(talk->socket, 0, MNL_SOCKET_AUTOPID) < 0)
+		return failure(cmd, "no netlink: %s", strerror(errno));
+	talk->sequence = (uint32_t)time(NULL);
+	message = write_head(talk, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, 0);
+	mnl_attr_put_strz(message, CTRL_ATTR_FAMILY_NAME, WEIR_BLK_FAMILY);
+	rc = send_and_hear(talk, message, hear_family, &talk->family);
+	if (rc == -ENOENT || (!rc && !talk->family))
+		return failure(cmd,
+			       "this kernel has no weir_blk: load the module, 'modprobe weir_blk'");
+	return rc ? failure(cmd, "the kernel does not answer: %s", strerror(-rc)) : 0;
+}
+
+void talk_end(struct talk *talk)
+{
+	if (talk->socket)
+		mnl_socket_close(talk->socket);
+}
+
+int talk_ask(struct talk *talk, const char *cmd, struct nlmsghdr *message,
+	     void (*heard)(const struct nlattr *const *attrs, void *arg), void *arg)
+{
+	struct hearing hearing = { heard, arg };
+	int rc = send_and_hear(talk, message, hear, &hearing);
+
+	if (rc == -EPERM)
+		return failure(cmd, "only root may: use sudo");
+	return rc ? failure(cmd, "the module does not answer: %s", strerror(-rc)) : 0;
+}
+
+/* What an ATTACH or DETACH is answered with. */
+struct answer {
+	const char *cmd;
+	uint32_t number;
+	int status;
+};
+
+static void hear_answer(const struct nlattr *const *attrs, void *arg)
+{
+	struct answer *answer = arg;
+	const char *text = attrs[WEIR_BLK_TEXT] ? mnl_attr_get_str(attrs[WEIR_BLK_TEXT]) : "";
+	int rc = attrs[WEIR_BLK_STATUS] ? (int)mnl_attr_get_u32(attrs[WEIR_BLK_STATUS]) : -EPROTO;
+
+	if (attrs[WEIR_BLK_NUMBER])
+		answer->number = mnl_attr_get_u32(attrs[WEIR_BLK_NUMBER]);
+	answer->status = rc ? failure(answer->cmd, "%s", *text ? text : strerror(-rc)) : 0;
+}
+
+int talk_do(struct talk *talk, const char *cmd, struct nlmsghdr *message, uint32_t *number)
+{
+	struct answer answer = { .cmd = cmd };
+	int status = talk_ask(talk, cmd, message, hear_answer, &answer);
+
+	if (number)
+		*number = answer.number;
+	return status ? status : answer.status;
+}

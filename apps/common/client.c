@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/common/client.h"
+#include "apps/common/cmd.h"
+
+int client_open(struct client *client, const char *cmd, const char *donor, const char *device,
+		const char *key_path)
+{
+	const struct weir_session_options options = { .device = device };
+
+	return client_open_with(client, cmd, donor, &options, key_path);
+}
+
+int client_open_with(struct client *client, const char *cmd, const char *donor,
+		     const struct weir_session_options *given, const char *key_path)
+{
+	struct weir_session_options options = *given;
+	struct weir_error error;
+
+	*client = (struct client){ 0 };
+	if (key_path && weir_key_load(key_path, &client->key, &error))
+		return failure(cmd, "%s", error.text);
+	options.key = client->key;
+	if (weir_session_open(donor, &options, &client->session, &error)) {
+		weir_key_free(client->key);
+		return failure(cmd, "%s", error.text);
+	}
+	return 0;
+}
+
+void client_close(struct client *client)
+{
+	weir_session_close(client->session);
+	weir_key_free(client->key);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/common/device.h"
+#include "apps/common/cmd.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <libgen.h>
+#include <limits.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_BYTES 64 /* of a device, its NUL included */
+#define SOFTNIC_LIBRARY "libweir-softnic.so"
+#define UNLOAD_LIBRARY "libweir-unload.so"
+/* In the environment of the second execution only: LD_PRELOAD as it was. */
+#define SAVED_PRELOAD "WEIR_SAVED_PRELOAD"
+
+static char **command_line;
+static bool executed_anew;
+
+void device_init(int argc, char **argv)
+{
+	const char *saved = getenv(SAVED_PRELOAD);
+
+	command_line = calloc(argc + 1, sizeof(*command_line));
+	if (!command_line)
+		abort();
+	memcpy(command_line, argv, argc * sizeof(*command_line));
+	if (!saved)
+		return;
+	executed_anew = true;
+	if (*saved)
+		setenv("LD_PRELOAD", saved, 1);
+	else
+		unsetenv("LD_PRELOAD");
+	unsetenv(SAVED_PRELOAD);
+}
+
+bool device_is_second_execution(void)
+{
+	return executed_anew;
+}
+
+/* Beside this program, in @folder, or where it was installed. */
+static int library_path(const char *folder, const char *name, char *path, size_t size)
+{
+	char exe[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (length > 0) {
+		exe[length] = '\0';
+		snprintf(path, size, "%s/%s/%s", dirname(exe), folder, name);
+		if (!access(path, R_OK))
+			return 0;
+	}
+	snprintf(path, size, "%s/%s", WEIR_LIBDIR, name);
+	return access(path, R_OK) ? -ENOENT : 0;
+}
+
+int device_softnic_path(char *path, size_t size)
+{
+	return library_path("softnic", SOFTNIC_LIBRARY, path, size);
+}
+
+/* gcc's sanitizers are shared libraries that insist on being the first one loaded. */
+static int note_sanitizer(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
+	(void)size;
+	if (strncmp(name, "libasan.", 8) && strncmp(name, "libtsan.", 8))
+		return 0;
+	*(const char **)arg = info->dlpi_name;
+	return 1;
+}
+
+static int preload_first(const char *cmd, const char *path)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char *all;
+	int err;
+
+	if (asprintf(&all, "%s%s%s", path, others && *others ? ":" : "", others ? others : "") < 0)
+		return failure(cmd, "out of memory");
+	err = setenv("LD_PRELOAD", all, 1);
+	free(all);
+	return err ? failure(cmd, "out of memory") : 0;
+}
+
+static int preload_library(const char *cmd, const char *folder, const char *name)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char path[PATH_MAX];
+
+	if (others && strstr(others, name))
+		return 0;
+	if (library_path(folder, name, path, sizeof(path)))
+		return failure(cmd, "the library %s is neither beside this program nor in %s", name,
+			       WEIR_LIBDIR);
+	return preload_first(cmd, path);
+}
+
+int device_preload(const char *cmd, unsigned int libraries)
+{
+	const char *sanitizer = NULL;
+	int status = 0;
+
+	if (libraries & DEVICE_SOFTNIC)
+		status = preload_library(cmd, "softnic", SOFTNIC_LIBRARY);
+	if (!status && libraries & DEVICE_UNLOAD)
+		status = preload_library(cmd, "unload", UNLOAD_LIBRARY);
+	dl_iterate_phdr(note_sanitizer, &sanitizer);
+	return status || !sanitizer ? status : preload_first(cmd, sanitizer);
+}
+
+static int execute_on_softnic(const char *cmd)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char *saved = strdup(others ? others : "");
+	int status;
+
+	if (!saved || setenv(SAVED_PRELOAD, saved, 1))
+		return failure(cmd, "out of memory");
+	free(saved);
+	status = device_preload(cmd, DEVICE_SOFTNIC);
+	if (status)
+		return status;
+	execv("/proc/self/exe", command_line);
+	return failure(cmd, "can't execute myself again: %s", strerror(errno));
+}
+
+static bool is_softnic(const char *name)
+{
+	return !strncmp(name, "softnic", strlen("softnic"));
+}
+
+/* The first device of this name, or the first of all. @found: room for NAME_BYTES. */
+static bool find_device(const char *name, char *found)
+{
+	int count = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
+	int i = 0;
+
+	while (list && i < count && name && strcmp(ibv_get_device_name(list[i]), name))
+		i++;
+	if (i < count)
+		snprintf(found, NAME_BYTES, "%s", ibv_get_device_name(list[i]));
+	if (list)
+		ibv_free_device_list(list);
+	return i < count;
+}
+
+bool device_is_softnic(void)
+{
+	char first[NAME_BYTES];
+
+	return find_device(NULL, first) && is_softnic(first);
+}
+
+static int choose_softnic(const char *cmd, const char *why)
+{
+	if (device_is_softnic()) {
+		/* The first execution has said it already. */
+		if (!executed_anew)
+			fprintf(stderr, "%susing softnic (this host only)\n", why);
+		return 0;
+	}
+	if (executed_anew)
+		return failure(cmd, "softnic's library was preloaded but answers for no device");
+	fprintf(stderr, "%susing softnic (this host only)\n", why);
+	return execute_on_softnic(cmd);
+}
+
+static int choose_named(const char *cmd, const char *wanted, const char **device)
+{
+	static char found[NAME_BYTES];
+
+	if (find_device(wanted, found)) {
+		fprintf(stderr, "using RDMA device %s\n", found);
+		*device = found;
+		return 0;
+	}
+	if (find_device(NULL, found))
+		return failure(cmd, "no RDMA device %s here; there is %s", wanted, found);
+	return failure(cmd, "no RDMA device %s here, nor any other: try --device softnic", wanted);
+}
+
+/* Any of them may be taken: librdmacm asks the routing table which. */
+static void say_devices(void)
+{
+	int count = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
+
+	fprintf(stderr, "using RDMA device");
+	for (int i = 0; list && i < count; i++)
+		fprintf(stderr, "%s %s", i ? " or" : "", ibv_get_device_name(list[i]));
+	fprintf(stderr, count > 1 ? ", as the route says\n" : "\n");
+	if (list)
+		ibv_free_device_list(list);
+}
+
+int device_choose(const char *cmd, const char *wanted, const char **device)
+{
+	char first[NAME_BYTES];
+
+	*device = NULL;
+	if (!wanted || !*wanted)
+		wanted = getenv("WEIR_DEVICE");
+	if (wanted && is_softnic(wanted))
+		return choose_softnic(cmd, "");
+	if (wanted && *wanted && strcmp(wanted, "auto"))
+		return choose_named(cmd, wanted, device);
+
+	if (!find_device(NULL, first) || is_softnic(first))
+		return choose_softnic(cmd, "no RDMA device found: ");
+	say_devices();
+	return 0;
+}

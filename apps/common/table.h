@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A table for people: the first column is flush left, numbers in the others flush right. */
+#ifndef WEIR_APPS_COMMON_TABLE_H
+#define WEIR_APPS_COMMON_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define TABLE_COLUMNS_MAX 16
+
+struct table {
+	unsigned int columns;
+	size_t cells, room;
+	char **cell;
+};
+
+/* @columns: 1 to TABLE_COLUMNS_MAX. */
+void table_init(struct table *table, unsigned int columns);
+/* The next cell, from left to right and down. */
+void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void table_print(const struct table *table, FILE *out);
+void table_fini(struct table *table);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/inspect/cache_pressure.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROFILE_FOLDER "sim/profiles"
+#define ENTRIES_MAX (1u << 30)
+
+/* Who wrote the ledger may be anybody: sums may wrap, and mean nothing then. */
+static uint64_t pages_in(const uint64_t *histogram)
+{
+	uint64_t count = 0;
+
+	for (int i = 1; i < WEIR_PAGES_COUNTS; i++)
+		count += histogram[i];
+	return count;
+}
+
+static double hits_of(const uint64_t *histogram, uint64_t entries)
+{
+	double all = 0, found = 0;
+
+	for (int i = WEIR_PAGES_COUNTS - 1; i > 0; i--) {
+		uint64_t kept = histogram[i] < entries ? histogram[i] : entries;
+
+		all += (double)histogram[i] * i;
+		found += (double)kept * i;
+		entries -= kept;
+	}
+	return all > 0 ? found / all : 0;
+}
+
+struct pressure pressure_of(const struct weir_ledger_pressure *counted, uint64_t entries)
+{
+	struct pressure p = { .entries = counted->entries };
+
+	if (!p.entries)
+		return p;
+	if (entries)
+		p.entries = entries;
+	p.pages = pages_in(counted->pages);
+	p.huge_pages = pages_in(counted->huge);
+	p.hits = hits_of(counted->pages, p.entries);
+	p.huge_hits = hits_of(counted->huge, p.entries);
+	return p;
+}
+
+static int entries_in(FILE *profile, uint64_t *entries)
+{
+	char line[256];
+	int found = 0;
+
+	while (!found && fgets(line, sizeof(line), profile))
+		found = sscanf(line, "mtt_entries = %" SCNu64, entries) == 1;
+	return found ? 0 : -EINVAL;
+}
+
+static int entries_of_profile(const char *folder, const char *name, uint64_t *entries)
+{
+	char path[2 * PATH_MAX];
+	FILE *profile;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/" PROFILE_FOLDER "/%s", folder, name);
+	profile = fopen(path, "r");
+	if (!profile)
+		return -EINVAL;
+	err = entries_in(profile, entries);
+	fclose(profile);
+	return err;
+}
+
+/* They are beside this program if it was not installed. */
+static int entries_named(const char *name, uint64_t *entries)
+{
+	char folder[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+
+	if (length > 0) {
+		folder[length] = '\0';
+		*strrchr(folder, '/') = '\0';
+		if (!entries_of_profile(folder, name, entries))
+			return 0;
+	}
+	return entries_of_profile(WEIR_LIBEXECDIR, name, entries);
+}
+
+int pressure_entries(const char *text, uint64_t *entries)
+{
+	char *end;
+
+	*entries = strtoul(text, &end, 10);
+	if (end != text && !*end)
+		return *entries && *entries <= ENTRIES_MAX ? 0 : -EINVAL;
+	return *text && !strchr(text, '/') ? entries_named(text, entries) : -EINVAL;
+}
+
+static double part(uint64_t some, uint64_t all)
+{
+	return all ? (double)some / (double)all : 0;
+}
+
+void pressure_print(const struct pressure *p, const struct weir_counters *c)
+{
+	if (!p->entries) {
+		puts("translation: not counted; it is with unload frequency or measured");
+		return;
+	}
+	printf("translation, as small writes press on the donor's NIC lately:\n");
+	printf("  pages touched  %15" PRIu64 "  of 4 KiB, or %" PRIu64 " of 2 MiB\n", p->pages,
+	       p->huge_pages);
+	printf("  in the hot set %13.1f %%  of small writes so far\n", 100 * part(c->hot, c->small));
+	printf("  hit rate       %13.1f %%  estimated, with a cache of %" PRIu64 " entries\n",
+	       100 * p->hits, p->entries);
+	printf("  in huge pages  %13.1f %%  it would be\n", 100 * p->huge_hits);
+	printf("  unloaded       %13.1f %%  of small writes so far\n",
+	       100 * part(c->unloaded, c->small));
+}
+
+void pressure_json(const struct pressure *p, const struct weir_counters *c, struct json *json)
+{
+	if (!p->entries)
+		return;
+	json_open_object(json, "pressure");
+	json_uint(json, "pages", p->pages);
+	json_uint(json, "huge_pages", p->huge_pages);
+	json_double(json, "hot_share", part(c->hot, c->small));
+	json_uint(json, "entries", p->entries);
+	json_double(json, "hit_rate", p->hits);
+	json_double(json, "huge_hit_rate", p->huge_hits);
+	json_double(json, "unloaded_share", part(c->unloaded, c->small));
+	json_close_object(json);
+}

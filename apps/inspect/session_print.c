@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/inspect/cache_pressure.h"
+#include "apps/inspect/session_print.h"
+#include "apps/common/size.h"
+#include "apps/common/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static void add_row(struct table *table, const struct found *found)
+{
+	struct weir_ledger_window w;
+	struct weir_counters c;
+
+	view_counters(&found->view, &c, &w);
+	table_add(table, "%s", found->comm);
+	table_add(table, "%d", found->pid);
+	table_add(table, "%s", found->view.peer);
+	const uint64_t plain[] = { c.requests, c.merged, c.work_requests, c.doorbells,
+				   c.completions, c.events, c.sleeps, c.retries, c.errors };
+	for (size_t i = 0; i < LENGTH(plain); i++)
+		table_add(table, "%" PRIu64, plain[i]);
+	table_add(table, "%s", size_format(c.bytes_written).text);
+	table_add(table, "%s", size_format(c.bytes_read).text);
+}
+
+void show_table(const struct find *find)
+{
+	static const char *const heads[] = { "session of", "pid", "donor", "requests", "merged",
+					     "send WRs", "doorbells", "completions", "events",
+					     "sleeps", "retries", "errors", "written", "read" };
+	struct table table;
+
+	if (!find->count)
+		return;
+	table_init(&table, LENGTH(heads));
+	for (size_t i = 0; i < LENGTH(heads); i++)
+		table_add(&table, "%s", heads[i]);
+	for (size_t i = 0; i < find->count; i++)
+		add_row(&table, &find->found[i]);
+	table_print(&table, stdout);
+	table_fini(&table);
+}
+
+static void print_number(const char *name, uint64_t number, const char *help)
+{
+	printf("%-15s %15" PRIu64 "  %s\n", name, number, help);
+}
+
+static struct pressure pressure_in(const struct found *found, uint64_t entries)
+{
+	struct weir_ledger_pressure counted;
+
+	view_pressure(&found->view, &counted);
+	return pressure_of(&counted, entries);
+}
+
+static void show_one(const struct found *found, uint64_t entries)
+{
+	struct pressure pressure = pressure_in(found, entries);
+	struct weir_ledger_window window;
+	struct weir_counters counters;
+
+	view_counters(&found->view, &counters, &window);
+	printf("session of %s, process %d, with %s over %s\n", found->comm, found->pid,
+	       found->view.peer, found->view.device);
+#define PRINT_COUNTER(name, help) print_number(#name, counters.name, help);
+	WEIR_COUNTERS(PRINT_COUNTER)
+#undef PRINT_COUNTER
+	print_number("window_bytes", window.bytes,
+		     "in flight on the NIC, when it last did something");
+	print_number("window_wrs", window.wrs, "and how many work requests");
+	print_number("window_limit", window.bytes_max, "bytes that may be in flight then");
+	print_number("window_top", window.bytes_top, "the highest that the limit can be");
+	print_number("mr_dyn_bytes", found->view.mr_dyn_bytes,
+		     "from this length on memory that nobody registered is registered, not copied");
+	pressure_print(&pressure, &counters);
+}
+
+void show_detail(const struct find *find, uint64_t entries)
+{
+	for (size_t i = 0; i < find->count; i++) {
+		if (i)
+			putchar('\n');
+		show_one(&find->found[i], entries);
+	}
+}
+
+void show_json(const struct find *find, uint64_t entries, struct json *json)
+{
+	struct weir_ledger_window window;
+	struct weir_counters counters;
+
+	json_open_array(json, "sessions");
+	for (size_t i = 0; i < find->count; i++) {
+		const struct found *found = &find->found[i];
+		struct pressure pressure = pressure_in(found, entries);
+
+		view_counters(&found->view, &counters, &window);
+		json_open_object(json, NULL);
+		json_uint(json, "pid", (uint64_t)found->pid);
+		json_string(json, "process", found->comm);
+		json_string(json, "donor", found->view.peer);
+		json_string(json, "device", found->view.device);
+#define PRINT_COUNTER(name, help) json_uint(json, #name, counters.name);
+		WEIR_COUNTERS(PRINT_COUNTER)
+#undef PRINT_COUNTER
+		json_uint(json, "window_bytes", window.bytes);
+		json_uint(json, "window_wrs", window.wrs);
+		json_uint(json, "window_limit", window.bytes_max);
+		json_uint(json, "window_top", window.bytes_top);
+		json_uint(json, "mr_dyn_bytes", found->view.mr_dyn_bytes);
+		pressure_json(&pressure, &counters, json);
+		json_close_object(json);
+	}
+	json_close_array(json);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir stat: the counters of softnic and of sessions on this host, or what a donor says of itself.
+ */
+#include "apps/common/client.h"
+#include "apps/common/cmd.h"
+#include "apps/common/device.h"
+#include "apps/common/json.h"
+#include "apps/common/pid.h"
+#include "apps/inspect/cache_pressure.h"
+#include "apps/inspect/session_print.h"
+#include "apps/common/size.h"
+#include "apps/common/stop.h"
+#include "apps/common/table.h"
+#include "softnic/control/stat.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <weir/session.h>
+
+#define PROCESSES_MAX 1024
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char help[] =
+	"Usage: weir stat [OPTION...]          what softnic and sessions of weir counted, for each\n"
+	"                                      process of yours\n"
+	"       weir stat [OPTION...] PID      all that the sessions of one process counted\n"
+	"       weir stat [OPTION...] DONOR    a donor's memory, clients and regions\n\n"
+	"  -j, --json             for programs\n"
+	"  -w, --watch[=SECONDS]  again and again; default every second\n"
+	"  -n, --nic NIC          whose translation cache small writes press on: a profile of weir\n"
+	"                         lab (connectx-3, connectx-5), or how many pages it has room for;\n"
+	"                         default: what the session was told\n"
+	CLIENT_HELP
+	DEVICE_HELP
+	"  -h, --help\n";
+
+struct stat_options {
+	const char *cmd, *donor, *device, *key;
+	pid_t pid; /* or 0 */
+	bool json;
+	double watch_s; /* 0: once */
+	uint64_t entries; /* of a NIC's translation cache; 0: what the session was told */
+};
+
+static void print_processes(const struct softnic_process *processes, size_t count)
+{
+	static const char *const heads[] = { "process", "pid", "QPs", "MRs", "send WRs", "recv WRs",
+					     "doorbells", "completions", "events", "written",
+					     "read", "sent" };
+	struct table table;
+
+	if (!count)
+		return;
+	table_init(&table, LENGTH(heads));
+	for (size_t i = 0; i < LENGTH(heads); i++)
+		table_add(&table, "%s", heads[i]);
+	for (size_t i = 0; i < count; i++) {
+		const struct softnic_counters *c = &processes[i].counters;
+		const uint64_t plain[] = { c->qps, c->mrs, c->send_wrs, c->recv_wrs,
+					   c->doorbells, c->completions, c->cq_events };
+		const uint64_t bytes[] = { c->write_bytes, c->read_bytes, c->send_bytes };
+
+		table_add(&table, "%s", processes[i].comm);
+		table_add(&table, "%d", processes[i].pid);
+		for (size_t k = 0; k < LENGTH(plain); k++)
+			table_add(&table, "%" PRIu64, plain[k]);
+		for (size_t k = 0; k < LENGTH(bytes); k++)
+			table_add(&table, "%s", size_format(bytes[k]).text);
+	}
+	table_print(&table, stdout);
+	table_fini(&table);
+}
+
+static void print_all(const struct softnic_process *processes, size_t count,
+		      const struct find *find)
+{
+	if (!count && !find->count)
+		puts("no process of yours has softnic or a session open");
+	print_processes(processes, count);
+	if (count && find->count)
+		putchar('\n');
+	show_table(find);
+}
+
+static void print_all_json(const struct softnic_process *processes, size_t count,
+			   const struct find *find, uint64_t entries)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_string(&json, "device", "softnic0");
+	json_open_array(&json, "processes");
+	for (size_t i = 0; i < count; i++) {
+		json_open_object(&json, NULL);
+		json_uint(&json, "pid", (uint64_t)processes[i].pid);
+		json_string(&json, "process", processes[i].comm);
+#define PRINT_COUNTER(name, help) json_uint(&json, #name, processes[i].counters.name);
+		SOFTNIC_COUNTERS(PRINT_COUNTER)
+#undef PRINT_COUNTER
+		json_close_object(&json);
+	}
+	json_close_array(&json);
+	show_json(find, entries, &json);
+	json_end(&json);
+}
+
+static int stat_host(const struct stat_options *options)
+{
+	struct softnic_process *processes = calloc(PROCESSES_MAX, sizeof(*processes));
+	struct find find = { 0 };
+	size_t count;
+	int err;
+
+	if (!processes)
+		return failure(options->cmd, "out of memory");
+	err = softnic_stat(processes, PROCESSES_MAX, &count);
+	if (!err)
+		err = find_all(&find);
+	if (!err && options->json)
+		print_all_json(processes, count, &find, options->entries);
+	else if (!err)
+		print_all(processes, count, &find);
+	free(processes);
+	find_free(&find);
+	return err ? failure(options->cmd, "can't ask the processes here: %s", strerror(-err)) :
+		     EXIT_OK;
+}
+
+static int print_sessions(const struct stat_options *options, const struct find *find)
+{
+	struct json json;
+
+	if (!find->count)
+		return find_nothing(find, options->cmd, options->pid);
+	if (!options->json) {
+		show_detail(find, options->entries);
+		return EXIT_OK;
+	}
+	json_begin(&json, stdout);
+	show_json(find, options->entries, &json);
+	json_end(&json);
+	return EXIT_OK;
+}
+
+static int stat_process(const struct stat_options *options)
+{
+	struct find find = { 0 };
+	int status, err = find_in(&find, options->pid);
+
+	status = err ? find_failure(options->cmd, options->pid, err) :
+		       print_sessions(options, &find);
+	find_free(&find);
+	return status;
+}
+
+static void print_donor(const struct weir_session_info *session,
+			const struct weir_donor_state *state)
+{
+	printf("donor        %s\n", session->peer);
+	printf("device       %s\n", session->device);
+	printf("incarnation  %016" PRIx64 "\n", state->incarnation);
+	printf("memory       %s of %s lent\n", size_format(state->lent_bytes).text,
+	       size_format(state->memory_bytes).text);
+	printf("quota        %s a client\n", size_format(state->quota_bytes).text);
+	printf("clients      %u, this one included\n", state->clients);
+	printf("regions      %u\n", state->regions);
+}
+
+static void print_donor_json(const struct weir_session_info *session,
+			     const struct weir_donor_state *state)
+{
+	struct json json;
+
+	json_begin(&json, stdout);
+	json_string(&json, "donor", session->peer);
+	json_string(&json, "device", session->device);
+	json_uint(&json, "incarnation", state->incarnation);
+	json_uint(&json, "memory_bytes", state->memory_bytes);
+	json_uint(&json, "lent_bytes", state->lent_bytes);
+	json_uint(&json, "quota_bytes", state->quota_bytes);
+	json_uint(&json, "clients", state->clients);
+	json_uint(&json, "regions", state->regions);
+	json_end(&json);
+}
+
+static int stat_donor(const struct stat_options *options, struct weir_session *session)
+{
+	struct weir_session_info info;
+	struct weir_donor_state state;
+	int err = weir_session_donor_state(session, &state);
+
+	if (err)
+		return failure(options->cmd, "%s: %s", options->donor, weir_strerror(err));
+	weir_session_info(session, &info);
+	if (options->json)
+		print_donor_json(&info, &state);
+	else
+		print_donor(&info, &state);
+	return EXIT_OK;
+}
+
+/* Prints once, or until it fails, is asked to stop, or cannot be heard. */
+static int repeat(const struct stat_options *options, struct client *client)
+{
+	bool clear = options->watch_s > 0 && !options->json && isatty(STDOUT_FILENO);
+	int status;
+
+	do {
+		if (clear)
+			fputs("\033[H\033[2J", stdout);
+		status = client	? stat_donor(options, client->session) :
+			 options->pid ? stat_process(options) :
+					stat_host(options);
+		fflush(stdout);
+		if (status || options->watch_s <= 0)
+			return status;
+		stop_or_sleep(options->watch_s);
+	} while (!stop_requested() && !ferror(stdout));
+	return EXIT_OK;
+}
+
+static int visit_donor(struct stat_options *options)
+{
+	const char *device;
+	struct client client;
+	int status = device_choose(options->cmd, options->device, &device);
+
+	if (!status)
+		status = client_open(&client, options->cmd, options->donor, device, options->key);
+	if (status)
+		return status;
+	if (options->watch_s > 0)
+		stop_on_signals();
+	status = repeat(options, &client);
+	client_close(&client);
+	return status;
+}
+
+static bool parse_seconds(const char *text, double *seconds)
+{
+	char *end;
+
+	*seconds = text ? strtod(text, &end) : 1;
+	return !text || (end != text && !*end && *seconds >= 0.1 && *seconds <= 3600);
+}
+
+int cmd_stat(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "watch", optional_argument, NULL, 'w' },
+		{ "nic", required_argument, NULL, 'n' },
+		{ "key", required_argument, NULL, 'k' },
+		{ "device", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	struct stat_options options = { .cmd = argv[0] };
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jw::n:k:d:h", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			options.json = true;
+			break;
+		case 'w':
+			if (!parse_seconds(optarg, &options.watch_s))
+				return usage_error(argv[0], "--watch=%s: 0.1 to 3600 seconds",
+						   optarg);
+			break;
+		case 'n':
+			if (pressure_entries(optarg, &options.entries))
+				return usage_error(argv[0],
+						   "--nic %s: it is a profile of weir lab, such "
+						   "as connectx-5, or a number of pages",
+						   optarg);
+			break;
+		case 'k':
+			options.key = optarg;
+			break;
+		case 'd':
+			options.device = optarg;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_OK;
+		default:
+			return usage_error(argv[0], NULL);
+		}
+	}
+	if (argc - optind > 1)
+		return usage_error(argv[0], "one DONOR at most");
+	options.donor = argv[optind];
+	if (options.donor && !pid_parse(options.donor, &options.pid))
+		return visit_donor(&options);
+	if (options.watch_s > 0)
+		stop_on_signals();
+	return repeat(&options, NULL);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * weir trace: what the sessions of a running program decided, and why.
+ *
+ * The program does not notice: its decisions lie in memory that this maps. To follow them is to
+ * look again and again, often enough to miss none at a usual pace, and to say when some were
+ * missed.
+ */
+#include "apps/common/cmd.h"
+#include "apps/inspect/session_list.h"
+#include "apps/common/json.h"
+#include "apps/common/pid.h"
+#include "apps/common/stop.h"
+#include "apps/inspect/trace_text.h"
+#include "lib/base/clock.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	LOOK_MS = 10, /* between two looks at the traces */
+	FIND_EVERY = 25, /* looks, between two for new sessions */
+};
+
+static const char help[] =
+	"Usage: weir trace [OPTION...] PID\n"
+	"What the sessions of a running program of yours decided, and why: posted, merged, waited,\n"
+	"failed, slept. The last 2048 decisions of each session; weir stat lists the programs.\n\n"
+	"  -f, --follow  and what they decide from then on, until the program ends\n"
+	"  -j, --json    for programs: an object a line\n"
+	"  -h, --help\n";
+
+/**
+ * struct trace - what is being looked at
+ * @cmd: argv[0]
+ * @find: the sessions; @seen: of each, the number of the last record that was told
+ * @begin_ns: what CLOCK_MONOTONIC's zero is by the wall clock
+ */
+struct trace {
+	const char *cmd;
+	pid_t pid;
+	bool follow, json;
+	struct find find;
+	uint64_t seen[FIND_MAX];
+	size_t introduced;
+	uint64_t begin_ns;
+	struct view_trace look;
+};
+
+static uint64_t wall_begin_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * WEIR_NS_PER_S + (uint64_t)now.tv_nsec - weir_now_ns();
+}
+
+struct when {
+	char text[48];
+};
+
+/* Any number may be asked for. */
+static struct when when(const struct trace *t, uint64_t at_ns, bool utc)
+{
+	uint64_t ns = t->begin_ns + at_ns;
+	time_t seconds = (time_t)(ns / WEIR_NS_PER_S);
+	unsigned int us = (unsigned int)(ns % WEIR_NS_PER_S / 1000);
+	struct when w = { "?" };
+	struct tm tm;
+	size_t used;
+
+	if (!(utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)))
+		return w;
+	used = strftime(w.text, sizeof(w.text) - 12, utc ? "%FT%T" : "%T", &tm);
+	snprintf(w.text + used, sizeof(w.text) - used, ".%06u%s", us, utc ? "Z" : "");
+	return w;
+}
+
+static void introduce(const struct trace *t, size_t i)
+{
+	const struct view *view = &t->find.found[i].view;
+
+	printf("session %zu: with %s over %s, since %s\n", i + 1, view->peer, view->device,
+	       when(t, view->opened_ns, false).text);
+}
+
+static void tell(const struct trace *t, size_t i, const struct weir_trace_record *record)
+{
+	printf("%zu %s %-8s  ", i + 1, when(t, record->at_ns, false).text, tell_kind(record));
+	tell_record(stdout, record);
+	putchar('\n');
+}
+
+static void tell_json(const struct trace *t, size_t i, const struct weir_trace_record *record)
+{
+	struct json json;
+	char *text = NULL;
+	size_t length;
+	FILE *words = open_memstream(&text, &length);
+
+	if (!words)
+		return;
+	tell_record(words, record);
+	fclose(words);
+	json_begin_line(&json, stdout);
+	json_uint(&json, "session", i + 1);
+	json_string(&json, "donor", t->find.found[i].view.peer);
+	json_string(&json, "time", when(t, record->at_ns, true).text);
+	json_uint(&json, "at_ns", record->at_ns);
+	json_string(&json, "what", tell_kind(record));
+	json_uint(&json, "channel", record->channel);
+	json_uint(&json, "work_requests", record->wrs);
+	json_uint(&json, "requests", record->reqs);
+	json_uint(&json, "bytes", record->bytes);
+	json_int(&json, "status", record->why);
+	if (record->verbs)
+		json_string(&json, "verbs_status", tell_verbs(record));
+	json_string(&json, "text", text);
+	json_end(&json);
+	free(text);
+}
+
+static void tell_lost(const struct trace *t, size_t i)
+{
+	if (t->json)
+		printf("{\"session\": %zu, \"what\": \"lost\", \"records\": %" PRIu64 "}\n", i + 1,
+		       t->look.lost);
+	else
+		printf("%zu ... %" PRIu64 " more, which came too fast to be followed\n", i + 1,
+		       t->look.lost);
+}
+
+/* Tells what is new. */
+static void look(struct trace *t)
+{
+	for (; t->introduced < t->find.count; t->introduced++)
+		if (!t->json)
+			introduce(t, t->introduced);
+	for (size_t i = 0; i < t->find.count; i++) {
+		view_trace(&t->find.found[i].view, t->seen[i], &t->look);
+		t->seen[i] = t->look.newest;
+		if (t->look.lost)
+			tell_lost(t, i);
+		for (uint32_t k = 0; k < t->look.count; k++)
+			(t->json ? tell_json : tell)(t, i, &t->look.record[k]);
+	}
+}
+
+/* Goes on until the process ends, the user has enough, or nobody reads. What was decided last
+ * is told, too: the traces outlive the process. */
+static int follow(struct trace *t, int process)
+{
+	struct pollfd end = { .fd = process, .events = POLLIN };
+	unsigned int looks = 0;
+	bool ended = false;
+
+	while (!ended && !stop_requested() && !ferror(stdout)) {
+		ended = poll(&end, 1, LOOK_MS) > 0;
+		if (!ended && ++looks % FIND_EVERY == 0)
+			find_in(&t->find, t->pid);
+		look(t);
+		fflush(stdout);
+	}
+	if (ended)
+		fprintf(stderr, "%s: %d has ended\n", t->cmd, t->pid);
+	return EXIT_OK;
+}
+
+static int begin(struct trace *t)
+{
+	int err = find_in(&t->find, t->pid);
+
+	if (err)
+		return find_failure(t->cmd, t->pid, err);
+	if (t->find.count)
+		return EXIT_OK;
+	if (t->find.others || !t->follow)
+		return find_nothing(&t->find, t->cmd, t->pid);
+	fprintf(stderr, "%s: %d has no session yet: waiting for one\n", t->cmd, t->pid);
+	return EXIT_OK;
+}
+
+static int trace(struct trace *t)
+{
+	int process = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	int status;
+
+	if (process < 0)
+		return find_failure(t->cmd, t->pid, -errno);
+	status = begin(t);
+	if (!status) {
+		look(t);
+		fflush(stdout);
+	}
+	if (!status && t->follow)
+		status = follow(t, process);
+	find_free(&t->find);
+	close(process);
+	return status;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "follow", no_argument, NULL, 'f' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL },
+	};
+	static struct trace t;
+	int opt;
+
+	t.cmd = argv[0];
+	t.begin_ns = wall_begin_ns();
+	while ((opt = getopt_long(argc, argv, "fjh", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 'f':
+			t.follow = true;
+			break;
+		case 'j':
+			t.json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_OK;
+		default:
+			return usage_error(argv[0], NULL);
+		}
+	}
+	if (argc - optind != 1)
+		return usage_error(argv[0],
+				   "which process? weir stat lists those that have a session");
+	if (!pid_parse(argv[optind], &t.pid))
+		return usage_error(argv[0], "%s: not the number of a process", argv[optind]);
+	if (t.follow)
+		stop_on_signals();
+	return trace(&t);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/donor/sharing.h"
+
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/mount.h"
+
+/* A thread that saw "alone" may be held up before its reply reaches the kernel. */
+#define MARGIN_MS 200
+#define EXPIRY_MS (FS_ALONE_MS + MARGIN_MS)
+
+int share_init(struct share *share)
+{
+	share->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return share->fd < 0 ? -errno : 0;
+}
+
+void share_fini(struct share *share)
+{
+	close(share->fd);
+}
+
+void share_note(struct share *share, unsigned int phase, bool shared)
+{
+	if (shared) {
+		atomic_store(&share->shared, true);
+		return;
+	}
+	if (phase % 2 || phase != atomic_load(&share->phase))
+		return;
+	atomic_store(&share->shared, false);
+	/* The warning came in between: it says so after it has begun the phase, and so do we. */
+	if (phase != atomic_load(&share->phase))
+		atomic_store(&share->shared, true);
+}
+
+void share_warned(struct mount *m)
+{
+	const struct itimerspec expiry = {
+		.it_value = {
+			.tv_sec = EXPIRY_MS / 1000,
+			.tv_nsec = EXPIRY_MS % 1000 * 1000000L,
+		},
+	};
+	const bool begins = atomic_fetch_or(&m->share.phase, 1) % 2 == 0;
+
+	atomic_store(&m->share.shared, true);
+	/* A donor that warns twice is answered once: both mean the same clients. */
+	if (begins)
+		timerfd_settime(m->share.fd, 0, &expiry, NULL);
+}
+
+void share_answer(struct mount *m)
+{
+	struct fs_head shared = { .op = FS_SHARED };
+	uint64_t count;
+
+	if (read(m->share.fd, &count, sizeof(count)) != sizeof(count))
+		return; /* not expired so far */
+	inodes_commit_ahead(m); /* what nobody else could see so far */
+	/* Before the answer: the donor may warn anew as soon as it has that. */
+	atomic_fetch_add(&m->share.phase, 1);
+	/*
+	 * Another client waits for it. If memory was short: all over again, for this phase is over.
+	 */
+	if (call_and_forget(m, &shared, sizeof(shared)))
+		share_warned(m);
+}
+
+double share_cache_seconds(const struct share *share)
+{
+	return atomic_load(&share->shared) ? 0.0 : FS_ALONE_MS / 1000.0;
+}

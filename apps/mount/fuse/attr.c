@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/privilege.h"
+
+static void reply_attr(fuse_req_t req, struct inode *inode, int err)
+{
+	struct stat st;
+
+	if (err) {
+		op_reply(req, err);
+		return;
+	}
+	inode_stat(inode, &st);
+	fuse_reply_attr(req, &st, share_cache_seconds(&mount_of(req)->share));
+}
+
+void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *m = mount_of(req);
+	struct inode *inode = op_inode(req, ino);
+	struct message q;
+	struct fs_attr attr;
+	int err = 0;
+
+	(void)fi;
+	if (!inode)
+		return;
+	if (atomic_load(&m->share.shared) || !inode_knows_best(inode)) {
+		inode_commit_ahead(inode);
+		message_begin(&q, FS_GETATTR, ino, sizeof(struct fs_head), req);
+		err = call_attr(m, &q, &attr);
+		if (!err)
+			inode_learn(inode, &attr);
+	}
+	reply_attr(req, inode, err);
+	inode_put(inode, 1);
+}
+
+static const struct {
+	int fuse;
+	uint32_t wire;
+} sets[] = {
+	{ FUSE_SET_ATTR_MODE, FS_SET_MODE },
+	{ FUSE_SET_ATTR_UID, FS_SET_UID },
+	{ FUSE_SET_ATTR_GID, FS_SET_GID },
+	{ FUSE_SET_ATTR_SIZE, FS_SET_SIZE },
+	{ FUSE_SET_ATTR_ATIME, FS_SET_ATIME },
+	{ FUSE_SET_ATTR_MTIME, FS_SET_MTIME },
+	{ FUSE_SET_ATTR_ATIME_NOW, FS_SET_ATIME_NOW },
+	{ FUSE_SET_ATTR_MTIME_NOW, FS_SET_MTIME_NOW },
+};
+
+static struct fs_time wire_time(const struct timespec *time)
+{
+	return (struct fs_time){ .sec = time->tv_sec, .nsec = (uint32_t)time->tv_nsec };
+}
+
+static void fill_setattr(struct fs_setattr *set, const struct stat *st, int to_set)
+{
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (to_set & sets[i].fuse)
+			set->mask |= sets[i].wire;
+	set->mode = st->st_mode;
+	set->uid = st->st_uid;
+	set->gid = st->st_gid;
+	set->size = (uint64_t)st->st_size;
+	set->atime = wire_time(&st->st_atim);
+	set->mtime = wire_time(&st->st_mtim);
+}
+
+/* A change of owner, by whomever. */
+static void drop_privilege(struct inode *inode, struct fs_setattr *set)
+{
+	uint32_t mode;
+
+	pthread_mutex_lock(&inode->lock);
+	mode = inode->attr.mode;
+	pthread_mutex_unlock(&inode->lock);
+	if (set->mask & FS_SET_MODE || mode == privilege_drop(mode))
+		return;
+	set->mask |= FS_SET_MODE;
+	set->mode = privilege_drop(mode);
+}
+
+void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi)
+{
+	struct inode *inode = op_inode(req, ino);
+	struct message q;
+	struct fs_setattr *set = message_begin(&q, FS_SETATTR, ino, sizeof(*set), req);
+	bool cuts = to_set & FUSE_SET_ATTR_SIZE;
+	int err;
+
+	(void)fi;
+	if (!inode)
+		return;
+	fill_setattr(set, st, to_set);
+	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+		drop_privilege(inode, set);
+	if (cuts) {
+		privilege_check(req, inode);
+		inode_enter_alone(inode);
+	}
+	err = inode_set(inode, &q);
+	if (cuts)
+		inode_leave(inode);
+	reply_attr(req, inode, err);
+	inode_put(inode, 1);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Directories. One answer of the donor's holds some hundred entries with their attributes, the
+ * kernel takes them a page at a time: what is left over is kept with the open directory, and used
+ * if it is what the kernel asks for next and nothing has changed here in between.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/ops.h"
+
+struct dir {
+	pthread_mutex_t lock; /* guards the rest */
+	uint64_t cookie; /* of the entry before the next one */
+	unsigned long changes; /* mount.changes before it was asked */
+	size_t at; /* of the next entry in reply */
+	struct reply reply;
+};
+
+static struct dir *open_dir(const struct fuse_file_info *fi)
+{
+	return (struct dir *)(uintptr_t)fi->fh;
+}
+
+void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct dir *dir = malloc(sizeof(*dir));
+
+	(void)ino;
+	if (!dir) {
+		op_reply(req, -ENOMEM);
+		return;
+	}
+	pthread_mutex_init(&dir->lock, NULL);
+	dir->cookie = 0;
+	dir->at = dir->reply.length = 0;
+	fi->fh = (uintptr_t)dir;
+	if (fuse_reply_open(req, fi))
+		free(dir);
+}
+
+void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct dir *dir = open_dir(fi);
+
+	(void)ino;
+	pthread_mutex_destroy(&dir->lock);
+	free(dir);
+	fuse_reply_err(req, 0);
+}
+
+static int fetch(struct mount *m, fuse_ino_t ino, struct dir *dir, uint64_t cookie)
+{
+	struct message q;
+	struct fs_readdir *readdir = message_begin(&q, FS_READDIR, ino, sizeof(*readdir), NULL);
+	int err;
+
+	readdir->cookie = cookie;
+	dir->changes = atomic_load(&m->changes);
+	dir->cookie = cookie;
+	dir->at = sizeof(struct fs_reply);
+	err = call(m, &q, &dir->reply, 0);
+	if (err)
+		dir->reply.length = 0;
+	return err;
+}
+
+/* The next entry and its name, or false at the end of what the donor has sent. */
+static bool peek(const struct dir *dir, struct fs_dirent *entry, char *name, size_t *bytes)
+{
+	size_t left = dir->reply.length - dir->at;
+
+	if (dir->reply.length <= dir->at || left < sizeof(*entry))
+		return false;
+	memcpy(entry, dir->reply.bytes + dir->at, sizeof(*entry));
+	*bytes = sizeof(*entry) + (entry->name_length + 7) / 8 * 8;
+	if (entry->name_length > FS_NAME_MAX || *bytes > left)
+		return false;
+	memcpy(name, dir->reply.bytes + dir->at + sizeof(*entry), entry->name_length);
+	name[entry->name_length] = '\0';
+	return true;
+}
+
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Return: bytes the entry takes; more than @size: it was not added. */
+static size_t add(fuse_req_t req, char *page, size_t size, const struct fs_dirent *entry,
+		  const char *name)
+{
+	struct stat st;
+
+	attr_stat(&entry->attr, &st);
+	return fuse_add_direntry(req, page, size, name, &st, (off_t)entry->cookie);
+}
+
+/* The same with attributes: counts as a lookup, but not of "." and "..". 0: out of memory. */
+static size_t add_plus(fuse_req_t req, char *page, size_t size, const struct fs_dirent *entry,
+		       const char *name)
+{
+	struct fuse_entry_param param = { 0 };
+	struct inode *inode;
+	size_t bytes = fuse_add_direntry_plus(req, NULL, 0, name, NULL, 0);
+
+	if (bytes > size)
+		return bytes;
+	if (is_dots(name)) {
+		attr_stat(&entry->attr, &param.attr);
+	} else {
+		inode = inode_add(mount_of(req), &entry->attr);
+		if (!inode)
+			return 0;
+		entry_fill(inode, &param);
+	}
+	return fuse_add_direntry_plus(req, page, size, name, &param, (off_t)entry->cookie);
+}
+
+static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		     struct fuse_file_info *fi, bool plus)
+{
+	struct mount *m = mount_of(req);
+	struct dir *dir = open_dir(fi);
+	struct fs_dirent entry;
+	char name[FS_NAME_MAX + 1];
+	char *page = malloc(size);
+	size_t used = 0, bytes;
+	int err = page ? 0 : -ENOMEM;
+
+	pthread_mutex_lock(&dir->lock);
+	if (!err && (dir->cookie != (uint64_t)offset || !peek(dir, &entry, name, &bytes) ||
+		     dir->changes != atomic_load(&m->changes)))
+		err = fetch(m, ino, dir, (uint64_t)offset);
+	while (!err && peek(dir, &entry, name, &bytes)) {
+		size_t taken = plus ? add_plus(req, page + used, size - used, &entry, name)
+				    : add(req, page + used, size - used, &entry, name);
+
+		/* An empty page would be the end of the directory. */
+		if (!taken && !used)
+			err = -ENOMEM;
+		if (!taken || taken > size - used)
+			break;
+		used += taken;
+		dir->at += bytes;
+		dir->cookie = entry.cookie;
+	}
+	pthread_mutex_unlock(&dir->lock);
+	if (err)
+		op_reply(req, err);
+	else
+		fuse_reply_buf(req, page, used);
+	free(page);
+}
+
+void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		struct fuse_file_info *fi)
+{
+	read_dir(req, ino, size, offset, fi, false);
+}
+
+void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+		    struct fuse_file_info *fi)
+{
+	read_dir(req, ino, size, offset, fi, true);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Names that lead to inodes: looked up, made, moved and removed. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/ops.h"
+
+void entry_fill(struct inode *inode, struct fuse_entry_param *entry)
+{
+	double seconds = share_cache_seconds(&inode->mount->share);
+
+	*entry = (struct fuse_entry_param){
+		.ino = inode->ino,
+		.attr_timeout = seconds,
+		.entry_timeout = seconds,
+	};
+	inode_stat(inode, &entry->attr);
+}
+
+static void forget(struct mount *m, uint64_t ino, uint64_t lookups)
+{
+	struct inode *inode = inode_get(m, ino);
+
+	if (inode)
+		inode_put(inode, lookups + 1);
+}
+
+void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+	forget(mount_of(req), ino, lookups);
+	fuse_reply_none(req);
+}
+
+void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		forget(mount_of(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void reply_entry(fuse_req_t req, int err, const struct fs_attr *attr)
+{
+	struct fuse_entry_param entry;
+	struct inode *inode = err ? NULL : inode_add(mount_of(req), attr);
+
+	if (!inode) {
+		op_reply(req, err ? err : -ENOMEM);
+		return;
+	}
+	entry_fill(inode, &entry);
+	if (fuse_reply_entry(req, &entry))
+		inode_put(inode, 1);
+}
+
+void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *m = mount_of(req);
+	struct message q;
+	struct fs_attr attr;
+	int err;
+
+	message_begin(&q, FS_LOOKUP, parent, sizeof(struct fs_head), req);
+	err = message_name(&q, name);
+	if (!err)
+		err = call_attr(m, &q, &attr);
+	if (err == -ENOENT && share_cache_seconds(&m->share) > 0) {
+		/* That there is no such name may be cached as well. */
+		const struct fuse_entry_param none = {
+			.entry_timeout = share_cache_seconds(&m->share),
+		};
+
+		fuse_reply_entry(req, &none);
+		return;
+	}
+	reply_entry(req, err, &attr);
+}
+
+static void make(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
+		 const char *target)
+{
+	struct mount *m = mount_of(req);
+	size_t target_length = strlen(target);
+	struct message q;
+	struct fs_make *make = message_begin(&q, FS_MAKE, parent, sizeof(*make), req);
+	struct fs_attr attr;
+	int err;
+
+	make->mode = mode;
+	make->rdev = (uint32_t)rdev;
+	make->make = FS_MAKE_EXCLUSIVE;
+	make->target_length = (uint32_t)target_length;
+	err = target_length > FS_TARGET_MAX ? -ENAMETOOLONG : message_name(&q, name);
+	if (!err)
+		err = message_add(&q, target, target_length);
+	if (!err)
+		err = call_attr(m, &q, &attr);
+	atomic_fetch_add(&m->changes, 1);
+	reply_entry(req, err, &attr);
+}
+
+void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	make(req, parent, name, mode, rdev, "");
+}
+
+void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	make(req, parent, name, (mode & ~(mode_t)S_IFMT) | S_IFDIR, 0, "");
+}
+
+void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	make(req, parent, name, S_IFLNK | 0777, 0, target);
+}
+
+/* What is dirty is told first, for the answer has the inode's attributes. */
+static void commit_ahead(struct mount *m, fuse_ino_t ino)
+{
+	struct inode *inode = inode_get(m, ino);
+
+	if (!inode)
+		return;
+	inode_commit_ahead(inode);
+	inode_put(inode, 1);
+}
+
+void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	struct mount *m = mount_of(req);
+	struct message q;
+	struct fs_link *link = message_begin(&q, FS_LINK, ino, sizeof(*link), req);
+	struct fs_attr attr;
+	int err = message_name(&q, name);
+
+	link->parent = parent;
+	commit_ahead(m, ino);
+	if (!err)
+		err = call_attr(m, &q, &attr);
+	atomic_fetch_add(&m->changes, 1);
+	reply_entry(req, err, &attr);
+}
+
+void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct message q;
+	struct reply reply;
+	char target[FS_TARGET_MAX + 1];
+	size_t length;
+	int err;
+
+	message_begin(&q, FS_READLINK, ino, sizeof(struct fs_head), req);
+	err = call(mount_of(req), &q, &reply, 0);
+	length = reply.length - sizeof(reply.head);
+	if (!err && length > FS_TARGET_MAX)
+		err = -EIO;
+	if (err) {
+		op_reply(req, err);
+		return;
+	}
+	memcpy(target, reply_body(&reply), length);
+	target[length] = '\0';
+	fuse_reply_readlink(req, target);
+}
+
+static void remove_name(fuse_req_t req, enum fs_op op, fuse_ino_t parent, const char *name)
+{
+	struct mount *m = mount_of(req);
+	struct message q;
+	int err;
+
+	message_begin(&q, op, parent, sizeof(struct fs_head), req);
+	err = message_name(&q, name);
+	if (!err)
+		err = call_plain(m, &q);
+	atomic_fetch_add(&m->changes, 1);
+	op_reply(req, err);
+}
+
+void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, FS_UNLINK, parent, name);
+}
+
+void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	remove_name(req, FS_RMDIR, parent, name);
+}
+
+void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+	       const char *new_name, unsigned int flags)
+{
+	struct mount *m = mount_of(req);
+	struct message q;
+	struct fs_rename *rename = message_begin(&q, FS_RENAME, parent, sizeof(*rename), req);
+	size_t new_length = strlen(new_name);
+	int err = message_name(&q, name);
+
+	rename->parent = new_parent;
+	rename->flags = flags;
+	rename->new_length = (uint32_t)new_length;
+	if (!err)
+		err = new_length > FS_NAME_MAX ? -ENAMETOOLONG
+					       : message_add(&q, new_name, new_length);
+	if (!err && flags & ~(unsigned int)(RENAME_NOREPLACE | RENAME_EXCHANGE))
+		err = -EINVAL;
+	if (!err)
+		err = call_plain(m, &q);
+	atomic_fetch_add(&m->changes, 1);
+	op_reply(req, err);
+}

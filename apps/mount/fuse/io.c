@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * File data: one-sided reads and writes between the buffer of a FUSE request and the donor.
+ *
+ * A transfer is a small machine that never sleeps. It passes the gate of its file, then goes
+ * along the map: extents become reads and writes on the volume's chunks, holes become zeroes,
+ * and where the map says nothing, the donor is asked. Whoever completes a step (this thread, or
+ * whichever runs the callback) takes the next one; the last replies to the kernel.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "apps/mount/fuse/io.h"
+#include "apps/mount/fuse/privilege.h"
+
+#define PIECES_MAX 16 /* started at a time */
+#define ASKS_MAX 8 /* for one place, before the donor is found to make no sense */
+
+enum step { STEP_GO, STEP_END, STEP_ASK, STEP_ASK_VOLUME };
+
+struct piece {
+	struct weir_region *region; /* NULL: a hole */
+	uint64_t offset; /* in the region */
+	uint64_t length;
+	char *data;
+};
+
+static bool is_hole(const struct io *io, uint64_t at, uint64_t *length)
+{
+	if (at >= io->hole && at < io->hole_end) {
+		if (*length > io->hole_end - at)
+			*length = io->hole_end - at;
+		return true;
+	}
+	return !atomic_load(&io->mount->share.shared) && map_is_known(&io->inode->map, at, length);
+}
+
+/* The next piece from io->done on; inode's lock held. */
+static enum step next_piece(struct io *io, struct piece *piece)
+{
+	uint64_t at = io->offset + io->done;
+	uint64_t volume;
+
+	piece->data = io->buffer->data + io->done;
+	if (map_find(&io->inode->map, at, &volume, &piece->length)) {
+		piece->region =
+			volume_find(&io->mount->volume, volume, &piece->offset, &piece->length);
+		if (!piece->region)
+			return STEP_ASK_VOLUME;
+	} else {
+		piece->region = NULL;
+		if (io->write || !is_hole(io, at, &piece->length))
+			return STEP_ASK;
+	}
+	if (piece->length > io->length - io->done)
+		piece->length = io->length - io->done;
+	return STEP_GO;
+}
+
+/* Inside the gate: how much is there to do? Inode's lock held. */
+static enum step begin(struct io *io)
+{
+	struct inode *inode = io->inode;
+	uint64_t end = io->offset + io->length;
+
+	if (io->write) {
+		io->sequential = io->offset && io->offset == inode->next_offset;
+		inode->next_offset = end;
+	} else if (end > inode->size) {
+		/* Others may have made it longer: the answer says so. */
+		if (io->direct && !io->asks && atomic_load(&io->mount->share.shared))
+			return STEP_ASK;
+		io->length = io->offset < inode->size ? inode->size - io->offset : 0;
+	}
+	io->begun = true;
+	return STEP_GO;
+}
+
+/* The next pieces, at least one, or what is to be done instead. */
+static enum step plan(struct io *io, struct piece *pieces, unsigned int *nr)
+{
+	enum step step = STEP_GO;
+
+	*nr = 0;
+	pthread_mutex_lock(&io->inode->lock);
+	if (!io->begun)
+		step = begin(io);
+	while (step == STEP_GO && *nr < PIECES_MAX && io->done < io->length) {
+		step = next_piece(io, &pieces[*nr]);
+		if (step != STEP_GO)
+			break;
+		io->done += pieces[*nr].length;
+		(*nr)++;
+	}
+	pthread_mutex_unlock(&io->inode->lock);
+	if (*nr)
+		io->asks = 0;
+	if (*nr || step != STEP_GO)
+		return *nr ? STEP_GO : step;
+	return STEP_END;
+}
+
+static void piece_done(void *arg, int status)
+{
+	struct io *io = arg;
+
+	if (status)
+		atomic_store(&io->status, -EIO);
+	if (atomic_fetch_sub(&io->pending, 1) == 1)
+		io_run(io);
+}
+
+static int start_piece(struct io *io, const struct piece *piece)
+{
+	const struct weir_completion completion = { .done = piece_done, .arg = io };
+	const struct weir_iov iov = {
+		.addr = piece->data,
+		.length = piece->length,
+		.memory = io->mount->loop.memory,
+	};
+
+	if (io->write)
+		return weir_write_async(piece->region, piece->offset, &iov, 1, &completion, NULL);
+	return weir_read_async(piece->region, piece->offset, &iov, 1, &completion, NULL);
+}
+
+/* True: all are done already. */
+static bool start(struct io *io, const struct piece *pieces, unsigned int nr)
+{
+	unsigned int settled = 1;
+
+	atomic_store(&io->pending, nr + 1);
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!pieces[i].region) {
+			memset(pieces[i].data, 0, pieces[i].length);
+			settled++;
+		} else if (start_piece(io, &pieces[i])) {
+			atomic_store(&io->status, -EIO);
+			settled++;
+		}
+	}
+	return atomic_fetch_sub(&io->pending, settled) == settled;
+}
+
+/* The gate is passed back before the reply: who waits there needs no copy in the kernel. */
+static void finish(struct io *io, int err)
+{
+	struct mount *m = io->mount;
+
+	if (!err && io->write)
+		inode_wrote(io->inode, io->offset + io->length, io->length);
+	inode_leave(io->inode);
+	caller_served(&m->caller);
+	if (err)
+		fuse_reply_err(io->req, -err);
+	else if (io->write)
+		fuse_reply_write(io->req, io->length);
+	else
+		fuse_reply_buf(io->req, io->buffer->data, io->length);
+	buffer_put(m, io->buffer);
+	mount_end(m);
+}
+
+void io_run(struct io *io)
+{
+	struct piece pieces[PIECES_MAX];
+	enum step step;
+	unsigned int nr;
+
+	do {
+		step = atomic_load(&io->status) ? STEP_END : plan(io, pieces, &nr);
+		if (step == STEP_ASK || step == STEP_ASK_VOLUME)
+			if (io->asks++ == ASKS_MAX) {
+				atomic_store(&io->status, -EIO);
+				step = STEP_END;
+			}
+	} while (step == STEP_GO && start(io, pieces, nr));
+
+	if (step == STEP_ASK)
+		ask_map(io);
+	else if (step == STEP_ASK_VOLUME)
+		ask_volume(io);
+	else if (step == STEP_END)
+		finish(io, atomic_load(&io->status));
+}
+
+/* The transfer that this very thread begins, and may wait for: it is in no callback. */
+static __thread struct io *beginning;
+
+bool io_may_wait(const struct io *io)
+{
+	return io == beginning;
+}
+
+static void granted(struct gate_pass *pass)
+{
+	io_run((struct io *)pass);
+}
+
+static void transfer(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
+		     bool write)
+{
+	struct buffer *buffer = buffer_claim();
+	struct io *io = (struct io *)buffer->head;
+	bool entered;
+
+	*io = (struct io){
+		.pass = { .granted = granted },
+		.mount = mount_of(req),
+		.inode = file_inode(fi),
+		.req = req,
+		.buffer = buffer,
+		.write = write,
+		.direct = fi->flags & O_DIRECT,
+		.offset = (uint64_t)offset,
+		.length = size,
+	};
+	mount_begin(io->mount);
+	caller_serves(&io->mount->caller);
+	pthread_mutex_lock(&io->inode->lock);
+	entered = gate_enter(&io->inode->gate, &io->pass);
+	pthread_mutex_unlock(&io->inode->lock);
+	if (!entered)
+		return;
+	beginning = io;
+	io_run(io);
+	beginning = NULL;
+}
+
+void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	(void)ino;
+	if (size > MOUNT_TRANSFER_MAX)
+		fuse_reply_err(req, EIO);
+	else
+		transfer(req, size, offset, fi, false);
+}
+
+void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+	      struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)data; /* it lies in the buffer that is claimed */
+	privilege_check(req, file_inode(fi));
+	transfer(req, size, offset, fi, true);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Locks, kept by the donor. They are also how programs on several clients take turns: who gives
+ * a lock up has told the donor what it wrote, and who gets one drops pages that are out of date.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/ops.h"
+
+/* A request for a lock, until it is granted or refused. */
+struct waiter {
+	struct mount *mount;
+	struct inode *inode;
+	fuse_req_t req;
+	uint64_t cancel;
+	bool locks; /* rather than unlocks */
+};
+
+static struct fs_lock make_lock(uint64_t ino, uint64_t owner, const struct flock *lock)
+{
+	return (struct fs_lock){
+		.head = { .ino = ino },
+		.owner = owner,
+		.start = (uint64_t)lock->l_start,
+		.end = lock->l_len ? (uint64_t)lock->l_start + (uint64_t)lock->l_len - 1
+				   : UINT64_MAX,
+		.type = (uint32_t)lock->l_type,
+		.pid = (uint32_t)lock->l_pid,
+	};
+}
+
+void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
+{
+	struct message q;
+	struct fs_lock *get = message_begin(&q, FS_GETLK, ino, sizeof(*get), req);
+	struct fs_head head = *(struct fs_head *)get;
+	struct reply reply;
+	struct fs_lock found;
+	int err;
+
+	*get = make_lock(ino, fi->lock_owner, lock);
+	get->head = head;
+	err = call(mount_of(req), &q, &reply, sizeof(found));
+	if (err) {
+		op_reply(req, err);
+		return;
+	}
+	memcpy(&found, reply_body(&reply), sizeof(found));
+	lock->l_type = (short)found.type;
+	lock->l_whence = SEEK_SET;
+	lock->l_start = (off_t)found.start;
+	lock->l_len = found.end > INT64_MAX ? 0 : (off_t)(found.end - found.start + 1);
+	lock->l_pid = (pid_t)found.pid;
+	fuse_reply_lock(req, lock);
+}
+
+/*
+ * Drops the kernel's pages if another client has changed the file. It waits for reads of them:
+ * once nobody serves those any more, for ever.
+ */
+static void look_again(struct mount *m, struct inode *inode)
+{
+	struct message q;
+	struct fs_attr attr;
+	bool stale;
+
+	message_begin(&q, FS_GETATTR, inode->ino, sizeof(struct fs_head), NULL);
+	if (call_attr(m, &q, &attr))
+		return;
+	inode_learn(inode, &attr);
+	pthread_mutex_lock(&inode->lock);
+	stale = inode->pages != attr.change;
+	inode->pages = attr.change;
+	pthread_mutex_unlock(&inode->lock);
+	if (stale && atomic_load(&m->loop.running))
+		fuse_lowlevel_notify_inval_inode(m->fuse, inode->ino, 0, 0);
+}
+
+static void reply_granted(struct waiter *w)
+{
+	fuse_reply_err(w->req, 0);
+	inode_put(w->inode, 1);
+	free(w);
+}
+
+static void look_and_grant(struct chore *chore)
+{
+	struct waiter *w;
+
+	memcpy(&w, chore->arg, sizeof(w));
+	look_again(w->mount, w->inode);
+	reply_granted(w);
+	chore_free(chore);
+}
+
+static void settle(struct waiter *w, int status)
+{
+	if (!status && w->locks && atomic_load(&w->mount->share.shared) &&
+	    !chore_add(w->mount, look_and_grant, &w, sizeof(w)))
+		return;
+	if (!status) {
+		reply_granted(w);
+		return;
+	}
+	op_reply(w->req, status);
+	inode_put(w->inode, 1);
+	free(w);
+}
+
+static void answered(void *arg, int status, const void *reply, size_t length)
+{
+	struct waiter *w = arg;
+
+	fuse_req_interrupt_func(w->req, NULL, NULL);
+	settle(w, call_status(status, reply, length, 0));
+}
+
+/* Held while a request is sent, so that no cancel of it can reach the donor before it does. */
+static pthread_mutex_t sending = PTHREAD_MUTEX_INITIALIZER;
+
+static void cancel(struct chore *chore)
+{
+	struct fs_lock lock;
+
+	memcpy(&lock, chore->arg, sizeof(lock));
+	pthread_mutex_lock(&sending);
+	pthread_mutex_unlock(&sending);
+	call_and_forget(chore->mount, &lock, sizeof(lock));
+	chore_free(chore);
+}
+
+/* A signal: libfuse holds the request, whose answer may come while this runs. */
+static void interrupted(fuse_req_t req, void *arg)
+{
+	struct waiter *w = arg;
+	const struct fs_lock lock = {
+		.head = { .op = FS_CANCELLK, .ino = w->inode->ino },
+		.cancel = w->cancel,
+	};
+
+	(void)req;
+	(void)chore_add(w->mount, cancel, &lock, sizeof(lock));
+}
+
+/* The answer may be long in coming. */
+static void wait_for_lock(struct waiter *w, const struct fs_lock *lock)
+{
+	int err;
+
+	pthread_mutex_lock(&sending);
+	fuse_req_interrupt_func(w->req, interrupted, w);
+	err = call_later(w->mount, lock, sizeof(*lock), UINT64_MAX, answered, w);
+	pthread_mutex_unlock(&sending);
+	if (err)
+		answered(w, err, NULL, 0);
+}
+
+static void set_lock(fuse_req_t req, struct inode *inode, const struct fs_lock *lock)
+{
+	static atomic_ullong cancels;
+	struct waiter *w = malloc(sizeof(*w));
+	struct message q;
+	struct fs_lock *set = message_begin(&q, FS_SETLK, inode->ino, sizeof(*set), req);
+	struct fs_head head = set->head;
+
+	if (!w) {
+		op_reply(req, -ENOMEM);
+		return;
+	}
+	*w = (struct waiter){
+		.mount = mount_of(req),
+		.inode = inode,
+		.req = req,
+		.cancel = atomic_fetch_add(&cancels, 1) + 1,
+		.locks = lock->type != F_UNLCK,
+	};
+	*set = *lock;
+	set->head = head;
+	set->cancel = w->cancel;
+
+	inode_ref(inode);
+	if (!w->locks)
+		inode_commit_ahead(inode);
+	if (lock->flags & FS_LOCK_WAIT)
+		wait_for_lock(w, set);
+	else
+		settle(w, call_plain(w->mount, &q));
+}
+
+void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+	      int sleep)
+{
+	struct inode *inode = file_inode(fi);
+	struct fs_lock set = make_lock(ino, fi->lock_owner, lock);
+
+	set.flags = sleep ? FS_LOCK_WAIT : 0;
+	pthread_mutex_lock(&inode->lock);
+	inode->posix_locks = true;
+	pthread_mutex_unlock(&inode->lock);
+	set_lock(req, inode, &set);
+}
+
+void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
+{
+	struct fs_lock set = {
+		.head = { .ino = ino },
+		.owner = fi->lock_owner,
+		.end = UINT64_MAX,
+		.flags = FS_LOCK_FLOCK | (op & LOCK_NB ? 0 : FS_LOCK_WAIT),
+	};
+
+	switch (op & ~LOCK_NB) {
+	case LOCK_SH:
+		set.type = F_RDLCK;
+		break;
+	case LOCK_EX:
+		set.type = F_WRLCK;
+		break;
+	case LOCK_UN:
+		set.type = F_UNLCK;
+		set.flags = FS_LOCK_FLOCK;
+		break;
+	default:
+		op_reply(req, -EINVAL);
+		return;
+	}
+	set_lock(req, file_inode(fi), &set);
+}
+
+void lock_drop(struct inode *inode, uint64_t owner, bool flock)
+{
+	struct fs_lock drop = {
+		.head = { .op = FS_SETLK, .ino = inode->ino },
+		.owner = owner,
+		.end = UINT64_MAX,
+		.type = F_UNLCK,
+		.flags = flock ? FS_LOCK_FLOCK : 0,
+	};
+
+	/* A one-way message would be given up if the donor stalls, and the lock stay for good. */
+	call_and_forget(inode->mount, &drop, sizeof(drop));
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Where a file's bytes lie, and where it may have more: a transfer asks the donor, and learns. */
+#include <errno.h>
+#include <string.h>
+
+#include "apps/mount/fuse/io.h"
+
+#define AHEAD_MIN (256u << 10)
+#define AHEAD_MAX (4u << 20)
+
+/*
+ * How much more than it needs a write asks for. A file that grows steadily gets ever more, so
+ * that few of its writes have to ask; the donor takes back what is left over at the end.
+ */
+static uint64_t ahead(const struct io *io)
+{
+	struct inode *inode = io->inode;
+
+	if (io->exactly || !io->sequential)
+		inode->ahead = 0;
+	else if (inode->ahead < AHEAD_MAX)
+		inode->ahead = inode->ahead ? 2 * inode->ahead : AHEAD_MIN;
+	return inode->ahead;
+}
+
+static uint64_t round_up(uint64_t offset)
+{
+	return (offset + FS_BLOCK - 1) / FS_BLOCK * FS_BLOCK;
+}
+
+/* What to ask for; inode's lock held. */
+static enum fs_op choose_question(struct io *io)
+{
+	uint64_t at = io->offset + io->done;
+	uint64_t file_end = round_up(io->inode->size);
+	uint64_t unknown = 1;
+
+	io->ask = at / FS_BLOCK * FS_BLOCK;
+	io->ask_end = round_up(io->offset + io->length);
+	/* The map is asked for to the end of the file: it is small. */
+	if (!io->write || (at < file_end && !map_is_known(&io->inode->map, at, &unknown) &&
+			   !(at >= io->hole && at < io->hole_end))) {
+		if (io->ask_end < file_end)
+			io->ask_end = file_end;
+		return FS_MAP;
+	}
+	io->ask_end += ahead(io);
+	return FS_ALLOC;
+}
+
+/* Does a question under way answer this one? Then wait for its answer; inode's lock held. */
+static bool join_askers(struct io *io)
+{
+	struct inode *inode = io->inode;
+
+	if (!inode->asking) {
+		inode->asking = io->leads = true;
+		inode->ask = io->ask;
+		inode->ask_end = io->ask_end;
+		return false;
+	}
+	if (io->ask < inode->ask || io->ask >= inode->ask_end)
+		return false;
+	io->next_asker = inode->askers;
+	inode->askers = io;
+	return true;
+}
+
+static struct io *dismiss_askers(struct io *io)
+{
+	struct io *others = io->inode->askers;
+
+	if (!io->leads)
+		return NULL;
+	io->leads = false;
+	io->inode->asking = false;
+	io->inode->askers = NULL;
+	return others;
+}
+
+/* Inode's lock held. */
+static int learn_map(struct io *io, const void *reply, size_t length)
+{
+	const char *extents = (const char *)reply + sizeof(struct fs_map);
+	struct inode *inode = io->inode;
+	struct fs_map map;
+
+	if (!map_makes_sense(reply, length, io->ask, &map))
+		return -EIO;
+	/* A recall has overtaken this answer: ask again. */
+	if (map.epoch <= inode->recalled)
+		return 0;
+	if (map_learn(&inode->map, io->ask, map.end, extents, map.extents))
+		return -ENOMEM;
+	io->hole = io->ask;
+	io->hole_end = map.end;
+	if (map.size > inode->size)
+		inode->size = map.size;
+	return 0;
+}
+
+static void answered(void *arg, int status, const void *reply, size_t length)
+{
+	struct io *io = arg;
+	struct io *others;
+
+	status =
+		call_status(status, reply, length, sizeof(struct fs_map) - sizeof(struct fs_reply));
+	pthread_mutex_lock(&io->inode->lock);
+	if (!status)
+		status = learn_map(io, reply, length);
+	others = dismiss_askers(io);
+	pthread_mutex_unlock(&io->inode->lock);
+
+	/* Perhaps what it needs is there, without what would be nice to have. */
+	if (status == -ENOSPC && !io->exactly)
+		io->exactly = true;
+	else if (status)
+		atomic_store(&io->status, status);
+	io_run(io);
+	while (others) {
+		struct io *other = others;
+
+		others = other->next_asker;
+		io_run(other);
+	}
+}
+
+/* Waiting includes looking for the answer a while, which spares waking the session's thread. */
+static void ask_and_wait(struct io *io, const struct fs_range *range)
+{
+	struct reply reply;
+	int err = weir_call(io->mount->session, range, sizeof(*range), reply.bytes,
+			    sizeof(reply.bytes), &reply.length);
+
+	answered(io, err, reply.bytes, reply.length);
+}
+
+void ask_map(struct io *io)
+{
+	struct fs_range range = { .head = { .ino = io->inode->ino } };
+	bool joined;
+
+	pthread_mutex_lock(&io->inode->lock);
+	range.head.op = (uint16_t)choose_question(io);
+	range.offset = io->ask;
+	range.length = io->ask_end - io->ask;
+	joined = join_askers(io);
+	pthread_mutex_unlock(&io->inode->lock);
+	if (joined)
+		return;
+	if (io_may_wait(io))
+		ask_and_wait(io, &range);
+	else if (call_later(io->mount, &range, sizeof(range), 0, answered, io))
+		answered(io, -EIO, NULL, 0);
+}
+
+static void volume_answered(void *arg, int status, const void *reply, size_t length)
+{
+	struct io *io = arg;
+
+	status = call_status(status, reply, length, sizeof(struct fs_chunk));
+	if (!status)
+		status = volume_learn(io->mount, io->first_chunk,
+				      (const char *)reply + sizeof(struct fs_reply),
+				      length - sizeof(struct fs_reply));
+	if (status)
+		atomic_store(&io->status, status);
+	io_run(io);
+}
+
+/* The donor has let the volume grow. */
+void ask_volume(struct io *io)
+{
+	struct fs_volume volume = { .head = { .op = FS_VOLUME } };
+
+	volume.first = io->first_chunk = volume_chunks(&io->mount->volume);
+	if (call_later(io->mount, &volume, sizeof(volume), 0, volume_answered, io))
+		volume_answered(io, -EIO, NULL, 0);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/fuse/ops.h"
+
+#include <errno.h>
+
+#define BACKGROUND_MAX 64 /* reads and direct writes the kernel keeps under way */
+
+/*
+ * Capabilities that libfuse would take by itself and weir does without:
+ * - splicing: data goes to and from registered buffers;
+ * - AUTO_INVAL_DATA: it would drop a file's pages whenever its time changes, also by this
+ *   client's own writes. Pages are judged at open, and when a lock is granted;
+ * - HANDLE_KILLPRIV: privilege.h has a better one.
+ * Nor does it want WRITEBACK_CACHE: pages that only one client's kernel knows could not be seen
+ * by another, and would be lost in a crash after write() has returned.
+ */
+#define UNWANTED                                                               \
+	(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | \
+	 FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_WRITEBACK_CACHE)
+/* A symbolic link's target never changes, nor is an inode's number used again. */
+#define WANTED                                                                        \
+	(FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |        \
+	 FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ATOMIC_O_TRUNC | \
+	 FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_CACHE_SYMLINKS)
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	(void)userdata;
+	conn->want &= ~(unsigned int)UNWANTED;
+	conn->want |= conn->capable & WANTED;
+	conn->max_write = MOUNT_TRANSFER_MAX;
+	conn->max_background = BACKGROUND_MAX;
+	conn->congestion_threshold = BACKGROUND_MAX * 3 / 4;
+	conn->time_gran = 1;
+}
+
+struct inode *op_inode(fuse_req_t req, fuse_ino_t ino)
+{
+	struct inode *inode = inode_get(mount_of(req), ino);
+
+	if (!inode)
+		fuse_reply_err(req, ESTALE);
+	return inode;
+}
+
+void op_reply(fuse_req_t req, int err)
+{
+	fuse_reply_err(req, -err);
+}
+
+const struct fuse_lowlevel_ops mount_ops = {
+	.init = op_init,
+	.lookup = op_lookup,
+	.forget = op_forget,
+	.forget_multi = op_forget_multi,
+	.getattr = op_getattr,
+	.setattr = op_setattr,
+	.readlink = op_readlink,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.unlink = op_unlink,
+	.rmdir = op_rmdir,
+	.symlink = op_symlink,
+	.rename = op_rename,
+	.link = op_link,
+	.create = op_create,
+	.open = op_open,
+	.read = op_read,
+	.write = op_write,
+	.flush = op_flush,
+	.release = op_release,
+	.fsync = op_fsync,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.releasedir = op_releasedir,
+	.statfs = op_statfs,
+	.setxattr = op_setxattr,
+	.getxattr = op_getxattr,
+	.listxattr = op_listxattr,
+	.removexattr = op_removexattr,
+	.getlk = op_getlk,
+	.setlk = op_setlk,
+	.flock = op_flock,
+	.fallocate = op_fallocate,
+	.lseek = op_lseek,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Space: how much there is, and where a file has some. */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/privilege.h"
+
+/* Maps that one lseek looks at; a file in more pieces than they hold counts as data from there. */
+#define SEEK_MAPS_MAX 4096
+#define MODES (FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)
+
+void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+		  struct fuse_file_info *fi)
+{
+	struct inode *inode = file_inode(fi);
+	struct message q;
+	struct fs_fallocate *f = message_begin(&q, FS_FALLOCATE, ino, sizeof(*f), req);
+	struct fs_attr attr;
+	int err;
+
+	if (mode & ~MODES) {
+		op_reply(req, -EOPNOTSUPP);
+		return;
+	}
+	f->offset = (uint64_t)offset;
+	f->length = (uint64_t)length;
+	f->mode = (uint32_t)mode;
+	privilege_check(req, inode);
+	inode_enter_alone(inode);
+	inode_commit_ahead(inode);
+	err = call_attr(mount_of(req), &q, &attr);
+	if (!err)
+		inode_learn_size(inode, &attr);
+	inode_leave(inode);
+	op_reply(req, err);
+}
+
+/* The extents from @at on; *extents points into @reply. */
+static int fetch_map(struct mount *m, uint64_t ino, uint64_t at, struct reply *reply,
+		     struct fs_map *map, const char **extents)
+{
+	struct message q;
+	struct fs_range *range = message_begin(&q, FS_MAP, ino, sizeof(*range), NULL);
+	int err;
+
+	range->offset = at / FS_BLOCK * FS_BLOCK;
+	range->length = INT64_MAX / FS_BLOCK * FS_BLOCK - range->offset;
+	err = call(m, &q, reply, sizeof(*map) - sizeof(struct fs_reply));
+	if (err)
+		return err;
+	*extents = reply->bytes + sizeof(*map);
+	return map_makes_sense(reply->bytes, reply->length, at, map) ? 0 : -EIO;
+}
+
+/*
+ * SEEK_DATA: the first offset from *@at on that is in an extent; SEEK_HOLE: the first that isn't.
+ * True: found; false: *@at is where the answer ended.
+ */
+static bool seek(const struct fs_map *map, const char *extents, int whence, uint64_t *at)
+{
+	for (uint32_t i = 0; i < map->extents; i++) {
+		struct fs_extent e;
+
+		memcpy(&e, extents + i * sizeof(e), sizeof(e));
+		if (e.offset + e.length <= *at)
+			continue;
+		if (whence == SEEK_HOLE && e.offset > *at)
+			return true;
+		if (whence == SEEK_DATA) {
+			if (e.offset > *at)
+				*at = e.offset;
+			return true;
+		}
+		*at = e.offset + e.length;
+	}
+	if (whence == SEEK_HOLE && *at < map->end)
+		return true;
+	*at = map->end;
+	return false;
+}
+
+void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
+{
+	struct inode *inode = file_inode(fi);
+	uint64_t at = (uint64_t)offset;
+	uint64_t size = 0;
+	unsigned int maps = 0;
+	bool found = false;
+	int err = 0;
+
+	inode_commit_ahead(inode);
+	do {
+		struct reply reply;
+		struct fs_map map;
+		const char *extents;
+
+		err = fetch_map(mount_of(req), ino, at, &reply, &map, &extents);
+		if (err)
+			break;
+		size = map.size;
+		found = seek(&map, extents, whence, &at);
+	} while (!found && at < size && ++maps < SEEK_MAPS_MAX);
+	if (!found && whence == SEEK_HOLE)
+		at = size;
+
+	if (!err && ((uint64_t)offset >= size || (whence == SEEK_DATA && at >= size)))
+		err = -ENXIO;
+	if (err)
+		op_reply(req, err);
+	else
+		fuse_reply_lseek(req, (off_t)(at < size ? at : size));
+}
+
+void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct message q;
+	struct reply reply;
+	struct fs_statfs fs;
+	int err;
+
+	message_begin(&q, FS_STATFS, ino, sizeof(struct fs_head), req);
+	err = call(mount_of(req), &q, &reply, sizeof(fs) - sizeof(struct fs_reply));
+	if (err) {
+		op_reply(req, err);
+		return;
+	}
+	memcpy(&fs, reply.bytes, sizeof(fs));
+	fuse_reply_statfs(req, &(struct statvfs){
+				       .f_bsize = FS_BLOCK,
+				       .f_frsize = FS_BLOCK,
+				       .f_blocks = fs.blocks,
+				       .f_bfree = fs.free,
+				       .f_bavail = fs.free,
+				       /* No limit of its own: as many as blocks. */
+				       .f_files = fs.files + fs.free,
+				       .f_ffree = fs.free,
+				       .f_favail = fs.free,
+				       .f_namemax = FS_NAME_MAX,
+			       });
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Maps that must be forgotten: because this client cuts the file, or another one does. */
+#include <semaphore.h>
+#include <stddef.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/inode/inode.h"
+
+struct sleeper {
+	struct gate_pass pass;
+	sem_t granted;
+};
+
+static void wake(struct gate_pass *pass)
+{
+	sem_post(&((struct sleeper *)pass)->granted);
+}
+
+void inode_enter_alone(struct inode *inode)
+{
+	struct sleeper sleeper = { .pass = { .alone = true, .granted = wake } };
+	bool entered;
+
+	sem_init(&sleeper.granted, 0, 0);
+	pthread_mutex_lock(&inode->lock);
+	entered = gate_enter(&inode->gate, &sleeper.pass);
+	pthread_mutex_unlock(&inode->lock);
+	while (!entered)
+		entered = !sem_wait(&sleeper.granted);
+	sem_destroy(&sleeper.granted);
+
+	pthread_mutex_lock(&inode->lock);
+	map_forget(&inode->map);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_leave(struct inode *inode)
+{
+	struct gate_pass *granted;
+
+	pthread_mutex_lock(&inode->lock);
+	granted = gate_leave(&inode->gate);
+	pthread_mutex_unlock(&inode->lock);
+	gate_call(granted);
+}
+
+static void give_back(struct mount *m, uint64_t ino, uint64_t epoch)
+{
+	struct fs_recall message = { .head = { .op = FS_RETURN, .ino = ino }, .epoch = epoch };
+
+	call_and_forget(m, &message, sizeof(message));
+}
+
+static void recall_granted(struct gate_pass *pass)
+{
+	struct inode *inode = (struct inode *)((char *)pass - offsetof(struct inode, recall));
+	uint64_t epoch;
+
+	pthread_mutex_lock(&inode->lock);
+	map_forget(&inode->map);
+	inode->recalling = false;
+	epoch = inode->recalled;
+	pthread_mutex_unlock(&inode->lock);
+
+	give_back(inode->mount, inode->ino, epoch);
+	inode_leave(inode);
+	inode_put(inode, 1);
+}
+
+void inode_recall(struct mount *m, uint64_t ino, uint64_t epoch)
+{
+	struct inode *inode = inode_get(m, ino);
+	bool entered = false;
+	bool first;
+
+	if (!inode) {
+		give_back(m, ino, epoch);
+		return;
+	}
+	pthread_mutex_lock(&inode->lock);
+	if (epoch > inode->recalled)
+		inode->recalled = epoch;
+	first = !inode->recalling;
+	if (first) {
+		inode->recalling = true;
+		inode->recall = (struct gate_pass){ .alone = true, .granted = recall_granted };
+		entered = gate_enter(&inode->gate, &inode->recall);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (entered)
+		recall_granted(&inode->recall);
+	if (!first) /* the recall that waits answers this one, too */
+		inode_put(inode, 1);
+}

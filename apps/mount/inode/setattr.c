@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Attributes that are set. The kernel has checked that the caller may, so the donor has nothing
+ * to say against it, and while this client is alone nobody else looks: then they are set here, and
+ * the donor is told without waiting; of a dirty file, together with what was written to it. A
+ * program that unpacks a file sets three of them before it closes it.
+ */
+#include "apps/mount/donor/call.h"
+#include "apps/mount/inode/inode.h"
+
+#define MODE_BITS 07777u
+
+/* Inode's lock held. The kernel says NOW only besides the time itself. */
+static void apply(struct inode *inode, const struct fs_setattr *set)
+{
+	struct fs_attr *attr = &inode->attr;
+
+	inode_changed_now(inode);
+	if (set->mask & FS_SET_MODE)
+		attr->mode = (attr->mode & S_IFMT) | (set->mode & MODE_BITS);
+	if (set->mask & FS_SET_UID)
+		attr->uid = set->uid;
+	if (set->mask & FS_SET_GID)
+		attr->gid = set->gid;
+	if (set->mask & FS_SET_ATIME)
+		attr->atime = set->mask & FS_SET_ATIME_NOW ? attr->ctime : set->atime;
+	if (set->mask & FS_SET_MTIME)
+		attr->mtime = set->mask & FS_SET_MTIME_NOW ? attr->ctime : set->mtime;
+	inode->set |= set->mask & ~(FS_SET_ATIME_NOW | FS_SET_MTIME_NOW);
+}
+
+/* True: done, unless it is to be sent at once. Not if the donor's answer had other news. */
+static bool set_here(struct inode *inode, const struct fs_setattr *set, bool *send)
+{
+	struct mount *m = inode->mount;
+	bool here;
+
+	pthread_mutex_lock(&inode->lock);
+	here = !atomic_load(&m->share.shared) && !(set->mask & FS_SET_SIZE) &&
+	       inode->changes == atomic_load(&m->changes);
+	if (here) {
+		apply(inode, set);
+		if (atomic_fetch_add(&m->changes, 1) == inode->changes)
+			inode->changes++;
+		*send = !inode->dirty;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return here;
+}
+
+static int set_there(struct inode *inode, const struct message *q, uint32_t mask)
+{
+	struct fs_attr attr;
+	int err;
+
+	inode_commit_ahead(inode);
+	pthread_mutex_lock(&inode->lock);
+	inode->sent &= ~mask;
+	pthread_mutex_unlock(&inode->lock);
+	err = call_attr(inode->mount, q, &attr);
+	if (!err && mask & FS_SET_SIZE)
+		inode_learn_size(inode, &attr);
+	else if (!err)
+		inode_learn(inode, &attr);
+	atomic_fetch_add(&inode->mount->changes, 1);
+	return err;
+}
+
+int inode_set(struct inode *inode, const struct message *q)
+{
+	const struct fs_setattr *set = (const struct fs_setattr *)q->bytes;
+	bool send = false;
+
+	if (!set_here(inode, set, &send))
+		return set_there(inode, q, set->mask);
+	return send ? inode_flush(inode) : 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which of the two knows better: what the donor said of an inode, or what was written here? */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/mount/donor/call.h"
+#include "apps/mount/inode/inode.h"
+
+#define SECTOR 512u
+#define NSEC 1000000000u /* in a second */
+
+/* The donor doesn't know everything yet: its size may be too small. */
+static bool is_ahead(const struct inode *inode)
+{
+	return inode->dirty || inode->set || inode->committing;
+}
+
+/* Names may have changed since, and with them the number of links. */
+bool inode_knows_best(struct inode *inode)
+{
+	bool knows;
+
+	pthread_mutex_lock(&inode->lock);
+	knows = is_ahead(inode) && inode->changes == atomic_load(&inode->mount->changes);
+	pthread_mutex_unlock(&inode->lock);
+	return knows;
+}
+
+static bool is_before(const struct fs_time *a, const struct fs_time *b)
+{
+	return a->sec < b->sec || (a->sec == b->sec && a->nsec < b->nsec);
+}
+
+/* Answers may overtake each other on their way through the threads here. */
+static bool is_older(const struct fs_attr *attr, const struct fs_attr *known)
+{
+	if (attr->change != known->change)
+		return attr->change < known->change;
+	return is_before(&attr->ctime, &known->ctime);
+}
+
+/* All that the donor says, but for what it may not have been told when it said so. */
+static void take(struct inode *inode, const struct fs_attr *attr)
+{
+	const struct fs_attr known = inode->attr;
+	uint32_t kept = inode->set | inode->sent;
+
+	inode->attr = *attr;
+	if (kept & FS_SET_MODE)
+		inode->attr.mode = known.mode;
+	if (kept & FS_SET_UID)
+		inode->attr.uid = known.uid;
+	if (kept & FS_SET_GID)
+		inode->attr.gid = known.gid;
+	if (kept & FS_SET_ATIME)
+		inode->attr.atime = known.atime;
+	if (kept & FS_SET_MTIME)
+		inode->attr.mtime = known.mtime;
+	if (kept & FS_SET_CTIME && is_before(&attr->ctime, &known.ctime))
+		inode->attr.ctime = known.ctime;
+}
+
+void inode_learn(struct inode *inode, const struct fs_attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!is_older(attr, &inode->attr)) {
+		if (!is_ahead(inode) || !S_ISREG(attr->mode) || attr->size > inode->size)
+			inode->size = attr->size;
+		take(inode, attr);
+		inode->changes = atomic_load(&inode->mount->changes);
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/*
+ * The kernel's pages hold what was changed here. They stay good if nobody else changed the file
+ * in between, which shows as a step of one.
+ */
+static void step_pages(struct inode *inode, const struct fs_attr *attr)
+{
+	if (attr->change == inode->pages + 1)
+		inode->pages = attr->change;
+}
+
+void inode_learn_size(struct inode *inode, const struct fs_attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	step_pages(inode, attr);
+	inode->size = attr->size;
+	inode->sent &= ~FS_SET_MTIME; /* to cut it is to change it, later than that */
+	take(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void attr_stat(const struct fs_attr *attr, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = attr->ino,
+		.st_mode = attr->mode,
+		.st_nlink = attr->nlink,
+		.st_uid = attr->uid,
+		.st_gid = attr->gid,
+		.st_rdev = attr->rdev,
+		.st_size = (off_t)attr->size,
+		.st_blksize = FS_BLOCK,
+		.st_blocks = (blkcnt_t)attr->blocks,
+		.st_atim = { attr->atime.sec, attr->atime.nsec },
+		.st_mtim = { attr->mtime.sec, attr->mtime.nsec },
+		.st_ctim = { attr->ctime.sec, attr->ctime.nsec },
+	};
+}
+
+/* The blocks that a file may have at most. */
+static uint64_t blocks_max(uint64_t size)
+{
+	return (size + FS_BLOCK - 1) / FS_BLOCK * (FS_BLOCK / SECTOR);
+}
+
+void inode_stat(struct inode *inode, struct stat *st)
+{
+	uint64_t blocks;
+
+	pthread_mutex_lock(&inode->lock);
+	attr_stat(&inode->attr, st);
+	if (is_ahead(inode)) {
+		blocks = inode->attr.blocks + blocks_max(inode->written);
+		if (blocks > blocks_max(inode->size))
+			blocks = blocks_max(inode->size);
+		if (blocks > inode->attr.blocks)
+			st->st_blocks = (blkcnt_t)blocks;
+	}
+	st->st_size = (off_t)inode->size;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+struct fs_time inode_changed_now(struct inode *inode)
+{
+	struct fs_time *ctime = &inode->attr.ctime;
+	struct timespec clock;
+	struct fs_time now;
+
+	clock_gettime(CLOCK_REALTIME, &clock);
+	now = (struct fs_time){ .sec = clock.tv_sec, .nsec = (uint32_t)clock.tv_nsec };
+	if (is_before(ctime, &now)) {
+		*ctime = now;
+	} else if (++ctime->nsec == NSEC) {
+		ctime->nsec = 0;
+		ctime->sec++;
+	}
+	inode->set |= FS_SET_CTIME;
+	return now;
+}
+
+void inode_wrote(struct inode *inode, uint64_t end, uint64_t length)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->attr.mtime = inode_changed_now(inode);
+	inode->set |= FS_SET_MTIME;
+	inode->written += length;
+	inode->dirty = true;
+	if (end > inode->size)
+		inode->size = end;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* True: there is something to tell, and commit_end() is owed. */
+static bool commit_begin(struct inode *inode, struct fs_setattr *commit)
+{
+	bool any;
+
+	pthread_mutex_lock(&inode->lock);
+	any = inode->dirty || inode->set;
+	if (any) {
+		*commit = (struct fs_setattr){
+			.head = { .op = FS_SETATTR, .ino = inode->ino },
+			.mask = inode->set,
+			.mode = inode->attr.mode,
+			.uid = inode->attr.uid,
+			.gid = inode->attr.gid,
+			.atime = inode->attr.atime,
+			.mtime = inode->attr.mtime,
+			.ctime = inode->attr.ctime,
+		};
+		if (inode->dirty) {
+			commit->head.op = FS_COMMIT;
+			commit->size = inode->size;
+			inode->sent |= FS_SET_SIZE;
+		}
+		inode->sent |= inode->set;
+		inode->set = 0;
+		inode->dirty = false;
+		inode->committing++;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return any;
+}
+
+static void commit_end(struct inode *inode, const struct fs_attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!--inode->committing)
+		inode->sent = 0;
+	if (!attr) /* whatever the donor says is right */
+		inode->attr.ctime = (struct fs_time){ 0 };
+	if (attr) {
+		step_pages(inode, attr);
+		inode->written = 0;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (attr)
+		inode_learn(inode, attr);
+}
+
+static bool is_committing(struct inode *inode)
+{
+	bool committing;
+
+	pthread_mutex_lock(&inode->lock);
+	committing = inode->committing;
+	pthread_mutex_unlock(&inode->lock);
+	return committing;
+}
+
+/* What has failed since this was asked last? */
+static int earlier_error(struct inode *inode)
+{
+	int err;
+
+	pthread_mutex_lock(&inode->lock);
+	err = inode->error;
+	inode->error = 0;
+	pthread_mutex_unlock(&inode->lock);
+	return err;
+}
+
+int inode_commit(struct inode *inode)
+{
+	struct message q;
+	struct fs_setattr *commit = message_begin(&q, FS_COMMIT, inode->ino, sizeof(*commit), NULL);
+	struct fs_attr attr;
+	int earlier, err = 0;
+
+	if (commit_begin(inode, commit)) {
+		err = call_attr(inode->mount, &q, &attr);
+		commit_end(inode, err ? NULL : &attr);
+	} else if (is_committing(inode)) {
+		/* Asked after a commit that nobody waits for, answered after it. */
+		message_begin(&q, FS_GETATTR, inode->ino, sizeof(struct fs_head), NULL);
+		err = call_attr(inode->mount, &q, &attr);
+	}
+	earlier = earlier_error(inode);
+	return err ? err : earlier;
+}
+
+static void commit_failed(struct inode *inode, int err)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->error = err;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/*
+ * A donor that sleeps may have heard of it or not. To tell it once more does no harm, and spares
+ * whoever closes the file next an error that is none.
+ */
+static void commit_again_later(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->dirty |= inode->sent & FS_SET_SIZE;
+	inode->set |= inode->sent & ~(FS_SET_SIZE | FS_SET_CTIME);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void commit_answered(void *arg, int status, const void *reply, size_t length)
+{
+	struct inode *inode = arg;
+	struct mount *m = inode->mount;
+	bool late = status == -ETIMEDOUT;
+	struct fs_attr attr;
+
+	status = call_status(status, reply, length, sizeof(attr));
+	if (!status)
+		memcpy(&attr, (const char *)reply + sizeof(struct fs_reply), sizeof(attr));
+	else if (late)
+		commit_again_later(inode);
+	else
+		commit_failed(inode, status);
+	commit_end(inode, status ? NULL : &attr);
+	inode_put(inode, 1);
+	mount_end(m);
+}
+
+void inode_commit_ahead(struct inode *inode)
+{
+	struct mount *m = inode->mount;
+	struct fs_setattr commit;
+
+	if (!commit_begin(inode, &commit))
+		return;
+	mount_begin(m);
+	inode_ref(inode);
+	if (call_later(m, &commit, sizeof(commit), 0, commit_answered, inode)) {
+		commit_failed(inode, -EIO);
+		commit_end(inode, NULL);
+		inode_put(inode, 1);
+		mount_end(m);
+	}
+}
+
+int inode_flush(struct inode *inode)
+{
+	if (atomic_load(&inode->mount->share.shared))
+		return inode_commit(inode);
+	inode_commit_ahead(inode);
+	return earlier_error(inode);
+}

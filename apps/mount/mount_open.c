@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A mount from end to end: session, volume, kernel, threads; and back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "apps/common/cmd.h"
+#include "apps/mount/donor/call.h"
+#include "apps/mount/fuse/ops.h"
+#include "apps/mount/mountpoint.h"
+#include "apps/mount/fuse/privilege.h"
+
+#define READ_AHEAD_KB "4096"
+
+void mount_log(const struct mount *m, int priority, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (m->background)
+		syslog(priority, "%s", text);
+	else
+		fprintf(stderr, "%s: %s\n", m->options->cmd, text);
+}
+
+void mount_begin(struct mount *m)
+{
+	atomic_fetch_add(&m->in_flight, 1);
+}
+
+void mount_end(struct mount *m)
+{
+	if (atomic_fetch_sub(&m->in_flight, 1) == 1 && !atomic_load(&m->loop.running))
+		chores_wake(&m->chores);
+}
+
+static void on_message(void *arg, struct weir_peer *peer, struct weir_call *answer,
+		       const void *data, size_t length)
+{
+	struct mount *m = arg;
+	struct fs_recall message = { 0 };
+
+	(void)peer;
+	(void)answer;
+	memcpy(&message, data, length < sizeof(message) ? length : sizeof(message));
+	if (message.head.op == FS_RECALL && length == sizeof(message))
+		inode_recall(m, message.head.ino, message.epoch);
+	else if (message.head.op == FS_SHARE && length >= sizeof(message.head))
+		share_warned(m);
+}
+
+static void on_down(void *arg, int status)
+{
+	const struct mount *m = arg;
+
+	mount_log(m, LOG_ERR,
+		  "the donor %s is gone (%s): every operation on %s fails with EIO from now on; "
+		  "unmount it with: umount %s",
+		  m->options->donor, weir_strerror(status), m->options->mountpoint,
+		  m->options->mountpoint);
+}
+
+static int open_session(struct mount *m)
+{
+	const struct mount_options *o = m->options;
+	struct weir_session_options options = {
+		.device = o->device,
+		.timeout_ns = MOUNT_TIMEOUT_NS,
+		.on_message = on_message,
+		.on_down = on_down,
+		.arg = m,
+	};
+	struct weir_error error;
+
+	if (o->key_path && weir_key_load(o->key_path, &m->key, &error))
+		return failure(o->cmd, "%s", error.text);
+	options.key = m->key;
+	if (weir_session_open(o->donor, &options, &m->session, &error))
+		return failure(o->cmd, "%s", error.text);
+	if (loop_open(m, o->threads, &error))
+		return failure(o->cmd, "%s", error.text);
+	return EXIT_OK;
+}
+
+static int join(struct mount *m)
+{
+	const char *cmd = m->options->cmd;
+	struct message q;
+	struct reply reply;
+	struct fs_mounted mounted;
+	struct fs_mount *mount = message_begin(&q, FS_MOUNT, FS_ROOT, sizeof(*mount), NULL);
+	int err;
+
+	mount->magic = FS_MAGIC;
+	mount->version = FS_VERSION;
+	err = call(m, &q, &reply, sizeof(mounted) - sizeof(struct fs_reply));
+	if (err == -EPROTONOSUPPORT)
+		return failure(cmd,
+			       "the donor %s speaks another version of the file system than "
+			       "%d: use the same weir at both ends",
+			       m->options->donor, FS_VERSION);
+	memcpy(&mounted, reply.bytes, sizeof(mounted));
+	if (!err &&
+	    (mounted.root.ino != FS_ROOT || !mounted.chunk_bytes || mounted.chunk_bytes % FS_BLOCK))
+		err = -EPROTO;
+	if (err)
+		return failure(cmd, "the donor %s offers no file system: %s", m->options->donor,
+			       strerror(-err));
+	volume_init(&m->volume, mounted.chunk_bytes);
+	if (!inode_add(m, &mounted.root))
+		return failure(cmd, "out of memory");
+	return EXIT_OK;
+}
+
+static int mount_fuse(struct mount *m)
+{
+	const struct mount_options *o = m->options;
+	char options[512];
+	char *argv[] = { "weir", "-o", options, NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
+
+	/* A comma would begin another option. */
+	snprintf(options, sizeof(options),
+		 "fsname=weir:%.200s,subtype=weir,default_permissions%s%s",
+		 strchr(o->donor, ',') ? "donor" : o->donor, o->allow_other ? ",allow_other" : "",
+		 o->read_only ? ",ro" : "");
+	m->fuse = fuse_session_new(&args, &mount_ops, sizeof(mount_ops), m);
+	fuse_opt_free_args(&args);
+	if (!m->fuse)
+		return failure(o->cmd, "libfuse refused the options %s", options);
+	if (fuse_session_mount(m->fuse, o->mountpoint)) {
+		fuse_session_destroy(m->fuse);
+		m->fuse = NULL;
+		return failure(o->cmd, "can't mount on %s (libfuse has said why)", o->mountpoint);
+	}
+	caller_init(&m->caller, fuse_session_fd(m->fuse));
+	if (privilege_hook(m) || loop_first(m) || loop_start(m, o->threads))
+		return failure(o->cmd, "the kernel ended the mount on %s at once", o->mountpoint);
+	return EXIT_OK;
+}
+
+/* The kernel reads 128 KiB ahead unless told otherwise; only root may. */
+static void widen_read_ahead(const struct mount *m)
+{
+	unsigned int major, minor;
+	char path[64];
+	int fd;
+
+	if (!point_device(m->options->mountpoint, &major, &minor))
+		return;
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major, minor);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, READ_AHEAD_KB, strlen(READ_AHEAD_KB));
+	close(fd);
+}
+
+int mount_open(struct mount *m, const struct mount_options *options)
+{
+	int status;
+
+	m->options = options;
+	if (inodes_init(&m->inodes) || chores_init(&m->chores) || share_init(&m->share))
+		return failure(options->cmd, "out of memory or descriptors");
+	status = open_session(m);
+	if (!status)
+		status = join(m);
+	if (!status)
+		status = mount_fuse(m);
+	if (status)
+		mount_close(m);
+	else
+		widen_read_ahead(m);
+	return status;
+}
+
+static void ending_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+void mount_block_signals(void)
+{
+	sigset_t set;
+
+	ending_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+void mount_wait(struct mount *m)
+{
+	sigset_t set;
+	struct pollfd fds[3] = {
+		{ .fd = m->chores.fd, .events = POLLIN },
+		{ .fd = m->share.fd, .events = POLLIN },
+	};
+
+	ending_signals(&set);
+	fds[2] = (struct pollfd){ .fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN };
+	while (!fds[2].revents && atomic_load(&m->loop.running) == m->loop.threads) {
+		if (poll(fds, 3, -1) < 0)
+			continue;
+		chores_do(&m->chores);
+		share_answer(m);
+	}
+	close(fds[2].fd);
+}
+
+/* Every call and transfer ends in time, also when the donor is dead. */
+static void drain(struct mount *m)
+{
+	struct pollfd fd = { .fd = m->chores.fd, .events = POLLIN };
+
+	chores_do(&m->chores);
+	while (atomic_load(&m->in_flight)) {
+		poll(&fd, 1, 100);
+		chores_do(&m->chores);
+	}
+}
+
+void mount_close(struct mount *m)
+{
+	if (m->fuse)
+		loop_stop(m);
+	if (m->session) {
+		drain(m);
+		inodes_commit(m);
+		volume_fini(&m->volume);
+		loop_close(m);
+		weir_session_close(m->session);
+	}
+	if (m->fuse) {
+		fuse_session_unmount(m->fuse);
+		fuse_session_destroy(m->fuse);
+		caller_fini(&m->caller);
+	}
+	weir_key_free(m->key);
+	share_fini(&m->share);
+	chores_fini(&m->chores);
+	inodes_fini(&m->inodes);
+}

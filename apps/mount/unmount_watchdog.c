@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/mount/unmount_watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/mount/mountpoint.h"
+
+static void guard_run(const char *mountpoint)
+{
+	char dismissed;
+	ssize_t n;
+
+	do {
+		n = read(STDIN_FILENO, &dismissed, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n == 1 || !point_is_mounted(mountpoint) || !umount2(mountpoint, MNT_DETACH))
+		_exit(0);
+	/* Who may not unmount was helped to mount by fusermount3. */
+	execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint, (char *)NULL);
+	_exit(1);
+}
+
+int guard_start(struct guard *guard, const char *mountpoint)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	guard->pid = fork();
+	if (guard->pid < 0) {
+		int err = -errno;
+
+		close(ends[0]);
+		close(ends[1]);
+		return err;
+	}
+	if (!guard->pid) {
+		/* Not in the terminal's process group: Ctrl-C is not for the guard. */
+		setsid();
+		prctl(PR_SET_NAME, "weir-guard");
+		dup2(ends[0], STDIN_FILENO);
+		close_range(STDIN_FILENO + 1, ~0u, 0);
+		(void)!chdir("/");
+		guard_run(mountpoint);
+	}
+	close(ends[0]);
+	guard->fd = ends[1];
+	return 0;
+}
+
+void guard_dismiss(struct guard *guard)
+{
+	char dismissed = 0;
+
+	(void)!write(guard->fd, &dismissed, 1);
+	close(guard->fd);
+	waitpid(guard->pid, NULL, 0);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The daemon's beginning and end, and its doorman, who lets tenants in. */
+#include "apps/share/daemon.h"
+
+#include "lib/base/error.h"
+#include "lib/base/thread.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+/* Whether somebody listens there; if not, and it is a socket, it goes. */
+static bool is_taken(const char *path)
+{
+	struct stat what;
+	int fd = weir_share_dial(path, NULL);
+
+	if (fd >= 0) {
+		close(fd);
+		return true;
+	}
+	if (fd == -ECONNREFUSED && !stat(path, &what) && S_ISSOCK(what.st_mode))
+		unlink(path);
+	return false;
+}
+
+static int socket_open(struct share *share, const char *path, struct weir_error *error)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int rc;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return weir_fail(error, -EINVAL, "%s: too long for a socket's name", path);
+	if (is_taken(path))
+		return weir_fail(error, -EADDRINUSE, "%s: another weir share listens there", path);
+	strcpy(address.sun_path, path);
+	share->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (share->socket < 0 || bind(share->socket, (struct sockaddr *)&address,
+				      sizeof(address)) ||
+	    chmod(path, 0666) || listen(share->socket, BACKLOG)) {
+		rc = -errno;
+		return weir_fail(error, rc, "cannot listen at %s: %s: its directory has to be "
+				 "there, and ours to write (mkdir), or choose with --socket",
+				 path, strerror(-rc));
+	}
+	share->path = path;
+	return 0;
+}
+
+/* Those that have a place. With share->lock held. */
+static unsigned int tenants_of(const struct share *share, uid_t uid)
+{
+	const struct weir_list *at;
+	unsigned int count = 0;
+
+	for (at = share->tenants.next; at != &share->tenants; at = at->next) {
+		const struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+
+		count += tenant->uid == uid && !tenant->refused;
+	}
+	return count;
+}
+
+/* In the list, with a clerk; or not. */
+static int tenant_start(struct share *share, struct tenant *tenant)
+{
+	struct epoll_event ring = { .events = EPOLLIN | EPOLLET, .data.ptr = tenant };
+	unsigned int *count;
+	pthread_t clerk;
+	int rc = -EAGAIN;
+
+	pthread_mutex_lock(&share->lock);
+	tenant->nr = ++share->last_nr;
+	tenant->board->asleep = 1; /* the usher may be */
+	tenant_terms(tenant);
+	tenant->refused = place_check(!tenant->uid, tenant->terms.is_denied, share->nr_tenants,
+				      tenants_of(share, tenant->uid));
+	count = tenant->refused ? &share->nr_refused : &share->nr_tenants;
+	if ((!tenant->refused || *count < SHARE_REFUSED_MAX) && !share->is_stopping)
+		rc = weir_thread_create(&clerk, "weir-clerk", clerk_run, tenant, NULL);
+	if (!rc) {
+		pthread_detach(clerk);
+		++*count;
+		weir_list_add_tail(&share->tenants, &tenant->link);
+		epoll_ctl(share->epoll, EPOLL_CTL_ADD, tenant->bell, &ring);
+	}
+	pthread_mutex_unlock(&share->lock);
+	return rc;
+}
+
+static void let_in(struct share *share, int socket)
+{
+	struct tenant *tenant;
+
+	if (tenant_new(share, socket, &tenant))
+		return;
+	if (tenant_start(share, tenant))
+		tenant_free(tenant);
+}
+
+static void *doorman_run(void *arg)
+{
+	struct share *share = arg;
+	int fd;
+
+	/* share_close() shuts the socket down. */
+	while ((fd = accept4(share->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0 ||
+	       errno == EINTR || errno == ECONNABORTED || errno == EMFILE || errno == ENFILE)
+		if (fd >= 0)
+			let_in(share, fd);
+		else
+			usleep(10000); /* until somebody has gone */
+	return NULL;
+}
+
+static int threads_start(struct share *share, struct weir_error *error)
+{
+	struct epoll_event in = { .events = EPOLLIN, .data.ptr = share };
+	int rc;
+
+	share->epoll = epoll_create1(EPOLL_CLOEXEC);
+	share->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (share->epoll < 0 || share->wake < 0 ||
+	    epoll_ctl(share->epoll, EPOLL_CTL_ADD, share->wake, &in))
+		return weir_fail(error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
+	rc = weir_thread_create(&share->usher, "weir-usher", usher_run, share, error);
+	share->has_usher = !rc;
+	if (!rc)
+		rc = weir_thread_create(&share->doorman, "weir-doorman", doorman_run, share,
+					error);
+	share->has_doorman = !rc;
+	return rc;
+}
+
+int share_open(struct share *share, const char *path, struct weir_error *error)
+{
+	int rc;
+
+	pthread_mutex_init(&share->lock, NULL);
+	pthread_cond_init(&share->changed, NULL);
+	weir_list_init(&share->tenants);
+	weir_list_init(&share->desks);
+	share->socket = share->epoll = share->wake = -1;
+	rc = socket_open(share, path, error);
+	if (!rc)
+		rc = threads_start(share, error);
+	if (rc)
+		share_close(share);
+	return rc;
+}
+
+/* Each tenant's clerk finds the socket shut, and ends what is its. */
+static void send_off(struct share *share)
+{
+	struct weir_list *at;
+
+	pthread_mutex_lock(&share->lock);
+	share->is_stopping = true;
+	for (at = share->tenants.next; at != &share->tenants; at = at->next)
+		shutdown(weir_list_entry(at, struct tenant, link)->socket, SHUT_RDWR);
+	pthread_mutex_unlock(&share->lock);
+	weir_fd_ring(share->wake);
+	weir_hub_stop(share->hub);
+	pthread_mutex_lock(&share->lock);
+	while (share->nr_tenants || share->nr_refused || share->nr_dialers)
+		pthread_cond_wait(&share->changed, &share->lock);
+	pthread_mutex_unlock(&share->lock);
+}
+
+void share_close(struct share *share)
+{
+	if (share->path)
+		unlink(share->path);
+	if (share->has_doorman) {
+		shutdown(share->socket, SHUT_RDWR);
+		pthread_join(share->doorman, NULL);
+	}
+	send_off(share);
+	if (share->has_usher)
+		pthread_join(share->usher, NULL);
+	if (share->socket >= 0)
+		close(share->socket);
+	if (share->epoll >= 0)
+		close(share->epoll);
+	if (share->wake >= 0)
+		close(share->wake);
+	weir_hub_close(share->hub);
+	config_fini(&share->config);
+	desks_free(share);
+	pthread_cond_destroy(&share->changed);
+	pthread_mutex_destroy(&share->lock);
+}
+
+void share_reload(struct share *share, struct config *config)
+{
+	struct weir_list *at;
+
+	pthread_mutex_lock(&share->lock);
+	config_fini(&share->config);
+	share->config = *config;
+	weir_hub_idle(share->hub, config->idle_ns);
+	for (at = share->tenants.next; at != &share->tenants; at = at->next)
+		tenant_terms(weir_list_entry(at, struct tenant, link));
+	pthread_mutex_unlock(&share->lock);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The usher: looks at the boards, and does what there is to do for connections of which there is
+ * news, if no worker is at it. It sleeps when there has been none for a while. Tenants put news on
+ * the board first and then look whether it sleeps; it says that it sleeps, and then looks at the
+ * boards once more.
+ *
+ * What stands on a board may be nonsense. It is bits, and a bit means: look at that
+ * connection, if there is one.
+ */
+#include "apps/share/daemon.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/yield.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define EVENTS_MAX 64
+
+static bool look_at_group(struct tenant *tenant, unsigned int group)
+{
+	uint64_t news = __atomic_exchange_n(&tenant->board->news[group], 0, __ATOMIC_SEQ_CST);
+	bool any = news;
+
+	for (; news; news &= news - 1) {
+		unsigned int nr = group * 64 + (unsigned int)__builtin_ctzll(news);
+
+		if (tenant->conns[nr])
+			weir_circuit_leave(tenant->conns[nr]);
+	}
+	return any;
+}
+
+static bool look_at(struct tenant *tenant)
+{
+	uint64_t groups;
+	bool any = false;
+
+	if (!__atomic_load_n(&tenant->board->groups, __ATOMIC_SEQ_CST))
+		return false;
+	groups = __atomic_exchange_n(&tenant->board->groups, 0, __ATOMIC_SEQ_CST);
+	for (; groups; groups &= groups - 1)
+		any |= look_at_group(tenant, (unsigned int)__builtin_ctzll(groups));
+	return any;
+}
+
+static bool look_at_all(struct share *share)
+{
+	struct weir_list *at;
+	bool any = false;
+
+	pthread_mutex_lock(&share->lock);
+	for (at = share->tenants.next; at != &share->tenants; at = at->next)
+		any |= look_at(weir_list_entry(at, struct tenant, link));
+	pthread_mutex_unlock(&share->lock);
+	if (any || share->has_more)
+		share->has_more = weir_hub_serve(share->hub);
+	return any || share->has_more;
+}
+
+static void say_asleep(struct share *share, uint32_t asleep)
+{
+	struct weir_list *at;
+
+	pthread_mutex_lock(&share->lock);
+	for (at = share->tenants.next; at != &share->tenants; at = at->next)
+		__atomic_store_n(&weir_list_entry(at, struct tenant, link)->board->asleep, asleep,
+				 __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&share->lock);
+}
+
+/*
+ * A bell rings once for each time that it is armed; what is in it is nobody's business. Whoever
+ * rings as said never leaves more in it than this takes. Who floods it leaves some, and does not
+ * hold up the others: every further byte raises an event anew (EPOLLET).
+ */
+static void silence(struct share *share, const struct epoll_event *events, int n)
+{
+	struct weir_list *at;
+	char bytes[4096];
+	int i;
+
+	pthread_mutex_lock(&share->lock);
+	for (i = 0; i < n; i++) {
+		if (events[i].data.ptr == share)
+			weir_fd_take(share->wake);
+		for (at = share->tenants.next; at != &share->tenants; at = at->next) {
+			struct tenant *tenant = weir_list_entry(at, struct tenant, link);
+
+			if (tenant == events[i].data.ptr)
+				recv(tenant->bell, bytes, sizeof(bytes), MSG_DONTWAIT);
+		}
+	}
+	pthread_mutex_unlock(&share->lock);
+}
+
+static void nap(struct share *share)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int n = 0;
+
+	say_asleep(share, 1);
+	if (!look_at_all(share))
+		n = epoll_wait(share->epoll, events, EVENTS_MAX, -1);
+	say_asleep(share, 0);
+	silence(share, events, n);
+}
+
+static bool is_stopping(struct share *share)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&share->lock);
+	stopping = share->is_stopping;
+	pthread_mutex_unlock(&share->lock);
+	return stopping;
+}
+
+void *usher_run(void *arg)
+{
+	struct share *share = arg;
+	uint64_t worked_ns = weir_now_ns(), now_ns;
+
+	while (!is_stopping(share)) {
+		bool any = look_at_all(share);
+
+		weir_yield(&now_ns);
+		if (any)
+			worked_ns = now_ns;
+		else if (now_ns - worked_ns > share->hub->options.quiet_ns)
+			nap(share);
+	}
+	return NULL;
+}

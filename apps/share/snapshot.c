@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "apps/share/snapshot.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10
+
+static int ask(int socket, enum weir_share_what what, uint32_t nr, uint32_t value,
+	       struct weir_share_answer *answer)
+{
+	const struct weir_share_ask ask = { .what = what, .nr = nr, .value = value };
+	int rc = weir_share_send(socket, &ask, sizeof(ask), NULL, 0);
+
+	if (!rc)
+		rc = weir_share_recv(socket, answer, sizeof(*answer), NULL);
+	return rc ? rc : answer->status;
+}
+
+/* One more at the end of an array, as large as a power of two that holds them all. */
+static void *grow(void *array, size_t count, size_t size)
+{
+	return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * size);
+}
+
+/* -ENOENT is the end of it. */
+static int take_flows(int socket, struct look_tenant *tenant)
+{
+	struct weir_share_answer answer;
+	uint32_t next = 0;
+	int rc;
+
+	while (!(rc = ask(socket, WEIR_SHARE_FLOW, tenant->is.nr, next, &answer))) {
+		struct weir_share_flow *flows = grow(tenant->flows, tenant->nr_flows,
+						     sizeof(*flows));
+
+		if (!flows)
+			return -ENOMEM;
+		tenant->flows = flows;
+		flows[tenant->nr_flows++] = answer.flow;
+		next = answer.flow.nr + 1;
+	}
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int take_tenants(int socket, struct look *look, bool flows)
+{
+	struct weir_share_answer answer;
+	uint32_t last = 0;
+	int rc;
+
+	while (!(rc = ask(socket, WEIR_SHARE_TENANT, last, 0, &answer))) {
+		struct look_tenant *tenants = grow(look->tenants, look->count, sizeof(*tenants));
+
+		if (!tenants)
+			return -ENOMEM;
+		look->tenants = tenants;
+		last = answer.tenant.nr;
+		tenants[look->count] = (struct look_tenant){ .is = answer.tenant };
+		rc = flows ? take_flows(socket, &tenants[look->count]) : 0;
+		look->count++;
+		if (rc)
+			return rc;
+	}
+	return rc == -ENOENT ? 0 : rc;
+}
+
+int look_take(struct look *look, const char *path, bool flows, struct weir_error *error)
+{
+	int rc, socket = weir_share_dial(path, error);
+
+	*look = (struct look){ .at_ns = weir_now_ns() };
+	if (socket < 0)
+		return socket;
+	weir_share_patience(socket, PATIENCE_S);
+	rc = take_tenants(socket, look, flows);
+	close(socket);
+	if (!rc)
+		return 0;
+	look_fini(look);
+	return weir_fail(error, rc, "%s: weir share does not say: %s", path, weir_strerror(rc));
+}
+
+void look_fini(struct look *look)
+{
+	size_t i;
+
+	for (i = 0; i < look->count; i++)
+		free(look->tenants[i].flows);
+	free(look->tenants);
+	*look = (struct look){ 0 };
+}
+
+const struct look_tenant *look_tenant(const struct look *look, uint32_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < look->count; i++)
+		if (look->tenants[i].is.nr == nr)
+			return &look->tenants[i];
+	return NULL;
+}
+
+const struct weir_share_flow *look_flow(const struct look_tenant *tenant, uint32_t nr)
+{
+	size_t i;
+
+	for (i = 0; tenant && i < tenant->nr_flows; i++)
+		if (tenant->flows[i].nr == nr)
+			return &tenant->flows[i];
+	return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How many tenants there may be: no user takes all places, and the last ones are root's. */
+#ifndef WEIR_APPS_SHARE_TENANT_LIMITS_H
+#define WEIR_APPS_SHARE_TENANT_LIMITS_H
+
+#include <errno.h>
+#include <stdbool.h>
+
+#define SHARE_TENANTS_MAX 1024
+#define SHARE_TENANTS_KEPT 64 /* of these, for root */
+#define SHARE_TENANTS_OF_USER_MAX 256 /* but root */
+
+/*
+ * Whether there is a place for one more: there are @nr_tenants, of whom @nr_of_user are his user's.
+ * Return: 0; -EPERM; -EAGAIN.
+ */
+static inline int place_check(bool is_root, bool is_denied, unsigned int nr_tenants,
+			      unsigned int nr_of_user)
+{
+	if (is_denied && !is_root)
+		return -EPERM;
+	if (nr_tenants >= SHARE_TENANTS_MAX - (is_root ? 0 : SHARE_TENANTS_KEPT))
+		return -EAGAIN;
+	if (!is_root && nr_of_user >= SHARE_TENANTS_OF_USER_MAX)
+		return -EAGAIN;
+	return 0;
+}
+
+#endif

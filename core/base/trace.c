@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Each slot has a lock that never makes the writer wait: its number. That is taken away
+ * before the record changes and put back afterwards; a reader has what belongs together when
+ * the number is the one that it asked for before and after it copied the words.
+ *
+ * Nothing here is a fence, which no sanitizer follows: each word is stored with a release,
+ * and so after the number was taken away; a reader that sees a word of the next record
+ * acquires that, and cannot find the old number afterwards.
+ */
+#include "core/base/trace.h"
+
+_Static_assert(offsetof(struct weir_trace_record, at_ns) == 0, "the first word is the time");
+_Static_assert(WEIR_TRACE_WORDS == 4, "each is written");
+
+int weir_trace_init(struct weir_trace *t, struct weir_trace_slot *ring, uint32_t count)
+{
+	if (!count || (count & (count - 1)))
+		return -EINVAL;
+	t->ring = ring;
+	t->mask = count - 1;
+	t->number = 0;
+	return 0;
+}
+
+static void put(struct weir_trace_slot *slot, int i, const struct weir_trace_record *record)
+{
+	uint64_t word;
+
+	memcpy(&word, (const char *)record + i * sizeof(word), sizeof(word));
+	weir_store_release(&slot->word[i], word);
+}
+
+/* On the path of every request: no loop, and nothing is copied twice. */
+void weir_trace_note(struct weir_trace *t, uint64_t at_ns, const struct weir_trace_record *record)
+{
+	struct weir_trace_slot *slot;
+
+	if (!t)
+		return;
+	slot = &t->ring[++t->number & t->mask];
+	weir_store_release(&slot->number, 0);
+	weir_store_release(&slot->word[0], at_ns);
+	put(slot, 1, record);
+	put(slot, 2, record);
+	put(slot, 3, record);
+	weir_store_release(&slot->number, t->number);
+}
+
+int weir_trace_read(const struct weir_trace_slot *ring, uint32_t count, uint64_t number,
+		    struct weir_trace_record *out)
+{
+	const struct weir_trace_slot *slot = &ring[number & (count - 1)];
+	uint64_t found = weir_load_acquire(&slot->number), word[WEIR_TRACE_WORDS];
+	int i;
+
+	if (found != number)
+		return found < number ? -EAGAIN : -ENOENT;
+	for (i = 0; i < WEIR_TRACE_WORDS; i++)
+		word[i] = weir_load_acquire(&slot->word[i]);
+	if (weir_load_acquire(&slot->number) != number)
+		return -ENOENT;
+	memcpy(out, word, sizeof(*out));
+	return 0;
+}

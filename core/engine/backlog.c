@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Barriers divide the requests into epochs, and only those of one epoch are in the order
+ * tree at a time. An epoch is a number in each request rather than the barrier itself,
+ * so that the wall stands even when its barrier was cancelled or timed out: what was
+ * submitted behind it did not stop relying on it.
+ */
+#include "core/engine/backlog.h"
+#include "core/engine/deadline.h"
+
+void weir_backlog_init(struct weir_backlog *b, uint64_t seed)
+{
+	weir_order_init(&b->order, seed);
+	weir_list_init(&b->behind);
+	weir_list_init(&b->ready);
+	weir_list_init(&b->messages);
+	weir_list_init(&b->astray);
+	weir_list_init(&b->done);
+	weir_list_init(&b->deadlines);
+	b->epoch = 0;
+	b->epochs = 0;
+	b->live = 0;
+}
+
+static void make_ready(struct weir_backlog *b, struct weir_req *req)
+{
+	req->state = WEIR_REQ_READY;
+	weir_list_add_tail(req->op == WEIR_OP_SEND ? &b->messages : &b->ready, &req->link);
+}
+
+static inline void admit(struct weir_backlog *b, struct weir_req *req)
+{
+	b->live++;
+	if (req->op != WEIR_OP_SEND) {
+		weir_order_add(&b->order, &req->order, req->remote, req->length,
+			       weir_req_modifies(req));
+		if (req->order.blockers) {
+			req->state = WEIR_REQ_HELD;
+			return;
+		}
+	}
+	make_ready(b, req);
+}
+
+static void begin(struct weir_backlog *b, struct weir_req *req)
+{
+	req->status = 0;
+	req->posted = 0;
+	req->wrs = 0;
+	req->astray = 0;
+	req->sent = req->again = req->lost = req->alone = false;
+	req->path = WEIR_PATH_UNDECIDED;
+	weir_list_init(&req->link);
+	weir_deadline_add(&b->deadlines, req);
+}
+
+void weir_backlog_add(struct weir_backlog *b, struct weir_req *req)
+{
+	begin(b, req);
+	req->epoch = req->op == WEIR_OP_BARRIER ? b->epochs++ : b->epochs;
+
+	if (req->op != WEIR_OP_BARRIER && req->epoch == b->epoch) {
+		admit(b, req);
+		return;
+	}
+	req->state = WEIR_REQ_BEHIND;
+	weir_list_add_tail(&b->behind, &req->link);
+}
+
+void weir_backlog_add_posted(struct weir_backlog *b, struct weir_req *req)
+{
+	begin(b, req);
+	req->epoch = b->epoch = b->epochs; /* there is nothing that barriers could still hold back */
+	admit(b, req);
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+	req->posted = req->length;
+	req->wrs = 1;
+	req->beside = NULL;
+}
+
+static void hand_back(struct weir_backlog *b, struct weir_req *req)
+{
+	req->state = WEIR_REQ_DONE;
+	weir_list_add_tail(&b->done, &req->link);
+}
+
+void weir_backlog_skip(struct weir_backlog *b, struct weir_req *req)
+{
+	req->status = 0;
+	hand_back(b, req);
+}
+
+/* Out of the order, which may free some that it held. */
+static void leave_order(struct weir_backlog *b, struct weir_req *req)
+{
+	struct weir_order_node *node = weir_order_remove(&b->order, &req->order);
+
+	for (; node; node = node->freed)
+		make_ready(b, weir_list_entry(node, struct weir_req, order));
+}
+
+static void finish(struct weir_backlog *b, struct weir_req *req)
+{
+	if (weir_bug(req->state == WEIR_REQ_DONE))
+		return;
+	weir_deadline_drop(req);
+	weir_list_del(&req->link);
+	if (req->state != WEIR_REQ_BEHIND) {
+		b->live--;
+		if (req->op != WEIR_OP_SEND)
+			leave_order(b, req);
+	}
+	hand_back(b, req);
+}
+
+/* In flight it is in no list, or among those astray. */
+static void stop_posting(struct weir_req *req)
+{
+	if (req->state == WEIR_REQ_FLIGHT)
+		return;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+void weir_backlog_end(struct weir_backlog *b, struct weir_req *req, int status)
+{
+	if (!req->status)
+		req->status = status;
+	if (!req->wrs && !req->astray) {
+		finish(b, req);
+		return;
+	}
+	stop_posting(req);
+}
+
+void weir_backlog_repeat(struct weir_req *req)
+{
+	req->again = true;
+	stop_posting(req);
+}
+
+void weir_backlog_take_back(struct weir_backlog *b, struct weir_req *req, uint64_t offset)
+{
+	req->posted = offset;
+	if (req->state != WEIR_REQ_FLIGHT || req->again || req->status)
+		return;
+	req->state = WEIR_REQ_READY;
+	weir_list_add(&b->ready, &req->link);
+}
+
+void weir_backlog_stray(struct weir_backlog *b, struct weir_req *req, uint16_t channel)
+{
+	req->astray |= 1u << channel;
+	stop_posting(req);
+	if (weir_list_is_empty(&req->link))
+		weir_list_add_tail(&b->astray, &req->link);
+}
+
+static void rewind_req(struct weir_backlog *b, struct weir_req *req)
+{
+	req->retries -= req->lost;
+	req->again = req->lost = false;
+	req->posted = 0;
+	req->state = WEIR_REQ_READY;
+	weir_list_add(&b->ready, &req->link);
+}
+
+void weir_backlog_settle(struct weir_backlog *b, struct weir_req *req)
+{
+	if (req->wrs || req->astray || req->state != WEIR_REQ_FLIGHT)
+		return;
+	if (req->again && !req->status)
+		rewind_req(b, req);
+	else
+		finish(b, req);
+}
+
+void weir_backlog_found(struct weir_backlog *b, uint16_t channel, bool may_repeat)
+{
+	struct weir_list *at, *next;
+
+	for (at = b->astray.next; at != &b->astray; at = next) {
+		struct weir_req *req = weir_list_entry(at, struct weir_req, link);
+
+		next = at->next;
+		req->astray &= ~(1u << channel);
+		if (!may_repeat && !req->status)
+			req->status = -ECONNRESET;
+		if (req->astray)
+			continue;
+		weir_list_del(&req->link);
+		weir_backlog_settle(b, req);
+	}
+}
+
+void weir_backlog_pass_barriers(struct weir_backlog *b)
+{
+	while (!weir_list_is_empty(&b->behind)) {
+		struct weir_req *req = weir_backlog_first(&b->behind);
+
+		if (b->live && (req->op == WEIR_OP_BARRIER || req->epoch != b->epoch))
+			return;
+		if (req->op == WEIR_OP_BARRIER) {
+			finish(b, req);
+			continue;
+		}
+		b->epoch = req->epoch;
+		weir_list_del(&req->link);
+		admit(b, req);
+	}
+}
+
+bool weir_backlog_strand(struct weir_backlog *b, struct weir_list *ready)
+{
+	bool any = !weir_list_is_empty(ready);
+
+	while (!weir_list_is_empty(ready)) {
+		struct weir_req *req = weir_backlog_first(ready);
+		bool sent = req->sent || req->wrs;
+
+		weir_backlog_end(b, req, sent ? -ECONNRESET : -ENOTCONN);
+	}
+	return any;
+}

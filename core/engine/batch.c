@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A batch takes whatever is ready at this moment: alone, a request is a batch of one. Only what
+ * comes beside a stream that keeps the NIC busy stays, until it can go along with what follows it
+ * (Nagle's rule, RFC 896, with as many in flight as a NIC works on at a time in place of one), and
+ * what is ready behind that stays with it: there is one line. The first that is ready brings its
+ * neighbours along, merged, and the next one begins the next WR of the chain. What is too long to
+ * be merged (see merge.h) stays for nobody and brings nobody. The chain ends at its limit, or once
+ * it holds a fragment's worth of bytes: chaining saves doorbells for small requests, while large
+ * ones would only queue up behind each other on one channel with others idle.
+ *
+ * A merged WR waits for as much room in the window as it wants rather than taking what
+ * there is, or one small completion at a time would keep what waits in small pieces for
+ * ever. It wants no more than a part of the window, so that meanwhile the rest is at work.
+ *
+ * Which path a WR takes is decided when it is known what it carries, and that it can go. All WRs of
+ * a batch go the way of the first: one that wants the other begins the next batch.
+ */
+#include "core/engine/batch.h"
+#include "core/engine/fragment.h"
+#include "core/engine/merge.h"
+#include "core/engine/stall.h"
+
+#define WINDOW_SHARE 4 /* a merged WR takes at most one part in this many of the window */
+
+struct batch {
+	struct weir_wr *first;
+	struct weir_wr **tail;
+	struct weir_merge_limits limits;
+	uint16_t channel;
+	uint16_t count;
+	uint32_t reqs;
+	uint64_t bytes;
+};
+
+static void batch_append(struct batch *b, struct weir_wr *wr)
+{
+	*b->tail = wr;
+	b->tail = &wr->next;
+	b->count++;
+	b->reqs += wr->nr_reqs;
+	b->bytes += wr->length;
+}
+
+static struct weir_merge_limits limits_of(const struct weir_engine *e)
+{
+	uint64_t share = e->window->bytes_max / WINDOW_SHARE;
+
+	return (struct weir_merge_limits){
+		.bytes_max = share < e->fragment_bytes ? (uint32_t)share : e->fragment_bytes,
+		.sge_max = e->sge_max,
+	};
+}
+
+/* What the next WR will carry: a part of @req, or all of it and what lies beside it. */
+static void plan(const struct weir_engine *e, struct weir_merge *m, struct weir_req *req,
+		 const struct weir_merge_limits *limits)
+{
+	weir_merge_begin(m, req, weir_cut_length(req, e->fragment_bytes));
+	if (e->merge && !weir_list_has_one(&e->backlog.ready) &&
+	    !weir_order_is_apart(&e->backlog.order, &req->order))
+		weir_merge_grow(m, &e->backlog.order, limits);
+}
+
+/* A small write was to be unloaded, and goes by @path. */
+static void count_full(struct weir_engine *e, const struct weir_req *req, uint8_t path)
+{
+	e->unload_full += path == WEIR_PATH_OFFLOAD && req->path == WEIR_PATH_UNLOAD;
+}
+
+/* Whether it is better off with what comes beside it next: see engine.h. */
+static bool gathers(const struct weir_engine *e, const struct weir_req *req)
+{
+	return e->streaming >= WEIR_STREAM_WRS && req->op <= WEIR_OP_WRITE &&
+	       req->order.streams && !req->posted && !req->alone &&
+	       req->length < e->fragment_bytes && weir_merge_pays(req) && e->merge;
+}
+
+static void take_part(struct weir_wr *wr, struct weir_req *req, uint32_t length)
+{
+	weir_cut_add(wr, req, length);
+	if (req->posted < req->length)
+		return;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+/* Most WRs are one request, of one piece of memory. */
+static bool is_whole(const struct weir_merge *m)
+{
+	return m->nr_reqs == 1 && m->first->nr_sge == 1 && m->bytes == m->first->length;
+}
+
+static void take_whole(struct weir_wr *wr, struct weir_req *req)
+{
+	weir_cut_whole(wr, req);
+	req->posted = req->length;
+	req->wrs++;
+	weir_list_del(&req->link);
+	req->state = WEIR_REQ_FLIGHT;
+}
+
+/* Carries out a plan: makes it a WR, which must be free, on @channel. */
+static struct weir_wr *wr_make(struct weir_engine *e, const struct weir_merge *m, uint16_t channel,
+			       uint8_t path)
+{
+	struct weir_wr *wr = e->free_wrs;
+	struct weir_req *req;
+
+	e->free_wrs = wr->next;
+	wr->channel = channel;
+	wr->path = path;
+	wr->posted_ns = e->window->now_ns;
+	wr->streams = m->nr_reqs > 1 || (m->first->op <= WEIR_OP_WRITE && m->first->order.streams);
+	e->streaming += wr->streams;
+	if (!e->channels.channel[channel].in_flight++)
+		weir_patience_begin(e, channel, e->window->now_ns);
+	count_full(e, m->first, path);
+	if (is_whole(m)) {
+		take_whole(wr, m->first);
+		return wr;
+	}
+	weir_cut_begin(wr, m->first);
+	for (req = m->first; req; req = req->beside)
+		take_part(wr, req, weir_cut_length(req, e->fragment_bytes));
+	return wr;
+}
+
+/* Whole and small writes only; a WR of several requests has each of them whole. */
+static bool may_unload(const struct weir_engine *e, const struct weir_merge *m)
+{
+	return e->route && m->first->op == WEIR_OP_WRITE &&
+	       m->bytes <= e->route->config.bytes_max && m->nr_sge <= WEIR_UNLOAD_SGE_MAX &&
+	       (m->nr_reqs > 1 || m->first->length == m->bytes);
+}
+
+/* A WR that was to tell how long it takes, and does not go as it was to, tells nothing. */
+static void path_forgo(struct weir_engine *e, uint8_t path)
+{
+	if (path & WEIR_PATH_PROBE)
+		weir_route_forgo(e->route);
+}
+
+/* How a small write goes: as decided when it was first planned. With the buffer full it is offloaded. */
+static uint8_t path_of_small(struct weir_engine *e, struct weir_req *req)
+{
+	uint8_t path = req->path;
+
+	if (path == WEIR_PATH_UNDECIDED)
+		path = (uint8_t)weir_route_decide(e->route, req->remote,
+						  (enum weir_route_hint)req->hint, true,
+						  e->window->now_ns);
+	req->path = path & (WEIR_PATH_OFFLOAD | WEIR_PATH_UNLOAD);
+	if (!(path & WEIR_PATH_UNLOAD) || weir_channels_room(&e->channels, e->unload))
+		return path;
+	path_forgo(e, path);
+	return WEIR_PATH_OFFLOAD;
+}
+
+static uint16_t channel_of(const struct weir_engine *e, uint8_t path)
+{
+	return path & WEIR_PATH_UNLOAD ? e->unload : weir_channels_pick(&e->channels);
+}
+
+/* Whether the next WR can be one of @b, which has got its channel by the first. */
+static bool batch_takes(const struct weir_engine *e, const struct batch *b, uint8_t path)
+{
+	return b->channel != WEIR_CHANNEL_NONE && weir_channels_room(&e->channels, b->channel) &&
+	       (b->channel == e->unload) == ((path & WEIR_PATH_UNLOAD) != 0);
+}
+
+static int batch_claim(struct weir_engine *e, const struct weir_merge *m)
+{
+	int rc;
+
+	if (weir_window_try(e->window, m->bytes))
+		return 0;
+	rc = weir_window_take(e->window, &e->waiter, m->bytes);
+	if (!rc)
+		return 0;
+	e->waits++;
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_WAIT,
+						     .wrs = 1,
+						     .reqs = m->nr_reqs,
+						     .bytes = m->bytes });
+	return rc;
+}
+
+/*
+ * Posts from @ready what fits, on the batch's channel, or on one that suits its first WR. Returns
+ * -EAGAIN when the window refused the very first WR, and the engine stands in line; 0 otherwise. Who
+ * got something loses its turn, and stands in line again, at its end, when it asks for more.
+ */
+static int batch_fill(struct weir_engine *e, struct batch *b, struct weir_list *ready)
+{
+	struct weir_merge m;
+	struct weir_req *req;
+	uint8_t path;
+	int rc = 0;
+
+	if (weir_window_must_wait(e->window, &e->waiter))
+		return -EAGAIN;
+	b->limits = limits_of(e);
+	while (!weir_list_is_empty(ready) && e->free_wrs && b->count < e->chain_max &&
+	       b->bytes < e->fragment_bytes) {
+		req = weir_backlog_first(ready);
+		if (gathers(e, req))
+			break;
+		plan(e, &m, req, &b->limits);
+		path = may_unload(e, &m) ? path_of_small(e, m.first) : WEIR_PATH_UNDECIDED;
+		if (!b->count && b->channel == WEIR_CHANNEL_NONE)
+			b->channel = channel_of(e, path);
+		if (!batch_takes(e, b, path)) {
+			path_forgo(e, path);
+			break;
+		}
+		rc = batch_claim(e, &m);
+		if (rc) {
+			path_forgo(e, path);
+			break;
+		}
+		batch_append(b, wr_make(e, &m, b->channel, path));
+	}
+	return b->count ? 0 : rc;
+}
+
+/* When a request goes out whole, alone, nothing was decided. Messages are few. */
+static bool is_noted(const struct batch *b)
+{
+	const struct weir_req *req = b->first->req;
+
+	return b->reqs > 1 || b->bytes < req->length || req->op == WEIR_OP_SEND;
+}
+
+static void note(struct weir_engine *e, const struct batch *b)
+{
+	if (!is_noted(b))
+		return;
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_POST, .wrs = b->count,
+						     .reqs = b->reqs, .bytes = b->bytes,
+						     .channel = b->channel });
+}
+
+bool weir_batch_next(struct weir_engine *e, struct weir_action *out)
+{
+	struct batch b = { .tail = &b.first, .channel = 0 };
+	int rc = 0;
+
+	if (!weir_list_is_empty(&e->backlog.messages))
+		rc = batch_fill(e, &b, &e->backlog.messages);
+	if (!rc && !b.count && !weir_list_is_empty(&e->backlog.ready)) {
+		b.channel = WEIR_CHANNEL_NONE;
+		rc = batch_fill(e, &b, &e->backlog.ready);
+	}
+	if (!rc)
+		weir_window_leave(&e->waiter);
+	if (!b.count)
+		return false;
+	note(e, &b);
+	out->type = WEIR_ACTION_POST;
+	out->wr = b.first;
+	out->channel = b.channel;
+	out->count = b.count;
+	return true;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Routes events to the modules beside it. Events only change state; what follows from
+ * it (barriers that can pass, requests with no channel left, a turn at the window that
+ * is free) is worked out when the host pulls, so no event can set off another.
+ */
+#include "core/engine/engine.h"
+#include "core/engine/batch.h"
+#include "core/engine/deadline.h"
+#include "core/engine/fastpath.h"
+#include "core/engine/stall.h"
+
+static bool config_is_valid(const struct weir_engine_config *config)
+{
+	return config->fragment_bytes >= WEIR_FRAGMENT_BYTES_MIN && config->chain_max &&
+	       config->chain_max <= WEIR_BATCH_MAX && config->sge_max >= WEIR_SGE_MAX &&
+	       config->sge_max <= WEIR_WR_SGE_MAX;
+}
+
+int weir_engine_init(struct weir_engine *e, const struct weir_engine_config *config,
+		     struct weir_window *window, struct weir_wr *wrs, uint32_t nr_wrs)
+{
+	uint32_t i;
+
+	if (!nr_wrs || !config_is_valid(config) || config->fragment_bytes > window->bytes_min)
+		return -EINVAL;
+	e->window = window;
+	weir_window_waiter_init(&e->waiter);
+	e->fragment_bytes = config->fragment_bytes;
+	e->chain_max = config->chain_max;
+	e->sge_max = config->sge_max;
+	e->merge = config->merge;
+	e->patience_ns = config->patience_ns;
+	e->judge_ns = WEIR_NEVER;
+	e->heard_ns = 0;
+	e->wrs = wrs;
+	e->nr_wrs = nr_wrs;
+	e->free_wrs = NULL;
+	for (i = nr_wrs; i-- > 0;) {
+		wrs[i].req = NULL;
+		wrs[i].next = e->free_wrs;
+		e->free_wrs = &wrs[i];
+	}
+	weir_channels_init(&e->channels);
+	e->lone = NULL;
+	weir_backlog_init(&e->backlog, config->seed);
+	e->route = NULL;
+	e->unload = WEIR_CHANNEL_NONE;
+	e->unload_full = 0;
+	e->streaming = 0;
+	e->waits = 0;
+	e->trace = NULL;
+	return 0;
+}
+
+void weir_engine_trace(struct weir_engine *e, struct weir_trace *trace)
+{
+	e->trace = trace;
+}
+
+void weir_engine_unload(struct weir_engine *e, struct weir_route *route, uint16_t channel)
+{
+	e->route = route;
+	e->unload = channel;
+	e->channels.apart = 1u << channel;
+}
+
+static void note_channel(struct weir_engine *e, enum weir_trace_what what, uint16_t channel)
+{
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = what, .channel = (uint8_t)channel });
+}
+
+int weir_engine_channel_up(struct weir_engine *e, uint16_t channel, uint32_t depth)
+{
+	int rc = weir_channels_up(&e->channels, channel, depth);
+
+	if (rc)
+		return rc;
+	note_channel(e, WEIR_TRACE_UP, channel);
+	weir_backlog_found(&e->backlog, channel, true);
+	return 0;
+}
+
+void weir_engine_channel_broken(struct weir_engine *e, uint16_t channel)
+{
+	note_channel(e, WEIR_TRACE_BREAK, channel);
+	weir_channels_broken(&e->channels, channel);
+}
+
+void weir_engine_channel_down(struct weir_engine *e, uint16_t channel)
+{
+	note_channel(e, WEIR_TRACE_DOWN, channel);
+	weir_channels_down(&e->channels, channel);
+	weir_backlog_found(&e->backlog, channel, false);
+}
+
+static bool req_has_channel(const struct weir_engine *e, const struct weir_req *req)
+{
+	if (req->op == WEIR_OP_BARRIER)
+		return true;
+	if (req->op == WEIR_OP_SEND)
+		return weir_channels_is_up(&e->channels, 0);
+	return weir_channels_any_left(&e->channels);
+}
+
+int weir_engine_submit(struct weir_engine *e, struct weir_req *req, uint64_t now_ns)
+{
+	int rc = weir_req_is_plain(req) ? 0 : weir_req_check(req, e->fragment_bytes);
+
+	weir_lone_enter(e);
+	weir_window_tick(e->window, now_ns);
+	if (rc)
+		return rc;
+	if (req->deadline_ns <= now_ns)
+		return -ETIMEDOUT;
+	if (!req_has_channel(e, req))
+		return -ENOTCONN;
+	weir_backlog_add(&e->backlog, req);
+	return 0;
+}
+
+/* Done twice it is as done once. */
+static bool is_idempotent(const struct weir_req *req)
+{
+	return req->op == WEIR_OP_READ || (req->op == WEIR_OP_WRITE && req->exclusive);
+}
+
+/*
+ * Whether @req may be innocent of the error that its WR, shared with others, met. When the WR was
+ * refused, or its local memory was not as registered, one of them was the reason.
+ */
+static bool is_suspect(int status)
+{
+	return status == -EACCES || status == -EFAULT;
+}
+
+/* What was refused comes to nothing later; of all else something may be under way still. */
+static bool may_be_astray(const struct weir_req *req, int status)
+{
+	return weir_req_modifies(req) && status != -ENOTCONN && status != -EACCES;
+}
+
+static void note_req(struct weir_engine *e, const struct weir_req *req, enum weir_trace_what what,
+		     int status, uint16_t channel)
+{
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = (uint16_t)what, .why = status,
+						     .reqs = 1, .bytes = req->length,
+						     .channel = (uint8_t)channel });
+}
+
+/*
+ * @wr was never posted, which is safe to do elsewhere; but a change of which parts were posted
+ * after it is not begun anew. A message is not moved: it has the one channel, which failed.
+ */
+static void req_unsent(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr)
+{
+	uint64_t length = wr->nr_reqs > 1 ? req->length : wr->length;
+
+	if (req->op == WEIR_OP_SEND) {
+		weir_backlog_end(&e->backlog, req, -ENOTCONN);
+	} else if (wr->offset + length == req->posted) {
+		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		weir_backlog_take_back(&e->backlog, req, wr->offset);
+	} else if (is_idempotent(req)) {
+		note_req(e, req, WEIR_TRACE_REPEAT, -ENOTCONN, 0);
+		weir_backlog_repeat(req);
+	} else {
+		weir_backlog_end(&e->backlog, req, -ECONNRESET);
+	}
+}
+
+/*
+ * One of @req's WRs failed, and may have taken effect. A read is safe to post again; a change
+ * may still arrive, and is waited for.
+ */
+static void req_fail(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
+		     int status)
+{
+	bool lost = status == -ECONNRESET && req->retries && is_idempotent(req);
+	bool suspect = wr->nr_reqs > 1 && is_suspect(status);
+
+	if (weir_channels_is_broken(&e->channels, wr->channel) && may_be_astray(req, status)) {
+		note_req(e, req, WEIR_TRACE_STRAY, status, wr->channel);
+		weir_backlog_stray(&e->backlog, req, wr->channel);
+	}
+	if (lost || suspect) {
+		note_req(e, req, WEIR_TRACE_REPEAT, status, 0);
+		req->lost |= lost;
+		req->alone |= suspect;
+		weir_backlog_repeat(req);
+	} else {
+		weir_backlog_end(&e->backlog, req, status);
+	}
+}
+
+static void req_completed(struct weir_engine *e, struct weir_req *req, const struct weir_wr *wr,
+			  int status)
+{
+	req->wrs--;
+	req->sent |= status != -ENOTCONN;
+	if (status == -ENOTCONN)
+		req_unsent(e, req, wr);
+	else if (status)
+		req_fail(e, req, wr, status);
+	weir_backlog_settle(&e->backlog, req);
+}
+
+static void wr_failed(struct weir_engine *e, const struct weir_wc *wc)
+{
+	const struct weir_wr *wr = wc->wr;
+
+	weir_lone_enter(e);
+	weir_trace_note(e->trace, e->window->now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_FAIL, .why = wc->status,
+						     .wrs = 1, .reqs = wr->nr_reqs,
+						     .bytes = wr->length,
+						     .channel = (uint8_t)wr->channel,
+						     .verbs = wc->verbs });
+	weir_channels_fail(&e->channels, wr->channel);
+}
+
+static void reqs_completed(struct weir_engine *e, const struct weir_wr *wr, int status)
+{
+	struct weir_req *req, *next;
+
+	for (req = wr->req; req; req = next) {
+		next = req->beside;
+		req_completed(e, req, wr, status);
+	}
+}
+
+static void wr_succeeded(struct weir_engine *e, const struct weir_wr *wr)
+{
+	uint64_t limit = e->window->bytes_max;
+
+	weir_patience_answered(e, wr->channel, e->window->now_ns);
+	weir_window_completed(e->window, wr->length, wr->posted_ns);
+	if (e->window->bytes_max != limit)
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_LIMIT,
+							     .bytes = e->window->bytes_max });
+}
+
+/* The route learns from what went as it was decided, and succeeded. */
+static void wr_probed(struct weir_engine *e, const struct weir_wr *wr, int status)
+{
+	if (status)
+		weir_route_forgo(e->route);
+	else
+		weir_route_completed(e->route, wr->path, e->window->now_ns - wr->posted_ns);
+}
+
+void weir_engine_completed(struct weir_engine *e, const struct weir_wc *wc, uint64_t now_ns)
+{
+	struct weir_wr *wr = wc->wr;
+
+	if (weir_bug(!wr->req))
+		return;
+	weir_window_tick(e->window, now_ns);
+	if (wc->status)
+		wr_failed(e, wc);
+	else
+		wr_succeeded(e, wr);
+	if (wr->path & WEIR_PATH_PROBE)
+		wr_probed(e, wr, wc->status);
+	e->channels.channel[wr->channel].in_flight--;
+	e->streaming -= wr->streams;
+	weir_window_give(e->window, wr->length);
+	if (e->lone && !wc->status)
+		weir_lone_succeeded(e);
+	else
+		reqs_completed(e, wr, wc->status);
+	wr->req = NULL;
+	wr->next = e->free_wrs;
+	e->free_wrs = wr;
+}
+
+static bool wr_carries(const struct weir_wr *wr, const struct weir_req *req)
+{
+	const struct weir_req *carried = wr->req;
+
+	while (carried && carried != req)
+		carried = carried->beside;
+	return carried;
+}
+
+/* Only a flush gives back the memory that the NIC may still touch for @req. */
+static void fail_channels_of(struct weir_engine *e, const struct weir_req *req)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nr_wrs; i++) {
+		if (wr_carries(&e->wrs[i], req))
+			weir_channels_fail(&e->channels, e->wrs[i].channel);
+	}
+}
+
+bool weir_engine_expired(struct weir_engine *e, uint64_t now_ns)
+{
+	struct weir_req *req;
+	bool any = false;
+
+	weir_lone_enter(e);
+	weir_window_tick(e->window, now_ns);
+	while ((req = weir_deadline_pop(&e->backlog.deadlines, now_ns))) {
+		weir_trace_note(e->trace, e->window->now_ns,
+				&(struct weir_trace_record){ .what = WEIR_TRACE_LATE,
+							     .why = -ETIMEDOUT,
+							     .wrs = req->wrs, .reqs = 1,
+							     .bytes = req->length });
+		if (req->wrs)
+			fail_channels_of(e, req);
+		weir_backlog_end(&e->backlog, req, -ETIMEDOUT);
+		any = true;
+	}
+	return weir_patience_judge(e, now_ns) || any;
+}
+
+/* Ends what waits for a channel that is not there, and passes the barriers behind it. */
+static void strand(struct weir_engine *e)
+{
+	bool any;
+
+	do {
+		weir_backlog_pass_barriers(&e->backlog);
+		any = false;
+		if (!weir_channels_is_up(&e->channels, 0))
+			any |= weir_backlog_strand(&e->backlog, &e->backlog.messages);
+		if (!weir_channels_any_left(&e->channels))
+			any |= weir_backlog_strand(&e->backlog, &e->backlog.ready);
+	} while (any);
+}
+
+static bool next_failed(struct weir_engine *e, struct weir_action *out)
+{
+	if (!weir_channels_any_failed(&e->channels))
+		return false;
+	out->type = WEIR_ACTION_FAIL;
+	out->channel = weir_channels_pop_failed(&e->channels);
+	return true;
+}
+
+static bool next_done(struct weir_engine *e, struct weir_action *out)
+{
+	struct weir_req *req = weir_backlog_pop_done(&e->backlog);
+
+	if (!req)
+		return false;
+	out->type = WEIR_ACTION_DONE;
+	out->req = req;
+	return true;
+}
+
+static bool next_wake(struct weir_engine *e, struct weir_action *out)
+{
+	struct weir_window_waiter *waiter = weir_window_call(e->window);
+
+	if (!waiter)
+		return false;
+	out->type = WEIR_ACTION_WAKE;
+	out->engine = container_of(waiter, struct weir_engine, waiter);
+	return true;
+}
+
+/* Mostly nothing waits for a barrier, and all channels are there. */
+static bool may_strand(const struct weir_engine *e)
+{
+	return !weir_list_is_empty(&e->backlog.behind) || !weir_channels_is_up(&e->channels, 0) ||
+	       !weir_channels_any_left(&e->channels);
+}
+
+bool weir_engine_next(struct weir_engine *e, struct weir_action *out)
+{
+	if (weir_engine_is_quiet(e))
+		return false;
+	if (may_strand(e))
+		strand(e);
+	return next_failed(e, out) || weir_batch_next(e, out) || next_done(e, out) ||
+	       next_wake(e, out);
+}
+
+uint64_t weir_engine_deadline_ns(const struct weir_engine *e)
+{
+	uint64_t first_ns = e->lone ? e->lone->deadline_ns :
+				      weir_deadline_next_ns(&e->backlog.deadlines);
+
+	return first_ns < e->judge_ns ? first_ns : e->judge_ns;
+}
+
+int weir_engine_cancel(struct weir_engine *e, struct weir_req *req)
+{
+	weir_lone_enter(e);
+	if (req->wrs || req->sent || req->state == WEIR_REQ_DONE)
+		return -EINPROGRESS;
+	weir_backlog_end(&e->backlog, req, -ECANCELED);
+	return 0;
+}

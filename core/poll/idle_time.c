@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Polling for @budget and then sleeping costs the gap, if it is shorter, or else the budget
+ * and a wake-up: the renting of skis. With the gaps of late at hand the best budget is the
+ * one that would have cost least for them. RDMAbox's fixed MAX_RETRY (section IV-B) is this
+ * with one budget for all loads.
+ */
+#include "core/poll/idle_time.h"
+
+#define FADE_AT 256 /* gaps: then each counts half */
+#define EXPLORE_EVERY 32 /* idles: wasted, it costs each of them a thirtieth of the price */
+#define REST_FACTOR 64 /* so that all stalls together take a sixty-fourth of the time at most */
+
+void weir_gaps_init(struct weir_gaps *g, uint32_t price_ns, uint32_t wake_ns)
+{
+	memset(g, 0, sizeof(*g));
+	g->price_ns = price_ns;
+	g->wake_ns = wake_ns;
+	g->budget_ns = price_ns;
+}
+
+/* Where a bucket ends, which is how long one must poll to see all gaps in it. */
+static uint64_t bucket_end_ns(unsigned int bucket)
+{
+	return 256ull << bucket;
+}
+
+static unsigned int bucket_of(uint64_t ns)
+{
+	unsigned int bucket = 0;
+
+	while (bucket < WEIR_GAPS_BUCKETS - 1 && ns >= bucket_end_ns(bucket))
+		bucket++;
+	return bucket;
+}
+
+static void fade(struct weir_gaps *g)
+{
+	unsigned int i;
+
+	g->total = 0;
+	for (i = 0; i < WEIR_GAPS_BUCKETS; i++) {
+		uint32_t before = g->count[i];
+
+		g->count[i] /= 2;
+		g->total += g->count[i];
+		if (before && i < WEIR_GAPS_BUCKETS - 1)
+			g->sum_ns[i] = g->sum_ns[i] / before * g->count[i];
+	}
+}
+
+/*
+ * The last bucket has no end, so nobody polls for what is in it. What polling for the others costs is
+ * how long they were, not how long their bucket is: the price may lie within it.
+ */
+static uint64_t cheapest_ns(const struct weir_gaps *g)
+{
+	uint64_t best = (uint64_t)g->total * g->price_ns, budget_ns = 0, polled = 0;
+	uint64_t longer = g->total;
+	unsigned int i;
+
+	for (i = 0; i < WEIR_GAPS_BUCKETS - 1; i++) {
+		uint64_t end_ns = bucket_end_ns(i), cost;
+
+		longer -= g->count[i];
+		polled += g->sum_ns[i];
+		cost = polled + longer * (end_ns + g->price_ns);
+		if (cost < best) {
+			best = cost;
+			budget_ns = end_ns;
+		}
+	}
+	return budget_ns;
+}
+
+/*
+ * What was found because it was looked for beyond the budget stands for all the idles in
+ * which it was not, where it was slept through and looked as long as the sleep.
+ */
+void weir_gaps_add(struct weir_gaps *g, uint64_t ns)
+{
+	uint32_t weight = g->exploring && ns < g->price_ns ? EXPLORE_EVERY : 1;
+
+	unsigned int bucket = bucket_of(ns);
+
+	g->exploring = false;
+	g->count[bucket] += weight;
+	if (bucket < WEIR_GAPS_BUCKETS - 1)
+		g->sum_ns[bucket] += weight * ns;
+	g->total += weight;
+	if (g->total >= FADE_AT)
+		fade(g);
+	g->budget_ns = cheapest_ns(g);
+}
+
+void weir_gaps_stalled(struct weir_gaps *g, uint64_t ns, uint64_t now_ns)
+{
+	g->rest_until_ns = now_ns + ns * REST_FACTOR;
+}
+
+uint64_t weir_gaps_budget_ns(struct weir_gaps *g)
+{
+	g->exploring = ++g->idles % EXPLORE_EVERY == 0 && g->budget_ns < g->price_ns;
+	return g->exploring ? g->price_ns : g->budget_ns;
+}

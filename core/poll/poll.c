@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Algorithm 3 of RDMAbox, with its holes closed: the retries that count are consecutive,
+ * and who arms looks once more before it sleeps, because what came between its last look
+ * and the arming raises no event.
+ *
+ * A gap that ended with a wake-up looks longer by the wake-up. Taken as it is, it would
+ * teach that gaps are long, so that sleeping is right, so that all gaps look long: the
+ * price of a wake-up is taken off.
+ */
+#include "core/poll/poll.h"
+
+#define CREDIT_NS_MAX 1000000ll /* saved up at most */
+#define EARN_NS_MAX 1000000000ull /* longer sleeps earn no more, and cannot overflow */
+
+void weir_poll_init(struct weir_poll *p, const struct weir_poll_config *config,
+		    struct weir_gaps *gaps, uint64_t now_ns)
+{
+	memset(p, 0, sizeof(*p));
+	p->config = *config;
+	p->gaps = gaps;
+	p->at_ns = p->idle_ns = now_ns;
+	p->credit = CREDIT_NS_MAX * 100;
+}
+
+/* Time has passed, in an empty poll or not. */
+static void account(struct weir_poll *p, bool was_empty, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - p->at_ns < EARN_NS_MAX ? now_ns - p->at_ns : EARN_NS_MAX;
+
+	p->at_ns = now_ns;
+	p->credit += (int64_t)(passed_ns * p->config.busy_percent_max);
+	if (was_empty)
+		p->credit -= (int64_t)(passed_ns * 100);
+	if (p->credit > CREDIT_NS_MAX * 100)
+		p->credit = CREDIT_NS_MAX * 100;
+	else if (p->credit < 0)
+		p->credit = 0;
+}
+
+static enum weir_poll_verdict arm(struct weir_poll *p)
+{
+	p->state = WEIR_POLL_ARMED;
+	p->arms++;
+	return WEIR_POLL_ARM;
+}
+
+static enum weir_poll_verdict sleep_now(struct weir_poll *p)
+{
+	if (!p->slept)
+		p->polled_ns = p->at_ns - p->idle_ns;
+	p->state = WEIR_POLL_ASLEEP;
+	p->slept = true;
+	p->sleeps++;
+	return WEIR_POLL_SLEEP;
+}
+
+enum weir_poll_verdict weir_poll_woken(struct weir_poll *p, uint64_t now_ns)
+{
+	account(p, false, now_ns);
+	p->state = WEIR_POLL_POLLING;
+	p->taken = 0;
+	return p->config.mode == WEIR_POLL_EVENT ? arm(p) : WEIR_POLL_AGAIN;
+}
+
+/* How long nothing came: at least for as long as it was polled for. */
+static uint64_t gap_ns(const struct weir_poll *p)
+{
+	uint64_t ns = p->at_ns - p->idle_ns, least_ns = p->polled_ns;
+
+	if (!p->slept)
+		return ns;
+	ns -= ns < p->gaps->wake_ns ? ns : p->gaps->wake_ns;
+	return ns > least_ns ? ns : least_ns;
+}
+
+static enum weir_poll_verdict found(struct weir_poll *p, uint32_t wcs)
+{
+	if (p->retries || p->slept)
+		weir_gaps_add(p->gaps, gap_ns(p));
+	p->retries = 0;
+	p->slept = false;
+	p->idle_ns = p->at_ns;
+	p->taken += wcs;
+	switch (p->config.mode) {
+	case WEIR_POLL_EVENT:
+		return WEIR_POLL_AGAIN;
+	case WEIR_POLL_EVENT_BATCH:
+		return p->state != WEIR_POLL_ARMED && p->taken >= p->config.wcs_max ? arm(p)
+									   : WEIR_POLL_AGAIN;
+	default:
+		p->state = WEIR_POLL_POLLING;
+		return WEIR_POLL_AGAIN;
+	}
+}
+
+static bool budget_is_spent(const struct weir_poll *p)
+{
+	if (p->config.retries_max)
+		return p->retries >= p->config.retries_max;
+	return p->at_ns - p->idle_ns >= p->budget_ns || weir_gaps_rest(p->gaps, p->at_ns);
+}
+
+static enum weir_poll_verdict empty(struct weir_poll *p)
+{
+	p->empty_polls++;
+	if (p->retries++ == 0)
+		p->budget_ns = weir_gaps_budget_ns(p->gaps);
+	if (p->state == WEIR_POLL_ARMED)
+		return sleep_now(p);
+	if (p->config.mode == WEIR_POLL_BUSY)
+		return WEIR_POLL_AGAIN;
+	if (p->config.mode == WEIR_POLL_ADAPTIVE && p->credit > 0 && !budget_is_spent(p))
+		return WEIR_POLL_AGAIN;
+	return arm(p);
+}
+
+enum weir_poll_verdict weir_poll_polled(struct weir_poll *p, uint32_t wcs, uint64_t now_ns)
+{
+	account(p, !wcs, now_ns);
+	return wcs ? found(p, wcs) : empty(p);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two levels of rounds in a class, of its bundles and of a bundle's flows, and a choice between
+ * classes: those of a level share by the least weighted sum sent (start-time fair queueing): they
+ * are few.
+ *
+ * A bundle is listed among those that may have a turn until it is found at its turn that none of
+ * its flows may. That is forgotten when one of them may again. Where there is no room for the low
+ * levels nobody loses his place: turns go on where they stopped.
+ */
+#include "core/sched/sched.h"
+
+/* The sums of classes of a level are compared at this resolution. */
+#define SHARE_SHIFT 10
+
+static bool config_is_valid(const struct weir_sched_config *c)
+{
+	return c->weight && c->weight <= WEIR_SCHED_WEIGHT_MAX && c->segment_bytes &&
+	       c->segment_bytes <= WEIR_SCHED_SEGMENT_MAX && c->wrs_max;
+}
+
+static bool is_low(const struct weir_sched *s, const struct weir_sched_class *c)
+{
+	return c->config.level > s->classes[0].config.level;
+}
+
+static void class_init(struct weir_sched_class *c, const struct weir_sched_config *config)
+{
+	memset(c, 0, sizeof(*c));
+	c->config = *config;
+	weir_turns_init(&c->bundles);
+}
+
+int weir_sched_init(struct weir_sched *s, const struct weir_sched_config *configs,
+		    uint8_t nr_classes, uint64_t low_bytes_max)
+{
+	uint8_t i;
+
+	if (!nr_classes || nr_classes > WEIR_SCHED_CLASSES_MAX)
+		return -EINVAL;
+	for (i = 0; i < nr_classes; i++)
+		if (!config_is_valid(&configs[i]) ||
+		    (i && configs[i].level < configs[i - 1].level))
+			return -EINVAL;
+	for (i = 0; i < nr_classes; i++)
+		class_init(&s->classes[i], &configs[i]);
+	s->nr_classes = nr_classes;
+	s->low_bytes_max = low_bytes_max;
+	s->low_bytes = s->low_floor = s->low_segment = 0;
+	for (i = 0; i < nr_classes; i++)
+		if (is_low(s, &s->classes[i]) && configs[i].segment_bytes > s->low_segment)
+			s->low_segment = configs[i].segment_bytes;
+	return 0;
+}
+
+void weir_bundle_init(struct weir_bundle *bundle, uint8_t class, uint16_t weight)
+{
+	weir_turn_init(&bundle->turn, weight);
+	bundle->class = class;
+	bundle->is_paused = false;
+	bundle->competing = 0;
+	weir_turns_init(&bundle->flows);
+}
+
+void weir_bundle_weigh(struct weir_bundle *bundle, uint16_t weight)
+{
+	bundle->turn.weight = weight;
+}
+
+void weir_flow_init(struct weir_flow *flow, struct weir_bundle *bundle, uint16_t weight)
+{
+	weir_turn_init(&flow->turn, weight);
+	flow->bundle = bundle;
+	flow->wrs = 0;
+}
+
+static struct weir_sched_class *class_of(struct weir_sched *s, const struct weir_flow *flow)
+{
+	return &s->classes[flow->bundle->class];
+}
+
+static struct weir_flow *flow_of(struct weir_turn *turn)
+{
+	return container_of(turn, struct weir_flow, turn);
+}
+
+static struct weir_bundle *bundle_of(struct weir_turn *turn)
+{
+	return container_of(turn, struct weir_bundle, turn);
+}
+
+static uint32_t cost_of(const struct weir_sched_class *c, uint32_t bytes)
+{
+	if (c->config.policy == WEIR_SCHED_ROUND_ROBIN)
+		return 1;
+	return bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes;
+}
+
+/* What a weight of 1 may spend in a round: the dearest turn. */
+static uint32_t unit_of(const struct weir_sched_class *c)
+{
+	return cost_of(c, c->config.segment_bytes);
+}
+
+/* Something of the bundle may be sent, perhaps. */
+static void bundle_list(struct weir_sched_class *c, struct weir_bundle *bundle)
+{
+	if (!bundle->is_paused)
+		weir_turns_list(&c->bundles, &bundle->turn);
+}
+
+static void flow_list(struct weir_sched_class *c, struct weir_flow *flow)
+{
+	weir_turns_list(&flow->bundle->flows, &flow->turn);
+	bundle_list(c, flow->bundle);
+}
+
+/* What its flows that compete have for room; nothing while it may not send. */
+static uint64_t floor_of(const struct weir_sched *s, const struct weir_bundle *bundle)
+{
+	const struct weir_sched_class *c = &s->classes[bundle->class];
+
+	if (bundle->is_paused || !is_low(s, c))
+		return 0;
+	return (uint64_t)bundle->competing * c->config.segment_bytes;
+}
+
+/* A flow competes from now on, or does no more. */
+static void flow_comes(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	s->low_floor -= floor_of(s, bundle);
+	bundle->competing++;
+	s->low_floor += floor_of(s, bundle);
+}
+
+static void flow_goes(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	s->low_floor -= floor_of(s, bundle);
+	bundle->competing--;
+	s->low_floor += floor_of(s, bundle);
+}
+
+static void bundle_set_paused(struct weir_sched *s, struct weir_bundle *bundle, bool is_paused)
+{
+	s->low_floor -= floor_of(s, bundle);
+	bundle->is_paused = is_paused;
+	s->low_floor += floor_of(s, bundle);
+}
+
+/* What @level has come to: of those who want to send the least, of nobody the most. */
+static uint64_t level_share(const struct weir_sched *s, uint8_t level)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	uint8_t i;
+
+	for (i = 0; i < s->nr_classes; i++) {
+		const struct weir_sched_class *c = &s->classes[i];
+
+		if (c->config.level != level)
+			continue;
+		if (weir_turns_are_wanted(&c->bundles) && c->share < least)
+			least = c->share;
+		if (c->share > most)
+			most = c->share;
+	}
+	return least != UINT64_MAX ? least : most;
+}
+
+/* A class that begins to send has no claim to what it did not send before. */
+static void class_begin(const struct weir_sched *s, struct weir_sched_class *c)
+{
+	uint64_t share = level_share(s, c->config.level);
+
+	if (c->share < share)
+		c->share = share;
+	c->passed_bytes = 0;
+}
+
+static void bundle_join(const struct weir_sched *s, struct weir_sched_class *c,
+			struct weir_bundle *bundle)
+{
+	if (!weir_turns_are_wanted(&c->bundles))
+		class_begin(s, c);
+	if (!bundle->turn.is_ready)
+		weir_turns_join(&c->bundles, &bundle->turn, unit_of(c));
+}
+
+static void bundle_leave(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	if (bundle->turn.is_ready)
+		weir_turns_leave(&s->classes[bundle->class].bundles, &bundle->turn);
+	bundle_set_paused(s, bundle, false);
+}
+
+void weir_sched_ready(struct weir_sched *s, struct weir_flow *flow)
+{
+	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
+
+	if (flow->turn.is_ready)
+		return;
+	if (!flow->wrs)
+		flow_comes(s, bundle);
+	if (!bundle->is_paused)
+		bundle_join(s, c, bundle);
+	weir_turns_join(&bundle->flows, &flow->turn, unit_of(c));
+	if (flow->wrs < c->config.wrs_max)
+		flow_list(c, flow);
+}
+
+void weir_sched_idle(struct weir_sched *s, struct weir_flow *flow)
+{
+	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
+
+	if (!flow->turn.is_ready)
+		return;
+	if (!flow->wrs)
+		flow_goes(s, bundle);
+	weir_turns_leave(&bundle->flows, &flow->turn);
+	if (!weir_bundle_is_wanted(bundle))
+		bundle_leave(s, bundle);
+	else
+		bundle_list(c, bundle); /* others may have waited for it */
+}
+
+void weir_flow_move(struct weir_sched *s, struct weir_flow *flow, struct weir_bundle *bundle)
+{
+	struct weir_sched_class *c = class_of(s, flow), before = *c;
+	struct weir_bundle *from = flow->bundle;
+	bool is_ready = flow->turn.is_ready;
+
+	if (from == bundle)
+		return;
+	weir_sched_idle(s, flow);
+	if (flow->wrs) {
+		flow_goes(s, from);
+		flow_comes(s, bundle);
+	}
+	weir_turns_carry(&from->flows, &bundle->flows, &flow->turn);
+	flow->bundle = bundle;
+	if (is_ready)
+		weir_sched_ready(s, flow);
+	if (!weir_turns_are_wanted(&before.bundles))
+		return;
+	/* The class has not begun anew, if it is the only flow of it. */
+	c->share = before.share;
+	c->passed_bytes = before.passed_bytes;
+}
+
+void weir_sched_pause(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	if (!weir_bundle_is_wanted(bundle))
+		return;
+	bundle_leave(s, bundle);
+	bundle_set_paused(s, bundle, true);
+}
+
+void weir_sched_resume(struct weir_sched *s, struct weir_bundle *bundle)
+{
+	struct weir_sched_class *c = &s->classes[bundle->class];
+
+	if (!bundle->is_paused)
+		return;
+	bundle_set_paused(s, bundle, false);
+	bundle_join(s, c, bundle);
+	bundle_list(c, bundle);
+}
+
+/* Whether the low levels may have more in flight: if they have nothing, whatever it is. */
+static bool has_room(const struct weir_sched *s)
+{
+	uint64_t most = s->low_floor > s->low_bytes_max ? s->low_floor : s->low_bytes_max;
+
+	return !s->low_bytes || s->low_bytes + s->low_segment <= most;
+}
+
+/* Whose turn it would be in a class. A bundle waits if all its flows wait for completions. */
+static struct weir_flow *class_next(const struct weir_sched *s, struct weir_sched_class *c)
+{
+	struct weir_turn *turn, *of_bundle;
+
+	if (is_low(s, c) && !has_room(s))
+		return NULL;
+	while ((turn = weir_turns_first(&c->bundles)) != NULL) {
+		of_bundle = weir_turns_first(&bundle_of(turn)->flows);
+		if (of_bundle)
+			return flow_of(of_bundle);
+		weir_turns_unlist(turn);
+	}
+	return NULL;
+}
+
+static bool class_starves(const struct weir_sched_class *c)
+{
+	return c->config.pass_bytes_max && c->passed_bytes >= c->config.pass_bytes_max;
+}
+
+/* Whether @a goes before @b, which is of no higher level. */
+static bool class_precedes(const struct weir_sched_class *a, const struct weir_sched_class *b)
+{
+	if (class_starves(a) != class_starves(b))
+		return class_starves(a);
+	return a->config.level == b->config.level && a->share < b->share;
+}
+
+struct weir_flow *weir_sched_next(struct weir_sched *s, uint32_t classes)
+{
+	struct weir_sched_class *best = NULL;
+	struct weir_flow *found = NULL;
+	struct weir_flow *flow;
+	uint8_t i;
+
+	for (i = 0; i < s->nr_classes; i++) {
+		struct weir_sched_class *c = &s->classes[i];
+
+		if (!(classes & 1u << i) || (best && !class_precedes(c, best)))
+			continue;
+		flow = class_next(s, c);
+		if (!flow)
+			continue;
+		best = c;
+		found = flow;
+	}
+	return found;
+}
+
+/* The class of @flow has sent: it is served, its level goes on, those below were passed. */
+static void class_posted(struct weir_sched *s, struct weir_sched_class *c, uint32_t cost)
+{
+	uint8_t i;
+
+	c->passed_bytes = 0;
+	c->share += ((uint64_t)cost << SHARE_SHIFT) / c->config.weight;
+	for (i = 0; i < s->nr_classes; i++) {
+		struct weir_sched_class *other = &s->classes[i];
+
+		if (other->config.level > c->config.level &&
+		    weir_turns_are_wanted(&other->bundles))
+			other->passed_bytes += cost;
+	}
+}
+
+void weir_sched_posted(struct weir_sched *s, struct weir_flow *flow, uint32_t bytes)
+{
+	struct weir_sched_class *c = class_of(s, flow);
+	struct weir_bundle *bundle = flow->bundle;
+
+	if (weir_bug(!flow->turn.is_ready || bytes > c->config.segment_bytes))
+		return;
+	weir_turns_unlist(&flow->turn);
+	weir_turns_unlist(&bundle->turn);
+	weir_turns_spend(&bundle->flows, &flow->turn, cost_of(c, bytes), unit_of(c));
+	weir_turns_spend(&c->bundles, &bundle->turn, cost_of(c, bytes), unit_of(c));
+	flow->wrs++;
+	if (is_low(s, c))
+		s->low_bytes += bytes;
+	if (flow->wrs < c->config.wrs_max)
+		weir_turns_list(&bundle->flows, &flow->turn);
+	weir_turns_list(&c->bundles, &bundle->turn);
+	class_posted(s, c, bytes < WEIR_SCHED_COST_MIN ? WEIR_SCHED_COST_MIN : bytes);
+}
+
+void weir_sched_completed(struct weir_sched *s, struct weir_flow *flow, uint32_t bytes)
+{
+	struct weir_sched_class *c = class_of(s, flow);
+
+	if (weir_bug(!flow->wrs))
+		return;
+	if (is_low(s, c))
+		s->low_bytes -= bytes;
+	flow->wrs--;
+	if (flow->turn.is_ready)
+		flow_list(c, flow);
+	else if (!flow->wrs)
+		flow_goes(s, flow->bundle);
+}

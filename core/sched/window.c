@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The line is strict: only its head may take, even when somebody behind it would fit.
+ * That costs a little room for a moment, and in exchange nothing starves.
+ */
+#include "core/sched/window.h"
+
+int weir_window_init(struct weir_window *w, uint64_t bytes_max, uint32_t wrs_max)
+{
+	if (!bytes_max || !wrs_max)
+		return -EINVAL;
+	w->policy = NULL;
+	w->bytes_min = w->bytes_top = w->bytes_max = bytes_max;
+	w->now_ns = 0;
+	w->wrs_max = wrs_max;
+	w->bytes = 0;
+	w->wrs = 0;
+	weir_list_init(&w->line);
+	return 0;
+}
+
+int weir_window_learn(struct weir_window *w, struct weir_window_policy *policy, uint64_t bytes_min)
+{
+	if (!bytes_min || bytes_min > w->bytes_top)
+		return -EINVAL;
+	w->policy = policy;
+	w->bytes_min = w->bytes_max = bytes_min;
+	return 0;
+}
+
+void weir_window_tell(struct weir_window *w, uint32_t bytes, uint64_t posted_ns)
+{
+	const struct weir_window_sample sample = { posted_ns, w->now_ns, bytes, w->bytes };
+	uint64_t limit;
+
+	limit = w->policy->completed(w->policy, w, &sample);
+	if (limit < w->bytes_min)
+		limit = w->bytes_min;
+	w->bytes_max = limit < w->bytes_top ? limit : w->bytes_top;
+}
+
+bool weir_window_is_filled_by(const struct weir_window *w, uint64_t in_flight)
+{
+	return in_flight >= w->bytes_max - w->bytes_max / 4 ||
+	       in_flight + w->bytes_min > w->bytes_max;
+}
+
+void weir_window_waiter_init(struct weir_window_waiter *waiter)
+{
+	weir_list_init(&waiter->link);
+	waiter->bytes = 0;
+	waiter->called = false;
+}
+
+static bool turn_is_of(const struct weir_window *w, const struct weir_window_waiter *waiter)
+{
+	return weir_list_is_empty(&w->line) || w->line.next == &waiter->link;
+}
+
+int weir_window_take(struct weir_window *w, struct weir_window_waiter *waiter, uint32_t bytes)
+{
+	if (bytes > w->bytes_min)
+		return -EMSGSIZE;
+	if (turn_is_of(w, waiter) && weir_window_fits(w, bytes)) {
+		weir_window_claim(w, bytes);
+		return 0;
+	}
+	waiter->bytes = bytes;
+	waiter->called = false;
+	if (weir_list_is_empty(&waiter->link))
+		weir_list_add_tail(&w->line, &waiter->link);
+	return -EAGAIN;
+}
+
+bool weir_window_must_wait(const struct weir_window *w, const struct weir_window_waiter *waiter)
+{
+	if (weir_list_is_empty(&waiter->link))
+		return false;
+	return !turn_is_of(w, waiter) || !weir_window_fits(w, waiter->bytes);
+}
+
+struct weir_window_waiter *weir_window_call(struct weir_window *w)
+{
+	struct weir_window_waiter *first;
+
+	if (weir_list_is_empty(&w->line))
+		return NULL;
+	first = weir_list_entry(w->line.next, struct weir_window_waiter, link);
+	if (!weir_window_fits(w, first->bytes)) {
+		first->called = false; /* a policy may have taken back what it was called for */
+		return NULL;
+	}
+	if (first->called)
+		return NULL;
+	first->called = true;
+	return first;
+}

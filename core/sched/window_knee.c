@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A quarter more room must bring a twentieth more throughput to be kept; a fifth less room
+ * may cost a fortieth. Below the knee throughput goes with the window, above it there is
+ * nothing to gain, so both are far from what they tell apart. Less is always measured
+ * against the best, or many small losses would add up.
+ *
+ * Each try disturbs, so the less there is to find the rarer they become, until what a
+ * window yields changes by itself.
+ */
+#include "core/sched/window_knee.h"
+
+#define ROUND 8 /* windows' worth of completions in a round */
+#define REST_MAX 32 /* rounds */
+
+static uint64_t start(struct weir_window_knee *k, enum weir_knee_state state, uint64_t limit)
+{
+	k->state = state;
+	k->settled = false;
+	k->bytes = 0;
+	k->in_flight_max = 0;
+	return limit;
+}
+
+static uint64_t hold(struct weir_window_knee *k)
+{
+	return start(k, WEIR_KNEE_HOLD, k->home);
+}
+
+static uint64_t try_more(struct weir_window_knee *k)
+{
+	return start(k, WEIR_KNEE_MORE, k->home + k->home / 4);
+}
+
+static uint64_t try_less(struct weir_window_knee *k)
+{
+	return start(k, WEIR_KNEE_LESS, k->home - k->home / 5);
+}
+
+static void move(struct weir_window_knee *k, uint64_t home)
+{
+	k->home = home;
+	k->rest = 1;
+}
+
+static uint64_t climb(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+{
+	if (rate < k->rate + k->rate / 4 || k->home == limit) {
+		k->held = 0;
+		return hold(k);
+	}
+	k->rate = rate;
+	move(k, limit);
+	return start(k, WEIR_KNEE_CLIMB, 2 * limit);
+}
+
+/* Goes on holding, unless it is time to try, or the rate is not what it was. */
+static uint64_t held(struct weir_window_knee *k, uint64_t rate)
+{
+	bool changed = rate > k->rate + k->rate / 8 || rate < k->rate - k->rate / 8;
+
+	if (changed)
+		k->rest = 1;
+	if (changed || !k->held)
+		k->rate = rate;
+	if (++k->held < k->rest)
+		return hold(k);
+	k->held = 0;
+	return try_more(k);
+}
+
+static uint64_t tried_more(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+{
+	if (rate <= k->rate + k->rate / 20 || limit == k->home)
+		return try_less(k);
+	k->rate = rate;
+	move(k, limit);
+	return try_more(k);
+}
+
+static uint64_t tried_less(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+{
+	if (rate >= k->rate - k->rate / 40 && limit < k->home) {
+		move(k, limit);
+		return try_less(k);
+	}
+	if (k->rest < REST_MAX)
+		k->rest *= 2;
+	return hold(k);
+}
+
+static uint64_t decide(struct weir_window_knee *k, uint64_t limit, uint64_t rate)
+{
+	switch (k->state) {
+	case WEIR_KNEE_CLIMB:
+		return climb(k, limit, rate);
+	case WEIR_KNEE_MORE:
+		return tried_more(k, limit, rate);
+	case WEIR_KNEE_LESS:
+		return tried_less(k, limit, rate);
+	case WEIR_KNEE_HOLD:
+		break;
+	}
+	return held(k, rate);
+}
+
+static uint64_t completed(struct weir_window_policy *policy, const struct weir_window *w,
+			  const struct weir_window_sample *sample)
+{
+	struct weir_window_knee *k = container_of(policy, struct weir_window_knee, policy);
+	uint64_t limit = w->bytes_max, elapsed_ns;
+
+	k->bytes += sample->bytes;
+	if (k->in_flight_max < sample->in_flight)
+		k->in_flight_max = sample->in_flight;
+	if (!k->settled && k->bytes >= limit) {
+		k->settled = true;
+		k->since_ns = sample->now_ns;
+		k->bytes = 0;
+		k->in_flight_max = 0;
+	}
+	if (!k->settled || k->bytes < ROUND * limit || sample->now_ns == k->since_ns)
+		return limit;
+	if (!weir_window_is_filled_by(w, k->in_flight_max))
+		return start(k, k->state, limit);
+	elapsed_ns = sample->now_ns - k->since_ns;
+	return decide(k, limit, (k->bytes << 10) / elapsed_ns);
+}
+
+void weir_window_knee_init(struct weir_window_knee *k)
+{
+	memset(k, 0, sizeof(*k));
+	k->policy.completed = completed;
+	k->rest = 1;
+}

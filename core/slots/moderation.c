@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "core/slots/moderation.h"
+
+#define PATIENCE_NS_MIN 1000
+#define PATIENCE_NS_MAX (8 * WEIR_PACE_NS)
+
+void weir_pace_init(struct weir_pace *p, uint32_t batch, uint64_t gap_ns_max, bool is_patient)
+{
+	memset(p, 0, sizeof(*p));
+	p->batch = batch;
+	p->is_patient = is_patient;
+	p->gap_ns_max = gap_ns_max;
+	p->interval_ns = gap_ns_max;
+}
+
+static uint64_t patience(const struct weir_pace *p)
+{
+	if (!p->is_patient)
+		return 0;
+	if (p->gap_ns < PATIENCE_NS_MIN)
+		return PATIENCE_NS_MIN;
+	return p->gap_ns < PATIENCE_NS_MAX / 2 ? 2 * p->gap_ns : PATIENCE_NS_MAX;
+}
+
+/* For a full batch, or as much of one as comes in time. */
+static uint64_t gap(const struct weir_pace *p)
+{
+	if (p->interval_ns * p->batch <= p->gap_ns_max)
+		return p->interval_ns * p->batch;
+	if (p->is_patient || p->interval_ns * WEIR_PACE_COMPANY <= p->gap_ns_max)
+		return p->gap_ns_max;
+	return 0;
+}
+
+void weir_pace_looked(struct weir_pace *p, uint32_t news, uint64_t now_ns)
+{
+	uint64_t each;
+
+	p->looked_ns = now_ns;
+	if (!news) {
+		p->gap_ns = patience(p);
+		return;
+	}
+	each = (now_ns - p->found_ns) / news;
+	if (each > p->gap_ns_max)
+		each = p->gap_ns_max;
+	p->interval_ns = (p->interval_ns + each) / 2;
+	p->found_ns = now_ns;
+	p->gap_ns = gap(p);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A write touches one counter, or two, its place in the histogram, and now and then one counter
+ * that fades. A counter loses a quarter of itself each time round, so that it stands for the last
+ * few rounds, in each of which FADE_TICKS writes come on average to a page, if all between the first
+ * and the last are written: enough to tell pages from each other, and far from where eight bits end.
+ * Where few are, or few take nearly all writes, those would run up to that end and look alike:
+ * before the threshold gets there the cursor hurries. That costs little, since lines of counters that
+ * are empty are passed by the word: a round is as long as there are others, of which each write
+ * makes one at most.
+ */
+#include "core/unload/page_heat.h"
+
+#define COUNT_MAX 255
+#define FADE_TICKS 8
+#define THRESHOLD_HIGH 192
+#define FADES_MAX 64 /* steps that one write pays for, each of a counter or of what is empty */
+#define LINE WEIR_PAGES_LINE
+#define LINES WEIR_PAGES_LINES
+#define GOLDEN 0x9e3779b97f4a7c15ull
+#define OTHER 0xd6e8feb86659fd93ull
+
+int weir_pages_init(struct weir_pages *p, uint8_t *counters, uint32_t nr_counters, uint32_t room)
+{
+	if (!counters || (uintptr_t)counters % sizeof(uint64_t) || !room ||
+	    nr_counters < WEIR_PAGES_COUNTERS_MIN || nr_counters > WEIR_PAGES_COUNTERS_MAX ||
+	    nr_counters & (nr_counters - 1))
+		return -EINVAL;
+	*p = (struct weir_pages){ .counters = counters, .lines = (uint64_t *)(counters + nr_counters),
+				  .nr_counters = nr_counters, .room = room, .threshold = 1 };
+	return 0;
+}
+
+/* A counter of those that the histogram knows goes from @from to @to. */
+static void moved(struct weir_pages *p, uint8_t from, uint8_t to)
+{
+	if (from)
+		p->histogram[from]--;
+	if (to)
+		p->histogram[to]++;
+	p->count += (to > 0) - (from > 0);
+	p->hot += (to >= p->threshold) - (from >= p->threshold);
+}
+
+/* The lowest threshold that leaves as many hot as there is room for, or fewer. */
+static void settle_threshold(struct weir_pages *p)
+{
+	while (p->hot > p->room)
+		p->hot -= p->histogram[p->threshold++];
+	while (p->threshold > 1 && p->hot + p->histogram[p->threshold - 1] <= p->room)
+		p->hot += p->histogram[--p->threshold];
+}
+
+static bool is_known(const struct weir_pages *p, uint64_t counter)
+{
+	return !p->is_sketch || counter < p->nr_counters / 2;
+}
+
+static void set(struct weir_pages *p, uint64_t counter, uint8_t value)
+{
+	if (!p->counters[counter])
+		p->lines[counter / LINE / LINES] |= 1ull << counter / LINE % LINES;
+	if (is_known(p, counter))
+		moved(p, p->counters[counter], value);
+	p->counters[counter] = value;
+}
+
+/* Where the cursor goes round: all pages that were ever counted, or the whole sketch. */
+static uint64_t round_begin(const struct weir_pages *p)
+{
+	return p->is_sketch ? 0 : p->first;
+}
+
+static uint64_t round_end(const struct weir_pages *p)
+{
+	return p->is_sketch ? p->nr_counters : p->last + 1;
+}
+
+static bool is_empty(const struct weir_pages *p, uint64_t counter, uint32_t count)
+{
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < count; i += sizeof(word)) {
+		memcpy(&word, p->counters + counter + i, sizeof(word));
+		if (word)
+			return false;
+	}
+	return true;
+}
+
+/* Counters from the beginning of a line on that are empty, as far as one word of lines says. */
+static uint64_t empty_lines(struct weir_pages *p, uint64_t counter)
+{
+	uint64_t line = counter / LINE, end = p->nr_counters / LINE;
+	uint64_t *word = &p->lines[line / LINES];
+	uint64_t left = *word >> line % LINES;
+	uint64_t count = left ? (uint64_t)__builtin_ctzll(left) : LINES - line % LINES;
+
+	if (!count && is_empty(p, counter, LINE)) {
+		*word &= ~(1ull << line % LINES);
+		count = 1;
+	}
+	return (count < end - line ? count : end - line) * LINE;
+}
+
+/* As many counters from here on as are empty and are passed in one step, or 0. */
+static uint64_t empty_here(struct weir_pages *p, uint64_t counter)
+{
+	uint64_t count = counter % LINE ? 0 : empty_lines(p, counter);
+
+	if (count || counter % sizeof(uint64_t) || !is_empty(p, counter, sizeof(uint64_t)))
+		return count;
+	return sizeof(uint64_t);
+}
+
+/* One counter fades, or some that are empty are passed. */
+static void fade_next(struct weir_pages *p)
+{
+	uint64_t counter, empty;
+	uint8_t value;
+
+	if (p->cursor < round_begin(p) || p->cursor >= round_end(p))
+		p->cursor = round_begin(p);
+	counter = p->cursor & (p->nr_counters - 1);
+	empty = empty_here(p, counter);
+	if (empty) {
+		p->cursor += empty;
+		return;
+	}
+	p->cursor++;
+	value = p->counters[counter];
+	set(p, counter, (uint8_t)(value - (value + 3) / 4));
+}
+
+static void fade(struct weir_pages *p)
+{
+	unsigned int i;
+
+	if (p->threshold > THRESHOLD_HIGH) {
+		for (i = 0; i < FADES_MAX; i++)
+			fade_next(p);
+	} else if (++p->ticks >= FADE_TICKS) {
+		p->ticks = 0;
+		fade_next(p);
+	}
+}
+
+/* From here on pages share counters. Once in the life of a route: all is counted anew. */
+static void become_sketch(struct weir_pages *p)
+{
+	uint32_t i;
+
+	p->is_sketch = true;
+	for (i = 0; i < p->nr_counters; i++)
+		p->counters[i] = 0;
+	for (i = 0; i < p->nr_counters / LINE; i += LINES)
+		p->lines[i / LINES] = 0;
+	for (i = 0; i <= COUNT_MAX; i++)
+		p->histogram[i] = 0;
+	p->count = 0;
+	p->threshold = 1;
+	p->hot = 0;
+	p->cursor = 0;
+}
+
+static void reach(struct weir_pages *p, uint64_t page)
+{
+	if (!p->any)
+		p->first = p->last = page;
+	p->any = true;
+	if (page < p->first)
+		p->first = page;
+	if (page > p->last)
+		p->last = page;
+	if (!p->is_sketch && p->last - p->first >= p->nr_counters)
+		become_sketch(p);
+}
+
+/* Only the lower of the two is raised: the other one counts others, too. */
+static uint8_t count_in_sketch(struct weir_pages *p, uint64_t page)
+{
+	uint32_t half = p->nr_counters / 2;
+	uint64_t a = (page * GOLDEN >> 32) & (half - 1);
+	uint64_t b = half + ((page * OTHER >> 32) & (half - 1));
+	uint8_t low = p->counters[a] < p->counters[b] ? p->counters[a] : p->counters[b];
+
+	if (low == COUNT_MAX)
+		return low;
+	if (p->counters[a] == low)
+		set(p, a, low + 1);
+	if (p->counters[b] == low)
+		set(p, b, low + 1);
+	return low + 1;
+}
+
+static uint8_t count(struct weir_pages *p, uint64_t page)
+{
+	uint64_t counter = page & (p->nr_counters - 1);
+
+	if (p->is_sketch)
+		return count_in_sketch(p, page);
+	if (p->counters[counter] < COUNT_MAX)
+		set(p, counter, p->counters[counter] + 1);
+	return p->counters[counter];
+}
+
+bool weir_pages_written(struct weir_pages *p, uint64_t page)
+{
+	uint8_t value;
+
+	reach(p, page);
+	fade(p);
+	value = count(p, page);
+	settle_threshold(p);
+	return value >= p->threshold;
+}

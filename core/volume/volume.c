@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who has what, and where reads and writes go. volume_memory.c says who gives memory, volume_copy.c
+ * fills replicas.
+ */
+#include "core/volume/volume.h"
+
+int weir_volume_init(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents,
+		     uint32_t pages, uint8_t nr_donors, uint8_t replicas)
+{
+	if (!nr_extents || !pages || !replicas || replicas > WEIR_VOLUME_REPLICAS_MAX ||
+	    replicas > nr_donors || nr_donors > WEIR_VOLUME_DONORS_MAX)
+		return -EINVAL;
+	memset(v, 0, sizeof(*v));
+	v->extent = extents;
+	v->nr_extents = nr_extents;
+	v->pages = pages;
+	v->nr_donors = nr_donors;
+	v->replicas = replicas;
+	v->slots = replicas < nr_donors ? replicas + 1 : replicas;
+	for (uint8_t donor = 0; donor < nr_donors; donor++)
+		v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
+	return 0;
+}
+
+void weir_volume_grow(struct weir_volume *v, struct weir_extent *extents, uint32_t nr_extents)
+{
+	v->extent = extents;
+	v->nr_extents = nr_extents;
+}
+
+void weir_volume_donor_up(struct weir_volume *v, uint8_t donor)
+{
+	v->donor[donor].state = WEIR_VOLUME_DONOR_UP;
+}
+
+void weir_volume_donor_room(struct weir_volume *v, uint8_t donor, uint64_t extents)
+{
+	v->donor[donor].free = extents;
+}
+
+void weir_volume_donor_slow(struct weir_volume *v, uint8_t donor)
+{
+	v->donor[donor].state = WEIR_VOLUME_DONOR_SLOW;
+}
+
+static bool is_live(const struct weir_replica *replica)
+{
+	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
+}
+
+void weir_volume_donor_lost(struct weir_volume *v, uint8_t donor)
+{
+	v->donor[donor].state = WEIR_VOLUME_DONOR_AWAY;
+	v->donor[donor].keep = WEIR_VOLUME_KEEPS_ALL;
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
+			struct weir_replica *replica = &v->extent[i].replica[slot];
+
+			if (is_live(replica) && replica->donor == donor)
+				replica->state = WEIR_REPLICA_STALE;
+		}
+	}
+}
+
+uint8_t weir_volume_valid(const struct weir_volume *v, uint32_t extent)
+{
+	uint8_t valid = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		valid += v->extent[extent].replica[slot].state == WEIR_REPLICA_VALID;
+	return valid;
+}
+
+bool weir_volume_is_lost(const struct weir_volume *v, uint32_t extent)
+{
+	return v->extent[extent].live && !weir_volume_valid(v, extent) && !weir_volume_is_local(v, extent);
+}
+
+int weir_volume_read(struct weir_volume *v, uint32_t extent, uint8_t tried, uint8_t *out)
+{
+	struct weir_extent *e = &v->extent[extent];
+	uint8_t best = v->slots;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (e->replica[slot].state != WEIR_REPLICA_VALID || (tried & 1u << slot))
+			continue;
+		if (best == v->slots || v->donor[e->replica[slot].donor].state >
+						   v->donor[e->replica[best].donor].state)
+			best = slot;
+	}
+	if (best == v->slots)
+		return -EIO;
+	e->replica[best].users++;
+	*out = best;
+	return 0;
+}
+
+void weir_volume_read_end(struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	v->extent[extent].replica[slot].users--;
+}
+
+void weir_volume_expect(const struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			uint32_t *sums)
+{
+	for (uint32_t i = 0; i < pages; i++) {
+		uint32_t sum = v->extent[extent].sum[page + i];
+
+		sums[i] = sum == WEIR_SUM_UNKNOWN ? sum : sum & ~WEIR_SUM_FRESH;
+	}
+}
+
+bool weir_volume_mistrust(struct weir_volume *v, uint32_t extent, uint8_t slot)
+{
+	struct weir_replica *replica = &v->extent[extent].replica[slot];
+
+	if (replica->state == WEIR_REPLICA_VALID && weir_volume_valid(v, extent) > 1)
+		replica->state = WEIR_REPLICA_STALE;
+	return replica->state == WEIR_REPLICA_STALE;
+}
+
+bool weir_volume_is_blank(const struct weir_volume *v, uint32_t extent, uint32_t page,
+			  uint32_t pages)
+{
+	const struct weir_extent *e = &v->extent[extent];
+
+	for (uint32_t i = 0; e->live && i < pages; i++) {
+		if (e->sum[page + i] != WEIR_SUM_NOTHING)
+			return false;
+	}
+	return true;
+}
+
+void weir_volume_discard(struct weir_volume *v, uint32_t extent, uint32_t page, uint32_t pages,
+			 bool keep)
+{
+	struct weir_extent *e = &v->extent[extent];
+
+	for (uint32_t i = page; i < page + pages; i++) {
+		e->live -= e->sum[i] != WEIR_SUM_NOTHING;
+		e->sum[i] = WEIR_SUM_NOTHING;
+		weir_volume_local_forget(v, extent, i);
+	}
+	e->thin = !e->live && !keep;
+}
+
+/* The bits of the chunk that [page, page + pages) covers. */
+static uint64_t chunk_bits(const struct weir_copy *copy, uint32_t page, uint32_t pages)
+{
+	uint32_t first = page > copy->page ? page - copy->page : 0, end;
+
+	if (page >= copy->page + copy->pages || page + pages <= copy->page)
+		return 0;
+	end = page + pages - copy->page;
+	if (end > copy->pages)
+		end = copy->pages;
+	return (UINT64_MAX << first) & (UINT64_MAX >> (64 - end));
+}
+
+uint8_t weir_volume_writable(const struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_extent *e = &v->extent[extent];
+	uint8_t slots = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		slots |= (uint8_t)(is_live(&e->replica[slot]) << slot);
+	return weir_volume_valid(v, extent) ? slots : 0;
+}
+
+static void remember(struct weir_volume *v, const struct weir_volume_write *w)
+{
+	struct weir_extent *e = &v->extent[w->extent];
+
+	for (uint32_t i = 0; i < w->pages; i++) {
+		uint32_t *sum = &e->sum[w->page + i];
+		bool is_fresh = *sum == WEIR_SUM_NOTHING;
+
+		*sum = w->sums[i] | (is_fresh ? WEIR_SUM_FRESH : 0);
+		e->live += is_fresh;
+		weir_volume_local_forget(v, w->extent, w->page + i);
+	}
+	e->thin = false;
+}
+
+int weir_volume_write(struct weir_volume *v, struct weir_volume_write *w, uint32_t extent,
+		      uint32_t page, uint32_t pages, const uint32_t *sums)
+{
+	struct weir_extent *e = &v->extent[extent];
+	struct weir_copy *copy = &v->copy;
+	uint8_t slots = weir_volume_writable(v, extent);
+
+	if (!slots)
+		return -EIO;
+	*w = (struct weir_volume_write){ .extent = extent, .page = page, .pages = pages, .sums = sums,
+					 .phase = e->phase, .slots = slots };
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		e->replica[slot].users += slots >> slot & 1;
+	remember(v, w);
+	e->writes[e->phase]++;
+	if (copy->state != WEIR_COPY_IDLE && copy->extent == extent)
+		copy->overtaken |= chunk_bits(copy, page, pages);
+	return 0;
+}
+
+/* Of the replicas @slots the one that stays when none of them is certain to have a write. */
+static uint8_t choose_survivor(const struct weir_volume *v, const struct weir_extent *e,
+			       uint8_t slots)
+{
+	uint8_t best = v->slots;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (!(slots & 1u << slot) || e->replica[slot].state != WEIR_REPLICA_VALID)
+			continue;
+		if (best == v->slots || v->donor[e->replica[slot].donor].state >
+						   v->donor[e->replica[best].donor].state)
+			best = slot;
+	}
+	return best;
+}
+
+/*
+ * A write has failed. Where none has come after it, nobody knows what is there; but where nothing was
+ * before, nothing is.
+ */
+static void doubt(struct weir_volume *v, const struct weir_volume_write *w)
+{
+	struct weir_extent *e = &v->extent[w->extent];
+
+	for (uint32_t i = 0; i < w->pages; i++) {
+		uint32_t *sum = &e->sum[w->page + i];
+		bool is_fresh = *sum & WEIR_SUM_FRESH;
+
+		if ((*sum & ~WEIR_SUM_FRESH) != w->sums[i])
+			continue;
+		*sum = is_fresh ? WEIR_SUM_NOTHING : WEIR_SUM_UNKNOWN;
+		e->live -= is_fresh;
+		weir_volume_local_forget(v, w->extent, w->page + i);
+	}
+}
+
+int weir_volume_write_end(struct weir_volume *v, const struct weir_volume_write *w, uint8_t failed)
+{
+	struct weir_extent *e = &v->extent[w->extent];
+	uint8_t keep = w->slots & ~failed;
+	bool has_it = false;
+
+	e->writes[w->phase]--;
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (!(w->slots & 1u << slot))
+			continue;
+		e->replica[slot].users--;
+		has_it |= (keep & 1u << slot) && e->replica[slot].state == WEIR_REPLICA_VALID;
+	}
+	if (!has_it) {
+		keep = (uint8_t)(1u << choose_survivor(v, e, w->slots));
+		doubt(v, w);
+	}
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if ((w->slots & ~keep & 1u << slot) && is_live(&e->replica[slot]))
+			e->replica[slot].state = WEIR_REPLICA_STALE;
+	}
+	return has_it ? 0 : -EIO;
+}
+
+static bool is_leaving(const struct weir_volume *v, uint32_t extent)
+{
+	const struct weir_replica *replica = v->extent[extent].replica;
+	bool found = false;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		found |= is_live(&replica[slot]) && replica[slot].leaves;
+	return found;
+}
+
+struct weir_volume_census weir_volume_census(const struct weir_volume *v)
+{
+	struct weir_volume_census census = { 0 };
+
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		uint8_t valid = weir_volume_valid(v, i);
+
+		census.whole += valid >= v->replicas;
+		census.lean += valid && valid < v->replicas;
+		census.thin += !valid && v->extent[i].thin;
+		census.local += !valid && weir_volume_is_local(v, i);
+		census.bare += !valid && !v->extent[i].thin && !weir_volume_is_local(v, i);
+		census.lost += weir_volume_is_lost(v, i);
+		census.leaving += is_leaving(v, i);
+		census.behind += v->extent[i].local ? v->extent[i].live - v->extent[i].nr_local : 0;
+	}
+	return census;
+}

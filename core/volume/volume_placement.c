@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which memory a volume wants, who gives it, and who gets it.
+ *
+ * All memory is alike. What a donor gives goes to whoever wants it by then, and what is written where
+ * there is none takes that of an idle extent: nothing of it is asked for on the way of a write.
+ */
+#include "core/volume/volume.h"
+
+static bool has_donor(const struct weir_volume *v, const struct weir_extent *extent, uint8_t donor)
+{
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (extent->replica[slot].state != WEIR_REPLICA_NONE &&
+		    extent->replica[slot].donor == donor)
+			return true;
+	}
+	return false;
+}
+
+uint32_t weir_volume_donor_extents(const struct weir_volume *v, uint8_t donor)
+{
+	uint32_t extents = 0;
+
+	for (uint32_t i = 0; i < v->nr_extents; i++)
+		extents += has_donor(v, &v->extent[i], donor);
+	return extents;
+}
+
+/* Whether it would want back what it gave. */
+static bool has_enough(const struct weir_volume *v, uint8_t donor)
+{
+	uint64_t keep = v->donor[donor].keep;
+
+	return keep != WEIR_VOLUME_KEEPS_ALL && weir_volume_donor_extents(v, donor) >= keep;
+}
+
+/* Return: the donor for one more replica of @extent, or nr_donors. */
+static uint8_t choose_donor(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t best = v->nr_donors;
+
+	for (uint8_t donor = 0; donor < v->nr_donors; donor++) {
+		if (v->donor[donor].state != WEIR_VOLUME_DONOR_UP || !v->donor[donor].free ||
+		    has_donor(v, extent, donor) || has_enough(v, donor))
+			continue;
+		if (best == v->nr_donors || v->donor[donor].free > v->donor[best].free)
+			best = donor;
+	}
+	return best;
+}
+
+/* A slot of @extent that has no memory; slots: all have. */
+static uint8_t free_slot(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t slot = 0;
+
+	while (slot < v->slots && extent->replica[slot].state != WEIR_REPLICA_NONE)
+		slot++;
+	return slot;
+}
+
+static bool is_live(const struct weir_replica *replica)
+{
+	return replica->state == WEIR_REPLICA_VALID || replica->state == WEIR_REPLICA_FILLING;
+}
+
+/* How many replicas it has, or will have, wherever they are. */
+static uint8_t count_live(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t live = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		live += is_live(&extent->replica[slot]);
+	return live;
+}
+
+/* How many of them stay. */
+static uint8_t count_staying(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	uint8_t staying = 0;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		staying += is_live(&extent->replica[slot]) && !extent->replica[slot].leaves;
+	return staying;
+}
+
+/* Whether it should have all its replicas; @reserve: thin extents that may do without no longer. */
+static bool wants_memory(const struct weir_volume *v, uint32_t extent, uint32_t reserve)
+{
+	if (weir_volume_is_lost(v, extent) || free_slot(v, &v->extent[extent]) == v->slots ||
+	    count_staying(v, &v->extent[extent]) >= v->replicas)
+		return false;
+	return !v->extent[extent].thin || weir_volume_valid(v, extent) || reserve;
+}
+
+/* How many thin extents are to be given memory, so that there is a reserve. */
+static uint32_t missing_reserve(const struct weir_volume *v)
+{
+	uint32_t reserve = v->reserve;
+
+	for (uint32_t i = 0; reserve && i < v->nr_extents; i++)
+		reserve -= v->extent[i].thin && weir_volume_valid(v, i);
+	return reserve;
+}
+
+int weir_volume_place(const struct weir_volume *v, struct weir_volume_place *place)
+{
+	uint32_t reserve = missing_reserve(v);
+	int rc = -ENOENT;
+
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		uint8_t donor;
+
+		if (!wants_memory(v, i, reserve))
+			continue;
+		donor = choose_donor(v, &v->extent[i]);
+		if (donor < v->nr_donors) {
+			*place = (struct weir_volume_place){ i, free_slot(v, &v->extent[i]), donor };
+			return 0;
+		}
+		if (count_live(v, &v->extent[i]) < v->replicas)
+			rc = -ENOSPC;
+	}
+	return rc;
+}
+
+static void put_memory(struct weir_volume *v, const struct weir_volume_place *place)
+{
+	struct weir_extent *extent = &v->extent[place->extent];
+	struct weir_replica *replica = &extent->replica[place->slot];
+
+	replica->donor = place->donor;
+	replica->leaves = false;
+	replica->state = extent->live ? WEIR_REPLICA_FILLING : WEIR_REPLICA_VALID;
+	if (v->donor[place->donor].free)
+		v->donor[place->donor].free--;
+}
+
+int weir_volume_granted(struct weir_volume *v, struct weir_volume_place *place)
+{
+	uint32_t reserve = missing_reserve(v);
+
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		uint32_t extent = (place->extent + i) % v->nr_extents;
+
+		if (!wants_memory(v, extent, reserve) ||
+		    has_donor(v, &v->extent[extent], place->donor))
+			continue;
+		place->extent = extent;
+		place->slot = free_slot(v, &v->extent[extent]);
+		put_memory(v, place);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void weir_volume_found(struct weir_volume *v, uint32_t *sum, uint32_t pages)
+{
+	v->pages = pages;
+	v->extent[0].sum = sum;
+	v->extent[0].live = pages;
+	v->extent[0].replica[0].state = WEIR_REPLICA_VALID;
+	for (uint32_t i = 0; i < pages; i++)
+		sum[i] = WEIR_SUM_UNKNOWN;
+}
+
+/* Whether nothing of it is under way: then its memory can be another's. */
+static bool is_quiet(const struct weir_volume *v, uint32_t extent)
+{
+	if (v->copy.state != WEIR_COPY_IDLE && v->copy.extent == extent)
+		return false;
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		if (v->extent[extent].replica[slot].users)
+			return false;
+	}
+	return true;
+}
+
+/* Of the replicas of one kind there, @stay stay, if they are so many. Return: how many more could. */
+static uint64_t let_stay(struct weir_volume *v, uint8_t donor, bool holds, uint64_t stay)
+{
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		struct weir_extent *extent = &v->extent[i];
+
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
+			struct weir_replica *replica = &extent->replica[slot];
+
+			if (!is_live(replica) || replica->donor != donor || !extent->live == holds)
+				continue;
+			replica->leaves = !stay;
+			stay -= stay != 0;
+		}
+	}
+	return stay;
+}
+
+void weir_volume_donor_keeps(struct weir_volume *v, uint8_t donor, uint64_t extents)
+{
+	v->donor[donor].keep = extents;
+	let_stay(v, donor, false, let_stay(v, donor, true, extents));
+}
+
+/* The replica of @extent that it can best do without: one that leaves, or else the last. */
+static struct weir_replica *spare_one(struct weir_volume *v, struct weir_extent *extent)
+{
+	struct weir_replica *spare = NULL;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica *replica = &extent->replica[slot];
+
+		if (replica->state == WEIR_REPLICA_VALID && (!spare || !spare->leaves))
+			spare = replica;
+	}
+	return spare;
+}
+
+/* What cannot be filled is of no use, nor where it is not to stay; nor is one VALID replica too many. */
+static void let_leave(struct weir_volume *v, uint32_t number)
+{
+	struct weir_extent *extent = &v->extent[number];
+	uint8_t valid = weir_volume_valid(v, number);
+
+	if (!valid && weir_volume_is_local(v, number))
+		return; /* it is filled from there */
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica *replica = &extent->replica[slot];
+
+		if (replica->state == WEIR_REPLICA_FILLING && (replica->leaves || !valid))
+			replica->state = WEIR_REPLICA_STALE;
+	}
+	if (valid > v->replicas)
+		spare_one(v, extent)->state = WEIR_REPLICA_STALE;
+}
+
+/* What such a donor has can be written, but not be given back now. */
+static bool has_slow(const struct weir_volume *v, const struct weir_extent *extent)
+{
+	bool found = false;
+
+	for (uint8_t slot = 0; slot < v->slots; slot++)
+		found |= extent->replica[slot].state == WEIR_REPLICA_VALID &&
+			 v->donor[extent->replica[slot].donor].state == WEIR_VOLUME_DONOR_SLOW;
+	return found;
+}
+
+void weir_volume_trim(struct weir_volume *v)
+{
+	uint32_t reserve = 0;
+
+	for (uint32_t i = 0; i < v->nr_extents; i++)
+		let_leave(v, i);
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		struct weir_extent *extent = &v->extent[i];
+
+		if (!extent->thin || !weir_volume_valid(v, i) || reserve++ < v->reserve ||
+		    !is_quiet(v, i) || has_slow(v, extent))
+			continue;
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
+			if (extent->replica[slot].state != WEIR_REPLICA_NONE)
+				extent->replica[slot].state = WEIR_REPLICA_STALE;
+		}
+	}
+}
+
+static void take_memory(struct weir_volume *v, const struct weir_volume_place *place)
+{
+	if (v->copy.extent == place->extent && v->copy.target == place->slot)
+		v->copy.state = WEIR_COPY_IDLE; /* what comes there next has none of it */
+	v->extent[place->extent].replica[place->slot].state = WEIR_REPLICA_NONE;
+	if (v->donor[place->donor].state == WEIR_VOLUME_DONOR_UP)
+		v->donor[place->donor].free++;
+}
+
+bool weir_volume_give_back(struct weir_volume *v, uint8_t donors, struct weir_volume_place *place)
+{
+	for (uint32_t i = 0; i < v->nr_extents; i++) {
+		for (uint8_t slot = 0; slot < v->slots; slot++) {
+			struct weir_replica *replica = &v->extent[i].replica[slot];
+
+			if (replica->state != WEIR_REPLICA_STALE || replica->users ||
+			    !(donors >> replica->donor & 1))
+				continue;
+			*place = (struct weir_volume_place){ i, slot, replica->donor };
+			replica->users++; /* it stays in its place meanwhile */
+			return true;
+		}
+	}
+	return false;
+}
+
+void weir_volume_gave_back(struct weir_volume *v, const struct weir_volume_place *place, bool is_told)
+{
+	v->extent[place->extent].replica[place->slot].users--;
+	if (is_told)
+		take_memory(v, place);
+}
+
+bool weir_volume_reclaim(struct weir_volume *v, struct weir_volume_place *place)
+{
+	bool any = weir_volume_give_back(v, (uint8_t)~0u, place);
+
+	if (any)
+		weir_volume_gave_back(v, place, true);
+	return any;
+}
+
+/* The idle extent with the most replicas, or nr_extents: none has any. */
+static uint32_t find_idle(const struct weir_volume *v)
+{
+	uint32_t best = v->nr_extents;
+	uint8_t most = 0;
+
+	for (uint32_t i = 0; most < v->replicas && i < v->nr_extents; i++) {
+		uint8_t valid = v->extent[i].live ? 0 : weir_volume_valid(v, i);
+
+		if (valid <= most || !is_quiet(v, i))
+			continue;
+		best = i;
+		most = valid;
+	}
+	return best;
+}
+
+/* Whether one that does not answer now may have memory when it does. */
+static bool is_any_slow(const struct weir_volume *v)
+{
+	bool found = false;
+
+	for (uint8_t donor = 0; donor < v->nr_donors; donor++)
+		found |= v->donor[donor].state == WEIR_VOLUME_DONOR_SLOW;
+	return found;
+}
+
+int weir_volume_provide(struct weir_volume *v, uint32_t extent, uint32_t *from)
+{
+	struct weir_volume_place place;
+	uint32_t idle;
+
+	*from = extent;
+	if (weir_volume_valid(v, extent))
+		return 0;
+	if (v->extent[extent].live)
+		return weir_volume_is_local(v, extent) ? -EAGAIN : -EIO;
+	idle = find_idle(v);
+	if (idle == v->nr_extents)
+		return weir_volume_place(v, &place) == -ENOSPC && !is_any_slow(v) ? -ENOSPC : -EAGAIN;
+	if (!is_quiet(v, extent))
+		return -EAGAIN;
+	for (uint8_t slot = 0; slot < v->slots; slot++) {
+		struct weir_replica replica = v->extent[extent].replica[slot];
+
+		v->extent[extent].replica[slot] = v->extent[idle].replica[slot];
+		v->extent[idle].replica[slot] = replica;
+	}
+	*from = idle;
+	return 0;
+}

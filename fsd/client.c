@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fsd/client.h"
+#include "fsd/handle.h"
+#include "fsd/inode.h"
+#include "fsd/deferred.h"
+
+#define SHARE_TIMEOUT_NS (5 * 1000000000ull)
+
+static bool is_alone(const struct fsd_client *client)
+{
+	const struct fsd_client *other;
+
+	TAILQ_FOREACH(other, &client->fsd->clients, entry) {
+		if (other != client && other->state != FSD_NEW)
+			return false;
+	}
+	return true;
+}
+
+struct fs_reply fsd_client_reply(struct fsd_client *client, int status)
+{
+	struct fs_reply reply = { .status = status };
+
+	/* One that has been asked to share must have answered before it may cache again. */
+	reply.shared = client->asked_to_share || !is_alone(client);
+	if (client->state == FSD_MOUNTED && !reply.shared)
+		client->caches = true;
+	return reply;
+}
+
+void fsd_client_answer(struct fsd_client *client, void *call, int status)
+{
+	struct fsd *fsd = client->fsd;
+	struct fs_reply reply = fsd_client_reply(client, status);
+
+	if (call)
+		fsd->host.answer(fsd->host.arg, call, &reply, sizeof(reply));
+}
+
+static void mounted(struct fsd_client *client)
+{
+	struct fsd *fsd = client->fsd;
+	struct fs_mounted reply = {
+		.chunk_bytes = fsd->options.chunk_bytes,
+		.client = client->id,
+	};
+	void *call = client->mount_call;
+
+	client->state = FSD_MOUNTED;
+	client->mount_call = NULL;
+	reply.reply = fsd_client_reply(client, 0);
+	fsd_inode_attr(fsd->root, &reply.root);
+	fsd->host.answer(fsd->host.arg, call, &reply, sizeof(reply));
+}
+
+static void mount_failed(struct fsd_client *client, int status)
+{
+	void *call = client->mount_call;
+
+	client->state = FSD_NEW;
+	client->mount_call = NULL;
+	fsd_client_answer(client, call, status);
+}
+
+static bool someone_caches(const struct fsd_client *client)
+{
+	const struct fsd_client *other;
+
+	TAILQ_FOREACH(other, &client->fsd->clients, entry) {
+		if (other != client && other->caches)
+			return true;
+	}
+	return false;
+}
+
+static void ask_to_share(struct fsd_client *client)
+{
+	struct fsd *fsd = client->fsd;
+	struct fs_head message = { .op = FS_SHARE };
+
+	if (!client->caches || client->asked_to_share)
+		return;
+	client->asked_to_share = true;
+	fsd->host.tell(fsd->host.arg, client->peer, &message, sizeof(message));
+}
+
+/* Somebody has stopped caching, or has gone: who waited for that? */
+static void go_on(struct fsd *fsd)
+{
+	struct fsd_client *client;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		if (client->state == FSD_MOUNTING && !someone_caches(client))
+			mounted(client);
+	}
+}
+
+int fsd_client_mount(struct fsd_client *client, void *call)
+{
+	struct fsd *fsd = client->fsd;
+	struct fsd_client *other;
+
+	if (client->state != FSD_NEW)
+		return -EALREADY;
+	client->state = FSD_MOUNTING;
+	client->mount_call = call;
+	client->mount_deadline_ns = fsd->host.clock_ns(fsd->host.arg) + SHARE_TIMEOUT_NS;
+	TAILQ_FOREACH(other, &fsd->clients, entry) {
+		if (other != client)
+			ask_to_share(other);
+	}
+	go_on(fsd);
+	return 0;
+}
+
+void fsd_client_shared(struct fsd_client *client)
+{
+	if (!client->asked_to_share)
+		return;
+	client->asked_to_share = false;
+	client->caches = false;
+	go_on(client->fsd);
+}
+
+int fsd_join(struct fsd *fsd, void *peer, struct fsd_client **client)
+{
+	struct fsd_client *new = calloc(1, sizeof(*new));
+
+	if (!new)
+		return -ENOMEM;
+	new->fsd = fsd;
+	new->peer = peer;
+	new->id = fsd->next_client++;
+	TAILQ_INIT(&new->holders);
+	TAILQ_INIT(&new->waits);
+	TAILQ_INSERT_TAIL(&fsd->clients, new, entry);
+	*client = new;
+	return 0;
+}
+
+void fsd_leave(struct fsd_client *client)
+{
+	struct fsd *fsd = client->fsd;
+
+	if (client->state == FSD_MOUNTING)
+		mount_failed(client, -ECONNRESET);
+	fsd_postponed_drop(client);
+	fsd_holder_leave(client);
+	TAILQ_REMOVE(&fsd->clients, client, entry);
+	free(client);
+	go_on(fsd);
+}
+
+uint64_t fsd_deadline_ns(const struct fsd *fsd)
+{
+	const struct fsd_client *client;
+	uint64_t deadline = FSD_NEVER;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		if (client->state == FSD_MOUNTING && client->mount_deadline_ns < deadline)
+			deadline = client->mount_deadline_ns;
+	}
+	return deadline;
+}
+
+/* A client that is stopped keeps others from mounting, until the donor finds it dead. */
+void fsd_expired(struct fsd *fsd)
+{
+	uint64_t now = fsd->host.clock_ns(fsd->host.arg);
+	struct fsd_client *client;
+
+	TAILQ_FOREACH(client, &fsd->clients, entry) {
+		if (client->state == FSD_MOUNTING && client->mount_deadline_ns <= now)
+			mount_failed(client, -EBUSY);
+	}
+}

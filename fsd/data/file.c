@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsd/data/file.h"
+#include "fsd/handle.h"
+#include "fsd/inode.h"
+
+static uint64_t block_start(uint64_t offset)
+{
+	return offset / FS_BLOCK * FS_BLOCK;
+}
+
+static uint64_t block_end(uint64_t offset)
+{
+	return block_start(offset + FS_BLOCK - 1);
+}
+
+static int check_range(uint64_t offset, uint64_t length)
+{
+	if (!length)
+		return -EINVAL;
+	if (offset > FSD_FILE_MAX || length > FSD_FILE_MAX - offset)
+		return -EFBIG;
+	return 0;
+}
+
+/* Zeroes what is there of a range. */
+static void zero(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
+{
+	struct fsd_place place = fsd_map_seek(&inode->map, start);
+	const struct fs_extent *e;
+
+	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
+		uint64_t from = start > e->offset ? start - e->offset : 0;
+		uint64_t to = end - e->offset < e->length ? end - e->offset : e->length;
+
+		if (from < to)
+			memset((char *)fsd_space_memory(&fsd->space, e->volume) + from, 0,
+			       to - from);
+	}
+}
+
+/* Frees the extents of whole blocks. */
+static int release(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
+{
+	struct fsd_freed *freed;
+	int err;
+
+	if (start >= end || !inode->map.nr)
+		return 0;
+	freed = calloc(1, sizeof(*freed));
+	if (!freed)
+		return -ENOMEM;
+	err = fsd_map_carve(&inode->map, start, end, &freed->map);
+	if (err || !freed->map.nr) {
+		fsd_map_fini(&freed->map);
+		free(freed);
+		return err;
+	}
+	fsd_holder_freed(fsd, inode, freed);
+	return 0;
+}
+
+int fsd_file_resize(struct fsd *fsd, struct fsd_inode *inode, uint64_t size)
+{
+	int err;
+
+	if (size > FSD_FILE_MAX)
+		return -EFBIG;
+	if (size <= inode->size) {
+		err = release(fsd, inode, block_end(size), UINT64_MAX);
+		if (err)
+			return err;
+		zero(fsd, inode, size, block_end(size));
+		inode->kept_end = 0;
+	}
+	inode->size = size;
+	fsd_inode_changed(fsd, inode);
+	return 0;
+}
+
+/* The first hole from @at on. False: none before @end. */
+static bool next_hole(const struct fsd_map *map, uint64_t at, uint64_t end, uint64_t *hole,
+		      uint64_t *length)
+{
+	struct fsd_place place = fsd_map_seek(map, at);
+	const struct fs_extent *e;
+
+	while ((e = fsd_map_at(&place)) && e->offset <= at) {
+		at = e->offset + e->length;
+		fsd_map_step(&place);
+	}
+	if (at >= end)
+		return false;
+	*hole = at;
+	*length = (e && e->offset < end ? e->offset : end) - at;
+	return true;
+}
+
+static uint64_t hole_bytes(const struct fsd_map *map, uint64_t start, uint64_t end)
+{
+	uint64_t hole, length, bytes = 0;
+
+	for (; next_hole(map, start, end, &hole, &length); start = hole + length)
+		bytes += length;
+	return bytes;
+}
+
+/* The extent that ends at @offset, or NULL. */
+static const struct fs_extent *before(const struct fsd_map *map, uint64_t offset)
+{
+	struct fsd_place place;
+	const struct fs_extent *e;
+
+	if (!offset)
+		return NULL;
+	place = fsd_map_seek(map, offset - 1);
+	e = fsd_map_at(&place);
+	return e && e->offset < offset ? e : NULL;
+}
+
+static int fill_hole(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t bytes)
+{
+	struct fs_extent e = { .offset = offset };
+
+	while (bytes) {
+		e.length = fsd_space_take(&fsd->space, before(&inode->map, e.offset), bytes,
+					  &e.volume);
+		if (fsd_map_insert(&inode->map, &e, fsd->space.chunk_bytes)) {
+			fsd_space_give(&fsd->space, e.volume, e.length);
+			return -ENOMEM;
+		}
+		e.offset += e.length;
+		bytes -= e.length;
+	}
+	return 0;
+}
+
+int fsd_file_fill(struct fsd *fsd, struct fsd_inode *inode, uint64_t offset, uint64_t length)
+{
+	uint64_t at, end, hole, bytes;
+	int err = check_range(offset, length);
+
+	if (err)
+		return err;
+	at = block_start(offset);
+	end = block_end(offset + length);
+	err = fsd_space_reserve(&fsd->space, hole_bytes(&inode->map, at, end));
+	for (; !err && next_hole(&inode->map, at, end, &hole, &bytes); at = hole + bytes)
+		err = fill_hole(fsd, inode, hole, bytes);
+	return err;
+}
+
+static int punch(struct fsd *fsd, struct fsd_inode *inode, uint64_t start, uint64_t end)
+{
+	int err = release(fsd, inode, block_end(start), block_start(end));
+
+	if (!err)
+		zero(fsd, inode, start, end); /* what is left are the two ends */
+	return err;
+}
+
+int fsd_file_fallocate(struct fsd *fsd, struct fsd_inode *inode, const struct fs_fallocate *request)
+{
+	uint32_t mode = request->mode & ~FALLOC_FL_KEEP_SIZE;
+	bool keep_size = request->mode & FALLOC_FL_KEEP_SIZE;
+	uint64_t start = request->offset, end = start + request->length;
+	int err = check_range(start, request->length);
+
+	if (err)
+		return err;
+	if (mode == FALLOC_FL_PUNCH_HOLE && keep_size) {
+		err = punch(fsd, inode, start, end);
+	} else if (!mode || mode == FALLOC_FL_ZERO_RANGE) {
+		err = fsd_file_fill(fsd, inode, start, request->length);
+		if (!err && mode)
+			zero(fsd, inode, start, end);
+		if (!err && end > inode->kept_end)
+			inode->kept_end = end;
+		if (!err && !keep_size && end > inode->size)
+			inode->size = end;
+	} else {
+		return -EOPNOTSUPP;
+	}
+	if (!err)
+		fsd_inode_changed(fsd, inode);
+	return err;
+}
+
+int fsd_file_commit(struct fsd *fsd, struct fsd_inode *inode, const struct fs_setattr *set)
+{
+	int err;
+
+	if (set->size > FSD_FILE_MAX)
+		return -EFBIG;
+	if (set->mask & FS_SET_SIZE)
+		return -EINVAL;
+	err = fsd_inode_set(fsd, inode, set);
+	if (err)
+		return err;
+	if (set->size > inode->size)
+		inode->size = set->size;
+	inode->change++;
+	return 0;
+}
+
+void fsd_file_trim(struct fsd *fsd, struct fsd_inode *inode)
+{
+	uint64_t end = inode->size > inode->kept_end ? inode->size : inode->kept_end;
+
+	/* If there is no memory to do it, it stays allocated: no harm. */
+	(void)release(fsd, inode, block_end(end), UINT64_MAX);
+}
+
+void fsd_file_free(struct fsd *fsd, struct fsd_inode *inode)
+{
+	struct fsd_freed *freed;
+	struct fs_extent e;
+
+	if (inode->map.nr && (freed = calloc(1, sizeof(*freed)))) {
+		freed->map = inode->map;
+		fsd_space_give_dirty(&fsd->space, freed);
+		return;
+	}
+	/* No memory even for that: zero at once. */
+	while (fsd_map_pop(&inode->map, UINT64_MAX, &e)) {
+		memset(fsd_space_memory(&fsd->space, e.volume), 0, e.length);
+		fsd_space_give(&fsd->space, e.volume, e.length);
+	}
+	fsd_map_fini(&inode->map);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fsd/client.h"
+#include "fsd/deferred.h"
+#include "fsd/request.h"
+
+#define POSTPONED_MAX 1024
+#define LIMBO_TIMEOUT_NS 1000000000u
+
+struct fsd_postponed {
+	TAILQ_ENTRY(fsd_postponed) entry;
+	struct fsd_client *client;
+	void *call;
+	uint64_t deadline_ns;
+	size_t length;
+	uint8_t message[];
+};
+
+void fsd_postpone(struct fsd_client *client, void *call, const void *message, size_t length)
+{
+	struct fsd *fsd = client->fsd;
+	struct fsd_postponed *p = NULL;
+
+	if (fsd->nr_postponed < POSTPONED_MAX)
+		p = malloc(sizeof(*p) + length);
+	if (!p) {
+		fsd_client_answer(client, call, -ENOSPC);
+		return;
+	}
+	p->client = client;
+	p->call = call;
+	p->deadline_ns = fsd->host.clock_ns(fsd->host.arg) + LIMBO_TIMEOUT_NS;
+	p->length = length;
+	memcpy(p->message, message, length);
+	fsd->nr_postponed++;
+	TAILQ_INSERT_TAIL(&fsd->postponed, p, entry);
+}
+
+static void postponed_end(struct fsd_postponed *p)
+{
+	struct fsd *fsd = p->client->fsd;
+
+	TAILQ_REMOVE(&fsd->postponed, p, entry);
+	fsd->nr_postponed--;
+	free(p);
+}
+
+/* While there is something to zero there is hope; for limbo alone it waits no longer than this. */
+static bool is_hopeless(const struct fsd *fsd, const struct fsd_postponed *p)
+{
+	return !fsd->space.dirty && fsd->host.clock_ns(fsd->host.arg) >= p->deadline_ns;
+}
+
+void fsd_postponed_retry(struct fsd *fsd)
+{
+	struct fsd_postponed *p, *next;
+
+	for (p = TAILQ_FIRST(&fsd->postponed); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (fsd_request_try(p->client, p->call, p->message, p->length) != -EINPROGRESS) {
+			postponed_end(p);
+		} else if (is_hopeless(fsd, p)) {
+			fsd_client_answer(p->client, p->call, -ENOSPC);
+			postponed_end(p);
+		}
+	}
+}
+
+void fsd_postponed_drop(struct fsd_client *client)
+{
+	struct fsd_postponed *p, *next;
+
+	for (p = TAILQ_FIRST(&client->fsd->postponed); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (p->client != client)
+			continue;
+		fsd_client_answer(client, p->call, -ECONNRESET);
+		postponed_end(p);
+	}
+}

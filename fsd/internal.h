@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the files of the file system share: its structures. Each noun's functions are in its own
+ * header.
+ */
+#ifndef WEIR_FSD_INTERNAL_H
+#define WEIR_FSD_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "fsd/data/space.h"
+#include "fsd/fsd.h"
+#include "fsd/data/map.h"
+#include "fsd/hashtable.h"
+
+/* A name in a directory. */
+struct fsd_name {
+	struct fsd_link link; /* fsd.names */
+	struct fsd_inode *dir, *inode;
+	uint64_t cookie;
+	uint8_t length;
+	char text[];
+};
+
+struct fsd_slot {
+	uint64_t cookie;
+	struct fsd_name *name; /* NULL: it is gone */
+};
+
+/* A directory's names in order of their cookies, which is the order they came in. */
+struct fsd_dir {
+	struct fsd_inode *parent; /* the root's is the root */
+	struct fsd_slot *slot;
+	uint32_t nr, room; /* slots */
+	uint32_t names; /* slots in use */
+	uint64_t next_cookie;
+};
+
+TAILQ_HEAD(fsd_holder_list, fsd_holder);
+TAILQ_HEAD(fsd_lock_list, fsd_lock);
+TAILQ_HEAD(fsd_wait_list, fsd_wait);
+TAILQ_HEAD(fsd_xattr_list, fsd_xattr);
+TAILQ_HEAD(fsd_client_list, fsd_client);
+TAILQ_HEAD(fsd_postponed_list, fsd_postponed);
+
+struct fsd_inode {
+	struct fsd_link link; /* fsd.inodes */
+	uint64_t ino, size, change;
+	struct fs_time atime, mtime, ctime;
+	uint32_t mode, nlink, uid, gid, rdev;
+	uint32_t opens; /* of all clients; without them and without names it goes */
+	uint64_t epoch; /* of its map: grows when extents are freed */
+	uint64_t kept_end; /* fallocate(2) wants blocks kept up to here, past the size too */
+	union {
+		struct fsd_map map; /* regular file */
+		struct fsd_dir dir;
+		char *target; /* symbolic link, @size bytes */
+	};
+	struct fsd_holder_list holders;
+	struct fsd_freed_list limbo; /* oldest first */
+	struct fsd_lock_list locks;
+	struct fsd_wait_list waits;
+	struct fsd_xattr_list xattrs;
+};
+
+/* What one client has to do with one file. */
+struct fsd_holder {
+	TAILQ_ENTRY(fsd_holder) of_inode, of_client;
+	struct fsd_inode *inode;
+	struct fsd_client *client;
+	uint32_t opens;
+	uint64_t oldest, newest; /* epochs of maps it may have; newest 0: none */
+};
+
+enum fsd_client_state {
+	FSD_NEW,
+	FSD_MOUNTING, /* waits until the others share */
+	FSD_MOUNTED,
+};
+
+struct fsd_client {
+	TAILQ_ENTRY(fsd_client) entry;
+	struct fsd *fsd;
+	void *peer;
+	uint64_t id;
+	enum fsd_client_state state;
+	bool caches; /* was told that it is alone, and may cache names */
+	bool asked_to_share; /* FS_SHARE was sent, FS_SHARED has not come */
+	void *mount_call; /* while mounting */
+	uint64_t mount_deadline_ns;
+	struct fsd_holder_list holders;
+	struct fsd_wait_list waits;
+	uint32_t nr_waits;
+};
+
+struct fsd {
+	struct fsd_host host;
+	struct fsd_options options;
+	struct fsd_space space;
+	struct fsd_table inodes, names;
+	struct fsd_inode *root;
+	uint64_t next_ino, next_client;
+	uint64_t meta_bytes, meta_bytes_max; /* of the donor's own memory, for all but file data */
+	struct fsd_client_list clients;
+	struct fsd_postponed_list postponed; /* oldest first */
+	uint32_t nr_postponed;
+	uint8_t reply[FSD_MESSAGE_MAX];
+};
+
+/*
+ * Names, attributes and the like live in the donor's own memory. They are charged for, so that
+ * a client that makes files without end gets ENOSPC and not the donor killed.
+ */
+int fsd_charge(struct fsd *fsd, uint64_t bytes); /* 0; -ENOSPC */
+void fsd_uncharge(struct fsd *fsd, uint64_t bytes);
+
+static inline struct fs_time fsd_now(const struct fsd *fsd)
+{
+	struct fs_time now = { 0 };
+
+	fsd->host.wall(fsd->host.arg, &now);
+	return now;
+}
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Ranges and flags are checked by those whose they are. That a user may do what he asks is checked
+ * by the kernel at the client, which knows the key and so could touch all of this anyway.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+
+#include "fsd/client.h"
+#include "fsd/data/file.h"
+#include "fsd/handle.h"
+#include "fsd/inode.h"
+#include "fsd/lock.h"
+#include "fsd/op.h"
+#include "fsd/xattr.h"
+
+bool fsd_is_name(struct fsd_text name)
+{
+	if (!name.length || name.length > FS_NAME_MAX)
+		return false;
+	if (name.at[0] == '.' && (name.length == 1 || (name.length == 2 && name.at[1] == '.')))
+		return false;
+	return !memchr(name.at, '/', name.length) && !memchr(name.at, 0, name.length);
+}
+
+static void *reserve(struct fsd_request *r, size_t length)
+{
+	void *at = r->fsd->reply + r->length;
+
+	r->length += length;
+	return memset(at, 0, length);
+}
+
+static void put(struct fsd_request *r, const void *bytes, size_t length)
+{
+	memcpy(reserve(r, length), bytes, length);
+}
+
+static int put_attr(struct fsd_request *r, const struct fsd_inode *inode)
+{
+	struct fs_attr attr;
+
+	fsd_inode_attr(inode, &attr);
+	put(r, &attr, sizeof(attr));
+	return 0;
+}
+
+static int do_mount(struct fsd_request *r)
+{
+	int err;
+
+	if (r->mount.magic != FS_MAGIC || !r->call)
+		return -EPROTO;
+	if (r->mount.version != FS_VERSION)
+		return -EPROTONOSUPPORT;
+	err = fsd_client_mount(r->client, r->call);
+	r->later = !err;
+	return err;
+}
+
+static int do_volume(struct fsd_request *r)
+{
+	const struct fsd_space *space = &r->fsd->space;
+	uint32_t first = r->volume.first;
+
+	for (uint32_t i = 0; i < FS_CHUNKS_MAX && first < space->nr_chunks; i++, first++)
+		put(r, &space->chunk[first].wire, sizeof(struct fs_chunk));
+	return 0;
+}
+
+static int do_lookup(struct fsd_request *r)
+{
+	const struct fsd_inode *inode = fsd_dir_find(r->fsd, r->inode, r->name);
+
+	return inode ? put_attr(r, inode) : -ENOENT;
+}
+
+static int do_getattr(struct fsd_request *r)
+{
+	return put_attr(r, r->inode);
+}
+
+static int do_setattr(struct fsd_request *r)
+{
+	int err;
+
+	if (r->setattr.mask & FS_SET_SIZE)
+		fsd_holder_forgot(r->client, r->inode);
+	err = fsd_inode_set(r->fsd, r->inode, &r->setattr);
+	return err ? err : put_attr(r, r->inode);
+}
+
+static int check_make(const struct fsd_request *r)
+{
+	uint32_t target = S_ISLNK(r->make.mode) ? FS_TARGET_MAX : 0;
+
+	if (r->make.make & ~(FS_MAKE_OPEN | FS_MAKE_EXCLUSIVE))
+		return -EINVAL;
+	if (r->make.make & FS_MAKE_OPEN && !S_ISREG(r->make.mode))
+		return -EINVAL;
+	if (r->second.length > target)
+		return -ENAMETOOLONG;
+	if (S_ISLNK(r->make.mode) && !r->second.length)
+		return -ENOENT; /* as symlink(2) says */
+	if (!fsd_dir_find(r->fsd, r->inode, r->name))
+		return 0;
+	/*
+	 * ESTALE: the kernel looks the name up again, checks whether this user may open it, and
+	 * then does. To open it here would spare it the check.
+	 */
+	if (r->make.make == FS_MAKE_OPEN)
+		return -ESTALE;
+	return -EEXIST;
+}
+
+static int do_make(struct fsd_request *r)
+{
+	struct fsd_inode *new;
+	int err = check_make(r);
+
+	if (err)
+		return err;
+	err = fsd_inode_new(r->fsd, r->make.mode, r->make.rdev, r->second.at, r->second.length,
+			    &new);
+	if (err)
+		return err;
+	new->uid = r->head.uid;
+	new->gid = r->head.gid;
+	if (r->inode->mode & S_ISGID) {
+		new->gid = r->inode->gid;
+		if (fsd_is_dir(new))
+			new->mode |= S_ISGID;
+	}
+	if (r->make.make & FS_MAKE_OPEN)
+		err = fsd_holder_open(r->client, new);
+	if (!err)
+		err = fsd_dir_link(r->fsd, r->inode, r->name, new);
+	if (!err)
+		return put_attr(r, new);
+	if (fsd_holder_has_open(r->client, new))
+		fsd_holder_close(r->client, new);
+	else
+		fsd_inode_put(r->fsd, new);
+	return err;
+}
+
+static struct fsd_inode *find_dir(const struct fsd *fsd, uint64_t ino, int *err)
+{
+	struct fsd_inode *dir = fsd_inode_find(fsd, ino);
+
+	*err = 0;
+	if (!dir)
+		*err = -ESTALE;
+	else if (!fsd_is_dir(dir))
+		*err = -ENOTDIR;
+	return dir;
+}
+
+static int do_link(struct fsd_request *r)
+{
+	int err;
+	struct fsd_inode *dir = find_dir(r->fsd, r->link.parent, &err);
+
+	if (err)
+		return err;
+	if (fsd_is_dir(r->inode))
+		return -EPERM;
+	if (!r->inode->nlink)
+		return -ENOENT;
+	if (fsd_dir_find(r->fsd, dir, r->name))
+		return -EEXIST;
+	err = fsd_dir_link(r->fsd, dir, r->name, r->inode);
+	return err ? err : put_attr(r, r->inode);
+}
+
+static int do_unlink(struct fsd_request *r)
+{
+	return fsd_dir_unlink(r->fsd, r->inode, r->name);
+}
+
+static int do_rmdir(struct fsd_request *r)
+{
+	return fsd_dir_rmdir(r->fsd, r->inode, r->name);
+}
+
+static int do_rename(struct fsd_request *r)
+{
+	int err;
+	struct fsd_inode *to = find_dir(r->fsd, r->rename.parent, &err);
+
+	if (err)
+		return err;
+	if (!fsd_is_name(r->second))
+		return -EINVAL;
+	return fsd_dir_rename(r->fsd, r->inode, r->name, to, r->second, r->rename.flags);
+}
+
+static int do_readlink(struct fsd_request *r)
+{
+	if (!S_ISLNK(r->inode->mode))
+		return -EINVAL;
+	put(r, r->inode->target, r->inode->size);
+	return 0;
+}
+
+static int do_open(struct fsd_request *r)
+{
+	bool truncate = r->open.flags & O_TRUNC && fsd_is_file(r->inode);
+	int err = fsd_holder_open(r->client, r->inode);
+
+	if (!err && truncate) {
+		fsd_holder_forgot(r->client, r->inode);
+		err = fsd_file_resize(r->fsd, r->inode, 0);
+		if (err)
+			fsd_holder_close(r->client, r->inode);
+	}
+	return err ? err : put_attr(r, r->inode);
+}
+
+static int do_release(struct fsd_request *r)
+{
+	return fsd_holder_close(r->client, r->inode);
+}
+
+static int do_readdir(struct fsd_request *r)
+{
+	r->length += fsd_dir_read(r->inode, r->readdir.cookie, r->fsd->reply + r->length,
+				  FSD_MESSAGE_MAX - r->length);
+	return 0;
+}
+
+/* The extents from @offset to @end, or as many as fit. */
+static int put_map(struct fsd_request *r, uint64_t offset, uint64_t end)
+{
+	struct fs_map map = { .epoch = r->inode->epoch, .size = r->inode->size, .end = end };
+	struct fsd_place place = fsd_map_seek(&r->inode->map, offset);
+	uint8_t *head = r->fsd->reply;
+	const struct fs_extent *e;
+
+	reserve(r, sizeof(map) - sizeof(map.reply));
+	for (; (e = fsd_map_at(&place)) && e->offset < end; fsd_map_step(&place)) {
+		if (map.extents == FS_EXTENTS_MAX) {
+			map.end = e->offset;
+			break;
+		}
+		put(r, e, sizeof(*e));
+		map.extents++;
+	}
+	memcpy(head + sizeof(map.reply), (uint8_t *)&map + sizeof(map.reply),
+	       sizeof(map) - sizeof(map.reply));
+	fsd_holder_give_map(r->client, r->inode);
+	return 0;
+}
+
+static uint64_t range_end(const struct fs_range *range)
+{
+	return range->length < UINT64_MAX - range->offset ? range->offset + range->length
+							  : UINT64_MAX;
+}
+
+static int do_map(struct fsd_request *r)
+{
+	if (!fsd_holder_has_open(r->client, r->inode))
+		return -EBADF;
+	return put_map(r, r->range.offset, range_end(&r->range));
+}
+
+static int do_alloc(struct fsd_request *r)
+{
+	int err;
+
+	if (!fsd_holder_has_open(r->client, r->inode))
+		return -EBADF;
+	err = fsd_file_fill(r->fsd, r->inode, r->range.offset, r->range.length);
+	return err ? err : put_map(r, r->range.offset, range_end(&r->range));
+}
+
+static int do_commit(struct fsd_request *r)
+{
+	int err = fsd_file_commit(r->fsd, r->inode, &r->setattr);
+
+	return err ? err : put_attr(r, r->inode);
+}
+
+static int do_fallocate(struct fsd_request *r)
+{
+	int err;
+
+	/* Only what cuts: the rest may be postponed, and the client have a new map by then. */
+	if (r->fallocate.mode & FALLOC_FL_PUNCH_HOLE)
+		fsd_holder_forgot(r->client, r->inode);
+	err = fsd_file_fallocate(r->fsd, r->inode, &r->fallocate);
+	return err ? err : put_attr(r, r->inode);
+}
+
+static int do_statfs(struct fsd_request *r)
+{
+	const struct fsd *fsd = r->fsd;
+	uint64_t room = fsd_space_room(&fsd->space);
+	uint64_t used = fsd->space.total - fsd->space.free - fsd->space.dirty;
+	struct fs_statfs out = {
+		.blocks = (used + room) / FS_BLOCK,
+		.free = room / FS_BLOCK,
+		.files = fsd->inodes.nr,
+	};
+
+	put(r, (uint8_t *)&out + sizeof(out.reply), sizeof(out) - sizeof(out.reply));
+	return 0;
+}
+
+static int do_setxattr(struct fsd_request *r)
+{
+	return fsd_xattr_set(r->fsd, r->inode, r->name, r->second, r->xattr.flags);
+}
+
+static int do_getxattr(struct fsd_request *r)
+{
+	struct fsd_text value;
+	int err = fsd_xattr_get(r->inode, r->name, &value);
+
+	if (!err)
+		put(r, value.at, value.length);
+	return err;
+}
+
+static int do_listxattr(struct fsd_request *r)
+{
+	r->length += fsd_xattr_list(r->inode, (char *)r->fsd->reply + r->length);
+	return 0;
+}
+
+static int do_removexattr(struct fsd_request *r)
+{
+	return fsd_xattr_remove(r->fsd, r->inode, r->name);
+}
+
+static int do_getlk(struct fsd_request *r)
+{
+	struct fs_lock lock = r->lock;
+	int err = fsd_lock_get(r->client, r->inode, &lock);
+
+	if (err)
+		return err;
+	memset(&lock.head, 0, sizeof(lock.head));
+	put(r, &lock, sizeof(lock));
+	return 0;
+}
+
+static int do_setlk(struct fsd_request *r)
+{
+	if (!fsd_holder_has_open(r->client, r->inode))
+		return -EBADF;
+	return fsd_lock_set(r->client, r->inode, &r->lock, r->call, &r->later);
+}
+
+static int do_cancellk(struct fsd_request *r)
+{
+	fsd_lock_cancel(r->client, r->inode, r->lock.cancel);
+	return 0;
+}
+
+static int do_return(struct fsd_request *r)
+{
+	fsd_holder_returned(r->client, r->inode, r->recall.epoch);
+	return 0;
+}
+
+static int do_shared(struct fsd_request *r)
+{
+	fsd_client_shared(r->client);
+	return 0;
+}
+
+static const struct fsd_op ops[] = {
+	[FS_MOUNT] = { do_mount, sizeof(struct fs_mount), FSD_OP_FIRST },
+	[FS_VOLUME] = { do_volume, sizeof(struct fs_volume), 0 },
+	[FS_LOOKUP] = { do_lookup, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_GETATTR] = { do_getattr, sizeof(struct fs_head), FSD_OP_INODE },
+	[FS_SETATTR] = { do_setattr, sizeof(struct fs_setattr), FSD_OP_INODE },
+	[FS_MAKE] = { do_make, sizeof(struct fs_make), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_LINK] = { do_link, sizeof(struct fs_link), FSD_OP_INODE | FSD_OP_NAME },
+	[FS_UNLINK] = { do_unlink, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_RMDIR] = { do_rmdir, sizeof(struct fs_head), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_RENAME] = { do_rename, sizeof(struct fs_rename), FSD_OP_DIR | FSD_OP_NAME },
+	[FS_READLINK] = { do_readlink, sizeof(struct fs_head), FSD_OP_INODE },
+	[FS_OPEN] = { do_open, sizeof(struct fs_open), FSD_OP_INODE },
+	[FS_RELEASE] = { do_release, sizeof(struct fs_head), FSD_OP_INODE },
+	[FS_READDIR] = { do_readdir, sizeof(struct fs_readdir), FSD_OP_DIR },
+	[FS_MAP] = { do_map, sizeof(struct fs_range), FSD_OP_FILE },
+	[FS_ALLOC] = { do_alloc, sizeof(struct fs_range), FSD_OP_FILE },
+	[FS_COMMIT] = { do_commit, sizeof(struct fs_setattr), FSD_OP_FILE },
+	[FS_FALLOCATE] = { do_fallocate, sizeof(struct fs_fallocate), FSD_OP_FILE },
+	[FS_STATFS] = { do_statfs, sizeof(struct fs_head), 0 },
+	[FS_SETXATTR] = { do_setxattr, sizeof(struct fs_xattr), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_GETXATTR] = { do_getxattr, sizeof(struct fs_head), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_LISTXATTR] = { do_listxattr, sizeof(struct fs_head), FSD_OP_INODE },
+	[FS_REMOVEXATTR] = { do_removexattr, sizeof(struct fs_head), FSD_OP_INODE | FSD_OP_XATTR },
+	[FS_GETLK] = { do_getlk, sizeof(struct fs_lock), FSD_OP_INODE },
+	[FS_SETLK] = { do_setlk, sizeof(struct fs_lock), FSD_OP_INODE },
+	[FS_CANCELLK] = { do_cancellk, sizeof(struct fs_lock), FSD_OP_INODE },
+	[FS_RETURN] = { do_return, sizeof(struct fs_recall), FSD_OP_INODE },
+	[FS_SHARED] = { do_shared, sizeof(struct fs_head), 0 },
+};
+
+const struct fsd_op *fsd_op(uint32_t op)
+{
+	return op < sizeof(ops) / sizeof(ops[0]) && ops[op].handle ? &ops[op] : NULL;
+}

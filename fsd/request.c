@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A client's messages: decoded, checked, dispatched, answered. Nothing in a message is believed:
+ * its lengths, its strings and its inode numbers are checked here.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "fsd/client.h"
+#include "fsd/inode.h"
+#include "fsd/op.h"
+#include "fsd/deferred.h"
+#include "fsd/request.h"
+
+static uint32_t second_length(const struct fsd_request *r)
+{
+	switch (r->head.op) {
+	case FS_MAKE:
+		return r->make.target_length;
+	case FS_RENAME:
+		return r->rename.new_length;
+	case FS_SETXATTR:
+		return r->xattr.value_length;
+	default:
+		return 0;
+	}
+}
+
+/* A message is its fixed part and its strings, to the byte. */
+static int decode(struct fsd_request *r, const struct fsd_op *op, const char *message,
+		  size_t length)
+{
+	size_t strings;
+
+	if (length < op->fixed)
+		return -EPROTO;
+	memcpy(&r->head, message, op->fixed);
+	strings = length - op->fixed;
+	r->name = (struct fsd_text){ message + op->fixed, r->head.name_length };
+	if (r->name.length > strings)
+		return -EPROTO;
+	r->second = (struct fsd_text){ r->name.at + r->name.length, second_length(r) };
+	if (r->second.length != strings - r->name.length)
+		return -EPROTO;
+	if (r->name.length && !(op->flags & (FSD_OP_NAME | FSD_OP_XATTR)))
+		return -EPROTO;
+	if (op->flags & (FSD_OP_NAME | FSD_OP_XATTR) && r->name.length > FS_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (op->flags & FSD_OP_NAME && !fsd_is_name(r->name))
+		return -EINVAL;
+	if (op->flags & FSD_OP_XATTR && (!r->name.length || memchr(r->name.at, 0, r->name.length)))
+		return -EINVAL;
+	return 0;
+}
+
+static int find_inode(struct fsd_request *r, const struct fsd_op *op)
+{
+	if (!(op->flags & FSD_OP_INODE))
+		return 0;
+	r->inode = fsd_inode_find(r->fsd, r->head.ino);
+	if (!r->inode)
+		return -ESTALE;
+	if ((op->flags & FSD_OP_DIR) == FSD_OP_DIR && !fsd_is_dir(r->inode))
+		return -ENOTDIR;
+	if ((op->flags & FSD_OP_FILE) == FSD_OP_FILE && !fsd_is_file(r->inode))
+		return fsd_is_dir(r->inode) ? -EISDIR : -EINVAL;
+	return 0;
+}
+
+static int handle(struct fsd_request *r, const void *message, size_t length)
+{
+	const struct fsd_op *op;
+	int err;
+
+	if (length < sizeof(r->head))
+		return -EPROTO;
+	memcpy(&r->head, message, sizeof(r->head));
+	op = fsd_op(r->head.op);
+	if (!op)
+		return -EOPNOTSUPP;
+	if (!(op->flags & FSD_OP_FIRST) && r->client->state != FSD_MOUNTED)
+		return -EPROTO;
+	err = decode(r, op, message, length);
+	if (!err)
+		err = find_inode(r, op);
+	return err ? err : op->handle(r);
+}
+
+int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length)
+{
+	struct fsd *fsd = client->fsd;
+	struct fsd_request r = {
+		.fsd = fsd,
+		.client = client,
+		.call = call,
+		.length = sizeof(struct fs_reply),
+	};
+	struct fs_reply reply;
+	int status = handle(&r, message, length);
+
+	if (r.later || !call || status == -EINPROGRESS)
+		return status;
+	if (status) {
+		fsd_client_answer(client, call, status);
+		return 0;
+	}
+	reply = fsd_client_reply(client, 0);
+	memcpy(fsd->reply, &reply, sizeof(reply));
+	fsd->host.answer(fsd->host.arg, call, fsd->reply, r.length);
+	return 0;
+}
+
+void fsd_request(struct fsd_client *client, void *call, const void *message, size_t length)
+{
+	if (fsd_request_try(client, call, message, length) == -EINPROGRESS && call)
+		fsd_postpone(client, call, message, length);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#ifndef WEIR_FSD_REQUEST_H
+#define WEIR_FSD_REQUEST_H
+
+#include "fsd/internal.h"
+
+/* Handles and answers a message, or returns -EINPROGRESS and has done neither. */
+int fsd_request_try(struct fsd_client *client, void *call, const void *message, size_t length);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "fsd/inode.h"
+#include "fsd/xattr.h"
+
+struct fsd_xattr {
+	TAILQ_ENTRY(fsd_xattr) entry;
+	uint32_t name_length, value_length;
+	char text[]; /* name, then value */
+};
+
+static struct fsd_xattr *find(const struct fsd_inode *inode, struct fsd_text name)
+{
+	struct fsd_xattr *x;
+
+	TAILQ_FOREACH(x, &inode->xattrs, entry) {
+		if (x->name_length == name.length && !memcmp(x->text, name.at, name.length))
+			break;
+	}
+	return x;
+}
+
+static uint64_t cost(const struct fsd_xattr *x)
+{
+	return sizeof(*x) + x->name_length + x->value_length;
+}
+
+static void drop(struct fsd *fsd, struct fsd_inode *inode, struct fsd_xattr *x)
+{
+	TAILQ_REMOVE(&inode->xattrs, x, entry);
+	fsd_uncharge(fsd, cost(x));
+	free(x);
+}
+
+static size_t list_bytes(const struct fsd_inode *inode)
+{
+	const struct fsd_xattr *x;
+	size_t bytes = 0;
+
+	TAILQ_FOREACH(x, &inode->xattrs, entry)
+		bytes += x->name_length + 1;
+	return bytes;
+}
+
+static int check(const struct fsd_inode *inode, const struct fsd_xattr *old, struct fsd_text name,
+		 struct fsd_text value, uint32_t flags)
+{
+	if (name.length >= 7 && !memcmp(name.at, "system.", 7))
+		return -EOPNOTSUPP;
+	if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
+		return -EINVAL;
+	if (value.length > FS_XATTR_MAX)
+		return -E2BIG;
+	if (old && flags & XATTR_CREATE)
+		return -EEXIST;
+	if (!old && flags & XATTR_REPLACE)
+		return -ENODATA;
+	if (!old && list_bytes(inode) + name.length + 1 > FS_XATTR_MAX)
+		return -ENOSPC;
+	return 0;
+}
+
+int fsd_xattr_set(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name,
+		  struct fsd_text value, uint32_t flags)
+{
+	struct fsd_xattr *old = find(inode, name), *new;
+	uint64_t bytes = sizeof(*new) + name.length + value.length;
+	int err = check(inode, old, name, value, flags);
+
+	if (!err)
+		err = fsd_charge(fsd, bytes);
+	if (err)
+		return err;
+	new = malloc(bytes);
+	if (!new) {
+		fsd_uncharge(fsd, bytes);
+		return -ENOMEM;
+	}
+	new->name_length = name.length;
+	new->value_length = value.length;
+	memcpy(new->text, name.at, name.length);
+	memcpy(new->text + name.length, value.at, value.length);
+	TAILQ_INSERT_TAIL(&inode->xattrs, new, entry);
+	if (old)
+		drop(fsd, inode, old);
+	fsd_inode_stamp(fsd, inode);
+	return 0;
+}
+
+int fsd_xattr_get(const struct fsd_inode *inode, struct fsd_text name, struct fsd_text *value)
+{
+	const struct fsd_xattr *x = find(inode, name);
+
+	if (!x)
+		return -ENODATA;
+	*value = (struct fsd_text){ x->text + x->name_length, x->value_length };
+	return 0;
+}
+
+size_t fsd_xattr_list(const struct fsd_inode *inode, char *out)
+{
+	const struct fsd_xattr *x;
+	size_t bytes = 0;
+
+	TAILQ_FOREACH(x, &inode->xattrs, entry) {
+		memcpy(out + bytes, x->text, x->name_length);
+		bytes += x->name_length;
+		out[bytes++] = 0;
+	}
+	return bytes;
+}
+
+int fsd_xattr_remove(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name)
+{
+	struct fsd_xattr *x = find(inode, name);
+
+	if (!x)
+		return -ENODATA;
+	drop(fsd, inode, x);
+	fsd_inode_stamp(fsd, inode);
+	return 0;
+}
+
+void fsd_xattr_drop_all(struct fsd *fsd, struct fsd_inode *inode)
+{
+	struct fsd_xattr *x;
+
+	while ((x = TAILQ_FIRST(&inode->xattrs)))
+		drop(fsd, inode, x);
+}

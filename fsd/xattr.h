@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Extended attributes. Names are 1 to FS_NAME_MAX bytes without NUL. Those of "system." are
+ * refused: an access list that nobody enforces would be a lie.
+ */
+#ifndef WEIR_FSD_XATTR_H
+#define WEIR_FSD_XATTR_H
+
+#include "fsd/dir.h"
+#include "fsd/internal.h"
+
+/* @flags: 0, XATTR_CREATE or XATTR_REPLACE. Return: 0; -EEXIST; -ENODATA; -E2BIG; -ENOSPC;
+ * -EOPNOTSUPP; -EINVAL; -ENOMEM. */
+int fsd_xattr_set(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name,
+		  struct fsd_text value, uint32_t flags);
+
+/* The value stays where it is until the attribute changes. Return: 0; -ENODATA. */
+int fsd_xattr_get(const struct fsd_inode *inode, struct fsd_text name, struct fsd_text *value);
+
+/* Writes the names, each with a NUL: at most FS_XATTR_MAX bytes. Return: bytes. */
+size_t fsd_xattr_list(const struct fsd_inode *inode, char *out);
+
+/* Return: 0; -ENODATA. */
+int fsd_xattr_remove(struct fsd *fsd, struct fsd_inode *inode, struct fsd_text name);
+
+void fsd_xattr_drop_all(struct fsd *fsd, struct fsd_inode *inode);
+
+#endif

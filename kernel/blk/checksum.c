@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A page of the device may begin and end anywhere in memory, and lie in several pieces of it. */
+#include <linux/crc32c.h>
+
+#include "core/volume/volume.h"
+#include "kernel/blk/checksum.h"
+
+struct cursor {
+	struct scatterlist *sg;
+	unsigned int offset;
+};
+
+/* The next piece, of *@bytes at most; receives how many. */
+static void *take(struct cursor *cursor, unsigned int *bytes)
+{
+	void *piece = sg_virt(cursor->sg) + cursor->offset;
+
+	*bytes = min(*bytes, cursor->sg->length - cursor->offset);
+	cursor->offset += *bytes;
+	if (cursor->offset == cursor->sg->length)
+		*cursor = (struct cursor){ .sg = sg_next(cursor->sg) };
+	return piece;
+}
+
+/* Even, and not 0: what else there is means something else. */
+static u32 sum_page(struct cursor *cursor)
+{
+	unsigned int left = PAGE_SIZE;
+	u32 crc = ~0u;
+
+	while (left) {
+		unsigned int bytes = left;
+		const void *piece = take(cursor, &bytes);
+
+		crc = crc32c(crc, piece, bytes);
+		left -= bytes;
+	}
+	return (crc & ~1u) ?: 2;
+}
+
+static void clear_page_at(struct cursor *cursor)
+{
+	unsigned int left = PAGE_SIZE;
+
+	while (left) {
+		unsigned int bytes = left;
+		void *piece = take(cursor, &bytes);
+
+		memset(piece, 0, bytes);
+		left -= bytes;
+	}
+}
+
+void weir_sums_make(struct scatterlist *sgl, u32 pages, u32 *sums)
+{
+	struct cursor cursor = { .sg = sgl };
+	u32 i;
+
+	for (i = 0; i < pages; i++)
+		sums[i] = sum_page(&cursor);
+}
+
+bool weir_sums_check(struct scatterlist *sgl, u32 pages, const u32 *expected)
+{
+	struct cursor cursor = { .sg = sgl };
+	bool is_right = true;
+	u32 i;
+
+	for (i = 0; i < pages; i++) {
+		if (expected[i] == WEIR_SUM_NOTHING)
+			clear_page_at(&cursor);
+		else if (sum_page(&cursor) != expected[i] && expected[i] != WEIR_SUM_UNKNOWN)
+			is_right = false;
+	}
+	return is_right;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "lib/base/error.h"
+
+static const struct {
+	int status;
+	const char *text;
+} meanings[] = {
+	{ 0, "success" },
+	{ -EACCES, "no right to do this" },
+	{ -EADDRINUSE, "the address is already in use" },
+	{ -EAGAIN, "no room now: try again" },
+	{ -EBUSY, "held by somebody else" },
+	{ -ECANCELED, "canceled" },
+	{ -ECONNREFUSED, "nobody listens there" },
+	{ -ECONNRESET, "outcome unknown: the channel failed" },
+	{ -EDQUOT, "over this client's quota" },
+	{ -EEXIST, "the name exists" },
+	{ -EFAULT, "local memory is not registered for this" },
+	{ -EHOSTUNREACH, "no route to the donor" },
+	{ -EINPROGRESS, "under way, it will end by itself" },
+	{ -EINVAL, "invalid argument" },
+	{ -EIO, "the device reported an error" },
+	{ -EKEYREJECTED, "the key was not proven" },
+	{ -EMSGSIZE, "the message is too long" },
+	{ -ENODEV, "no verbs device" },
+	{ -ENOENT, "no such name" },
+	{ -ENOMEM, "not enough memory" },
+	{ -ENOSPC, "the donor is full" },
+	{ -ENOTCONN, "the session is down" },
+	{ -EPERM, "not permitted" },
+	{ -EPROTO, "the peer broke the protocol" },
+	{ -EPROTONOSUPPORT, "the peer speaks another version" },
+	{ -ESTALE, "the donor does not know the session any more" },
+	{ -ETIMEDOUT, "timed out" },
+};
+
+const char *weir_strerror(int status)
+{
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+		if (meanings[i].status == status)
+			return meanings[i].text;
+	text = strerrordesc_np(-status);
+	return text ? text : "unknown error";
+}
+
+int weir_fail(struct weir_error *error, int status, const char *format, ...)
+{
+	va_list args;
+
+	if (!error)
+		return status;
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+	return status;
+}
+
+int weir_fail_memlock(struct weir_error *error, const char *what, size_t bytes, int status)
+{
+	struct rlimit limit;
+
+	if (status != -ENOMEM && status != -EAGAIN && status != -EPERM)
+		return weir_fail(error, status, "cannot register %s (%zu bytes): %s", what, bytes,
+				 strerrordesc_np(-status));
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return weir_fail(error, -ENOMEM,
+				 "cannot register %s (%zu bytes): not enough memory", what, bytes);
+	return weir_fail(error, -ENOMEM,
+			 "cannot register %s (%zu bytes): the locked-memory limit is %llu bytes; "
+			 "raise it with 'ulimit -l' or LimitMEMLOCK=",
+			 what, bytes, (unsigned long long)limit.rlim_cur);
+}
+
+/* LOC_QP_OP_ERR is what Soft-RoCE says when its packet goes nowhere, as with the link down. */
+int weir_wc_errno(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return 0;
+	case IBV_WC_WR_FLUSH_ERR:
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+		return -ECONNRESET;
+	case IBV_WC_REM_ACCESS_ERR:
+		return -EACCES;
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+		return -EFAULT;
+	default:
+		return -EIO;
+	}
+}

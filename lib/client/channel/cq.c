@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/client/channel/scq.h"
+#include "lib/client/session.h"
+
+uint32_t weir_cq_entries(const struct weir_session *session, unsigned int channels)
+{
+	return channels *
+	       (session->options.depth + 2 * WEIR_HANDSHAKE_SENDS + WEIR_KEEPALIVE_SENDS);
+}
+
+int weir_cq_error(struct weir_error *error, uint32_t entries)
+{
+	return weir_fail(error, errno == EINVAL ? -EINVAL : -ENOMEM,
+			 "no completion queue of %u: %s", entries, strerror(errno));
+}
+
+static int make_one(struct weir_session *session, uint32_t entries, struct weir_error *error)
+{
+	const struct weir_session_options *o = &session->options;
+	struct weir_cq *cq = &session->own_cqs[session->nr_cqs];
+
+	*cq = (struct weir_cq){ .wcs_max = o->poll_wcs_max };
+	cq->ibv = ibv_create_cq(session->nic->context, (int)entries, NULL, session->comp,
+				weir_nic_next_vector(session->nic, o->comp_vectors));
+	if (!cq->ibv)
+		return weir_cq_error(error, entries);
+	session->cqs[session->nr_cqs++] = cq;
+	return 0;
+}
+
+static int make_own(struct weir_session *session, struct weir_error *error)
+{
+	const struct weir_session_options *o = &session->options;
+	uint32_t entries = weir_cq_entries(session, (o->channels + o->cqs - 1) / o->cqs);
+	int rc = 0;
+
+	while (!rc && session->nr_cqs < o->cqs)
+		rc = make_one(session, entries, error);
+	if (!rc && o->unload > WEIR_UNLOAD_OFF)
+		rc = make_one(session, WEIR_UNLOAD_CQES, error);
+	return rc;
+}
+
+/* The channel that unloads receives where it sends, and has a CQ for itself, the last. */
+static void give(struct weir_session *session)
+{
+	unsigned int i, channels = session->options.channels;
+	bool unloads = session->options.unload > WEIR_UNLOAD_OFF;
+
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
+		session->links[i].cq = session->cqs[i % (session->nr_cqs - unloads)];
+	if (unloads)
+		session->links[channels].cq = session->cqs[session->nr_cqs - 1];
+}
+
+int weir_cqs_make(struct weir_session *session, struct weir_error *error)
+{
+	int rc = session->options.polling == WEIR_POLLING_SCQ ? weir_scq_attach(session, error) :
+								make_own(session, error);
+
+	if (!rc)
+		give(session);
+	return rc;
+}
+
+void weir_cqs_free(struct weir_session *session)
+{
+	unsigned int i;
+
+	if (session->nr_cqs && session->cqs[0]->scq) {
+		weir_scq_detach(session);
+		return;
+	}
+	for (i = 0; i < session->nr_cqs; i++)
+		ibv_destroy_cq(session->own_cqs[i].ibv);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <assert.h>
+#include <errno.h>
+
+#include "lib/base/error.h"
+#include "lib/client/channel/link.h"
+#include "lib/client/channel/link_fastpath.h"
+#include "lib/client/channel/scq.h"
+#include "lib/client/session.h"
+#include "lib/client/channel/unload_tx.h"
+
+/* The core describes local memory just as the verbs do, so its lists are posted as they are. */
+static_assert(sizeof(struct weir_sge) == sizeof(struct ibv_sge) &&
+	      offsetof(struct weir_sge, addr) == offsetof(struct ibv_sge, addr) &&
+	      offsetof(struct weir_sge, length) == offsetof(struct ibv_sge, length) &&
+	      offsetof(struct weir_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	      "weir_sge is ibv_sge");
+
+/* Atomics, too, are told to the verbs in terms of the request. */
+static void fill_atomic(struct ibv_send_wr *out, const struct weir_req *req)
+{
+	out->wr.atomic.remote_addr = req->remote;
+	out->wr.atomic.rkey = req->rkey;
+	if (req->op == WEIR_OP_CAS) {
+		out->opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+		out->wr.atomic.compare_add = req->compare;
+		out->wr.atomic.swap = req->operand;
+	} else {
+		out->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		out->wr.atomic.compare_add = req->operand;
+	}
+}
+
+/* All that its opcode has a meaning for, and no more: this is done for each WR. */
+static void fill(struct ibv_send_wr *out, struct weir_wr *wr)
+{
+	const struct weir_req *req = wr->req;
+
+	weir_link_fill_common(out, wr);
+	out->next = wr->next ? out + 1 : NULL;
+	switch (req->op) {
+	case WEIR_OP_READ:
+	case WEIR_OP_WRITE:
+		weir_link_fill_transfer(out, wr);
+		break;
+	case WEIR_OP_CAS:
+	case WEIR_OP_FADD:
+		fill_atomic(out, req);
+		break;
+	case WEIR_OP_SEND:
+	case WEIR_OP_BARRIER: /* is never posted */
+		out->opcode = IBV_WR_SEND;
+		break;
+	}
+}
+
+/* A completion that nobody waits for the NIC needs not write. */
+static void flag(struct weir_link *link, struct ibv_send_wr *out, const struct weir_wr *wr)
+{
+	weir_link_flag_inline(link, out, wr);
+	if (!wr->next || ++link->unsignalled >= link->session->options.depth / 2) {
+		out->send_flags |= IBV_SEND_SIGNALED;
+		link->unsignalled = 0;
+	}
+}
+
+void weir_links_show_window(struct weir_session *session)
+{
+	const struct weir_window *window = session->engine.window;
+
+	session->ledger->window = (struct weir_ledger_window){
+		.bytes_max = window->bytes_max,
+		.bytes_top = window->bytes_top,
+		.bytes = window->bytes,
+		.wrs = window->wrs,
+	};
+	session->counters->window_waits = session->engine.waits;
+	if (session->engine.route)
+		weir_unload_show(session);
+}
+
+static inline void count_wr(struct weir_counters *counters, const struct weir_wr *wr)
+{
+	if (wr->nr_reqs > 1)
+		counters->merged += wr->nr_reqs;
+	else if (wr->length < wr->req->length && !wr->offset)
+		counters->split++;
+}
+
+static struct weir_wr *nth(struct weir_wr *wr, uint32_t n)
+{
+	while (--n)
+		wr = wr->next;
+	return wr;
+}
+
+void weir_link_post(struct weir_link *link, struct weir_wr *first)
+{
+	struct ibv_send_wr chain[WEIR_BATCH_MAX], *bad = chain;
+	struct weir_unload_pieces pieces[WEIR_BATCH_MAX];
+	bool unloads = weir_unload_is(link);
+	struct weir_session *session = link->session;
+	struct weir_wr *wr, *last = first;
+	uint32_t count = 0, posted;
+
+	for (wr = first; wr; wr = wr->next) {
+		fill(&chain[count], wr);
+		if (unloads)
+			weir_unload_fill(link, &chain[count], wr, &pieces[count]);
+		else
+			flag(link, &chain[count], wr);
+		count_wr(session->counters, wr);
+		last = wr;
+		count++;
+	}
+	if (link->state == WEIR_LINK_UP && !ibv_post_send(link->id->qp, chain, &bad))
+		posted = count;
+	else
+		posted = (uint32_t)(bad - chain);
+	session->counters->doorbells++;
+	session->counters->chains += count > 1;
+	if (posted && posted < count)
+		last = nth(first, posted);
+	wr = posted ? last->next : first;
+	if (posted)
+		weir_link_remember(link, first, last, posted);
+	weir_links_show_window(session);
+
+	for (; posted < count; posted++) {
+		struct weir_wc wc = { wr, -ENOTCONN };
+
+		wr = wr->next;
+		weir_engine_completed(&session->engine, &wc, 0);
+	}
+}
+
+static void retire(struct weir_link *link, int status, uint8_t verbs, uint64_t now_ns)
+{
+	struct weir_session *session = link->session;
+	struct weir_wc wc = { link->oldest, status, verbs };
+
+	link->oldest = wc.wr->next;
+	link->in_flight--;
+	link->cq->in_flight--;
+	if (status)
+		session->counters->errors++;
+	else
+		weir_link_count_bytes(session, wc.wr);
+	weir_engine_completed(&session->engine, &wc, now_ns);
+}
+
+void weir_link_retire(struct weir_link *link, int status, uint64_t now_ns)
+{
+	retire(link, status, 0, now_ns);
+}
+
+void weir_link_retire_by(struct weir_link *link, enum ibv_wc_status verbs, uint64_t now_ns)
+{
+	retire(link, weir_wc_errno(verbs), (uint8_t)verbs, now_ns);
+}
+
+/* Returns how many WRs it tells of. */
+static int completed(struct weir_link *link, const struct ibv_wc *wc, uint64_t now_ns)
+{
+	const struct weir_wr *wr = (void *)(uintptr_t)wc->wr_id;
+	uint32_t before = link->in_flight;
+
+	link->session->counters->completions++;
+	if (wc->wr_id == WEIR_KEEPALIVE_WR) {
+		weir_keepalive_completed(link, wc->status, now_ns);
+		return 0;
+	}
+	if (weir_unload_is(link))
+		return weir_unload_completed(link, wc, now_ns);
+	if (wc->wr_id == WEIR_DRAIN_WR)
+		wr = NULL;
+	while (link->in_flight && link->oldest != wr)
+		weir_link_retire(link, 0, now_ns);
+	if (link->in_flight)
+		weir_link_retire_by(link, wc->status, now_ns);
+	return (int)(before - link->in_flight);
+}
+
+/* What the handshake sent completes here, too: its wr_id is small. */
+static bool is_ours(const struct ibv_wc *wc)
+{
+	return wc->wr_id > WEIR_HANDSHAKE_WR_MAX;
+}
+
+/* NULL: a link that has nothing in flight any more, or its QP is gone. */
+static struct weir_link *link_of(struct weir_session *session, const struct ibv_wc *wc)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		struct weir_link *link = &session->links[i];
+
+		if (link->qp_num == wc->qp_num &&
+		    (link->state == WEIR_LINK_UP || link->state == WEIR_LINK_FAILING))
+			return link;
+	}
+	return NULL;
+}
+
+static struct weir_link *link_in(const struct weir_scq *scq, const struct ibv_wc *wc)
+{
+	struct weir_link *link = NULL;
+	struct weir_list *at;
+
+	for (at = scq->sessions.next; at != &scq->sessions && !link; at = at->next)
+		link = link_of(weir_list_entry(at, struct weir_session, scq), wc);
+	return link;
+}
+
+int weir_link_take(struct weir_session *session, struct weir_cq *cq, const struct ibv_wc *wc,
+		   uint64_t now_ns)
+{
+	struct weir_link *link;
+	int count;
+
+	if (!is_ours(wc))
+		return 0;
+	link = cq->scq ? link_in(cq->scq, wc) : link_of(session, wc);
+	if (!link)
+		return 0;
+	count = completed(link, wc, now_ns);
+	if (link->session == session)
+		return count;
+	weir_scq_due(link->session);
+	return 0;
+}
+
+int weir_links_poll(struct weir_session *session, struct weir_cq *cq, uint64_t now_ns)
+{
+	int got, i, total = 0, max = (int)cq->wcs_max;
+	struct ibv_wc wcs[WEIR_POLL_WCS_MAX];
+
+	do {
+		got = ibv_poll_cq(cq->ibv, max, wcs);
+		for (i = 0; i < got; i++)
+			total += weir_link_take(session, cq, &wcs[i], now_ns);
+	} while (got == max);
+	if (total)
+		weir_links_show_window(session);
+	return total;
+}
+
+/* Its flush tells of those that nothing else would. One that cannot be posted: see close.c. */
+static void drain(struct weir_link *link)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = WEIR_DRAIN_WR,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	ibv_post_send(link->id->qp, &wr, &bad);
+}
+
+void weir_link_fail(struct weir_link *link)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (link->state != WEIR_LINK_UP)
+		return;
+	link->state = WEIR_LINK_FAILING;
+	ibv_modify_qp(link->id->qp, &attr, IBV_QP_STATE);
+	if (link->in_flight)
+		drain(link);
+}
+
+void weir_link_forget(struct weir_link *link)
+{
+	weir_keepalive_forget(link);
+	while (link->in_flight)
+		weir_link_retire(link, -ECONNRESET, 0);
+}
+
+/* What came in before the end, but finds no room, is not to be lost with the QP. */
+static bool is_flushed(const struct weir_link *link)
+{
+	return !link->in_flight && !link->asked &&
+	       (link->number || weir_messages_have_room(link->session));
+}
+
+bool weir_link_settle(struct weir_link *link, bool may_mend)
+{
+	enum weir_link_state before = link->state;
+
+	if (link->state == WEIR_LINK_FAILING && is_flushed(link)) {
+		link->state = WEIR_LINK_BROKEN;
+		weir_engine_channel_broken(&link->session->engine, link->number);
+	}
+	if (link->state == WEIR_LINK_BROKEN && !may_mend) {
+		link->state = WEIR_LINK_DOWN;
+		weir_engine_channel_down(&link->session->engine, link->number);
+	}
+	return link->state != before;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The short way of a link: one read or write, posted by itself, and seen to end at once. Inline,
+ * with what link.c does for each WR too, because on the way of what comes alone a call counts.
+ *
+ * All functions: with nic->lock held.
+ */
+#ifndef WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
+#define WEIR_LIB_CLIENT_CHANNEL_LINK_FASTPATH_H
+
+#include "core/engine/fastpath.h"
+#include "lib/client/session.h"
+
+static inline void weir_link_fill_common(struct ibv_send_wr *out, struct weir_wr *wr)
+{
+	out->wr_id = (uintptr_t)wr;
+	out->sg_list = (struct ibv_sge *)wr->sge;
+	out->num_sge = wr->nr_sge;
+	out->send_flags = 0;
+}
+
+/* A read's or a write's. */
+static inline void weir_link_fill_transfer(struct ibv_send_wr *out, const struct weir_wr *wr)
+{
+	const struct weir_req *req = wr->req;
+
+	out->opcode = req->op == WEIR_OP_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	out->wr.rdma.remote_addr = req->remote + wr->offset;
+	out->wr.rdma.rkey = req->rkey;
+}
+
+/* What goes inline the NIC needs not fetch. */
+static inline void weir_link_flag_inline(struct weir_link *link, struct ibv_send_wr *out,
+					 const struct weir_wr *wr)
+{
+	bool brings_data = out->opcode == IBV_WR_RDMA_WRITE || out->opcode == IBV_WR_SEND;
+
+	if (wr->length > link->inline_max || !brings_data)
+		return;
+	out->send_flags |= IBV_SEND_INLINE;
+	link->session->counters->inlined++;
+}
+
+/* What begins with @first and ends with @last has been posted. */
+static inline void weir_link_remember(struct weir_link *link, struct weir_wr *first,
+				      struct weir_wr *last, uint32_t count)
+{
+	last->next = NULL;
+	if (link->in_flight)
+		link->newest->next = first;
+	else
+		link->oldest = first;
+	link->newest = last;
+	link->in_flight += count;
+	link->cq->in_flight += count;
+	link->session->counters->work_requests += count;
+}
+
+static inline void weir_link_count_bytes(struct weir_session *session, const struct weir_wr *wr)
+{
+	if (wr->req->op == WEIR_OP_READ)
+		session->counters->bytes_read += wr->length;
+	else if (wr->req->op == WEIR_OP_WRITE)
+		session->counters->bytes_written += wr->length;
+}
+
+/*
+ * Posts one read or write of the engine's; it has a completion of its own, and so has all before it
+ * that is in flight. Return: whether it is in flight; the engine is told nothing. Who does not see
+ * it end at once owes a weir_links_show_window().
+ */
+static inline bool weir_link_post_one(struct weir_link *link, struct weir_wr *wr)
+{
+	struct ibv_send_wr one, *bad;
+
+	bool is_inline = wr->length <= link->inline_max && wr->req->op == WEIR_OP_WRITE;
+
+	weir_link_fill_common(&one, wr);
+	weir_link_fill_transfer(&one, wr);
+	one.next = NULL;
+	one.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
+	if (link->state != WEIR_LINK_UP || ibv_post_send(link->id->qp, &one, &bad))
+		return false;
+	link->unsignalled = 0;
+	link->session->counters->doorbells++;
+	link->session->counters->inlined += is_inline;
+	weir_link_remember(link, wr, wr, 1);
+	return true;
+}
+
+/**
+ * weir_link_succeeded_alone() - after a weir_link_post_one() of what weir_lone_post() returned
+ * @wc: what a poll has found, @got of them
+ *
+ * Return: whether it was the success of that: the engine knows, and has handed its request back.
+ * If not nothing has changed.
+ */
+static inline bool weir_link_succeeded_alone(struct weir_link *link, const struct ibv_wc *wc,
+					     int got)
+{
+	struct weir_session *session = link->session;
+	struct weir_wr *wr = link->oldest;
+
+	if (got != 1 || wc->wr_id != (uintptr_t)wr || wc->status != IBV_WC_SUCCESS ||
+	    wc->qp_num != link->qp_num)
+		return false;
+	session->counters->completions++;
+	link->in_flight--;
+	link->cq->in_flight--;
+	weir_link_count_bytes(session, wr);
+	weir_lone_end(&session->engine, wr);
+	return true;
+}
+
+#endif

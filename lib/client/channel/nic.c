@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/error.h"
+#include "core/engine/request.h"
+#include "lib/client/channel/nic.h"
+#include "lib/client/memory/bounce.h"
+
+#define RD_ATOMIC_MAX 16
+
+static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_nic *nics;
+static struct weir_nic *unused; /* nobody uses them; each locked now and then by who comes late */
+
+static uint8_t rd_atomic_of(struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(context, &attr) || attr.max_qp_rd_atom < 1)
+		return 1;
+	return attr.max_qp_rd_atom < RD_ATOMIC_MAX ? (uint8_t)attr.max_qp_rd_atom : RD_ATOMIC_MAX;
+}
+
+static int numa_node_of(const struct ibv_device *device)
+{
+	char path[sizeof(device->ibdev_path) + 32];
+	int node = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/device/numa_node", device->ibdev_path);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &node) != 1)
+		node = -1;
+	fclose(file);
+	return node;
+}
+
+/*
+ * Reads may have fewer, on some devices. At least what a request may have: less is refused later.
+ */
+static uint8_t sge_max_of(struct ibv_context *context)
+{
+	struct ibv_device_attr attr;
+	int max;
+
+	if (ibv_query_device(context, &attr))
+		return WEIR_SGE_MAX;
+	max = attr.max_sge_rd && attr.max_sge_rd < attr.max_sge ? attr.max_sge_rd : attr.max_sge;
+	if (max < WEIR_SGE_MAX)
+		return WEIR_SGE_MAX;
+	return max < WEIR_WR_SGE_MAX ? (uint8_t)max : WEIR_WR_SGE_MAX;
+}
+
+static void window_init(struct weir_nic *nic, const struct weir_session_options *options)
+{
+	uint64_t bytes_min = options->window_bytes < options->fragment_bytes ?
+				     options->window_bytes :
+				     options->fragment_bytes;
+
+	weir_window_init(&nic->window, options->window_bytes, WEIR_WINDOW_WRS);
+	if (options->admission == WEIR_ADMISSION_DELAY) {
+		weir_window_delay_init(&nic->delay);
+		weir_window_learn(&nic->window, &nic->delay.policy, bytes_min);
+	} else if (options->admission == WEIR_ADMISSION_KNEE) {
+		weir_window_knee_init(&nic->knee);
+		weir_window_learn(&nic->window, &nic->knee.policy, bytes_min);
+	}
+}
+
+/* Memory for one, with all in it that late comers touch. NULL: there is none. */
+static struct weir_nic *nic_alloc(void)
+{
+	struct weir_nic *n = unused;
+
+	if (n) {
+		unused = n->next;
+		return n;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	weir_inbox_init(&n->inbox);
+	weir_list_init(&n->fed);
+	return n;
+}
+
+static void nic_free(struct weir_nic *n)
+{
+	n->next = unused;
+	unused = n;
+}
+
+static int nic_make(struct ibv_context *context, const struct weir_session_options *options,
+		    struct weir_nic **nic, struct weir_error *error)
+{
+	struct weir_nic *n = nic_alloc();
+
+	if (!n)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	n->pd = ibv_alloc_pd(context);
+	if (!n->pd) {
+		int rc = -errno;
+
+		nic_free(n);
+		return weir_fail(error, rc, "%s gives no protection domain: %s",
+				 ibv_get_device_name(context->device), weir_strerror(rc));
+	}
+	n->context = context;
+	n->numa_node = numa_node_of(context->device);
+	n->dyn_bytes = weir_stage_measure(n->pd);
+	n->rd_atomic = rd_atomic_of(context);
+	n->sge_max = sge_max_of(context);
+	window_init(n, options);
+	*nic = n;
+	return 0;
+}
+
+int weir_nic_get(struct ibv_context *context, const struct weir_session_options *options,
+		 struct weir_nic **nic, struct weir_error *error)
+{
+	struct weir_nic *n;
+	int rc = 0;
+
+	pthread_mutex_lock(&nics_lock);
+	for (n = nics; n && n->context != context;)
+		n = n->next;
+	if (!n) {
+		rc = nic_make(context, options, &n, error);
+		if (rc)
+			goto unlock;
+		n->next = nics;
+		nics = n;
+	}
+	n->users++;
+	*nic = n;
+unlock:
+	pthread_mutex_unlock(&nics_lock);
+	return rc;
+}
+
+int weir_nic_next_vector(struct weir_nic *nic, unsigned int max)
+{
+	unsigned int count = (unsigned int)nic->context->num_comp_vectors;
+
+	if (max && max < count)
+		count = max;
+	return (int)(__atomic_fetch_add(&nic->vectors, 1, __ATOMIC_RELAXED) % (count ? count : 1));
+}
+
+void weir_nic_put(struct weir_nic *nic)
+{
+	struct weir_nic **place = &nics;
+
+	pthread_mutex_lock(&nics_lock);
+	if (--nic->users)
+		goto unlock;
+	while (*place != nic)
+		place = &(*place)->next;
+	*place = nic->next;
+	ibv_dealloc_pd(nic->pd);
+	nic_free(nic);
+unlock:
+	pthread_mutex_unlock(&nics_lock);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/client/reconnect.h"
+#include "lib/client/channel/polling.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+
+#define LOOKS_MAX 4 /* others may want the lock */
+
+static struct weir_session *session_of(struct weir_engine *engine)
+{
+	return container_of(engine, struct weir_session, engine);
+}
+
+/* That of @req, and of all others that are done. */
+static void finish_all(struct weir_session *session, struct weir_req *req)
+{
+	do
+		weir_request_finish(container_of(req, struct weir_request, req));
+	while ((req = weir_engine_next_done(&session->engine)));
+}
+
+static void act(struct weir_session *session, const struct weir_action *action)
+{
+	switch (action->type) {
+	case WEIR_ACTION_POST:
+		weir_link_post(&session->links[action->channel], action->wr);
+		weir_stage_tell(session);
+		break;
+	case WEIR_ACTION_DONE:
+		finish_all(session, action->req);
+		break;
+	case WEIR_ACTION_WAKE:
+		weir_pump_kick(session_of(action->engine));
+		break;
+	case WEIR_ACTION_FAIL:
+		weir_link_fail(&session->links[action->channel]);
+		break;
+	}
+}
+
+bool weir_pump_chain(struct weir_session *session)
+{
+	struct weir_action action;
+
+	while (weir_engine_next(&session->engine, &action)) {
+		act(session, &action);
+		if (action.type == WEIR_ACTION_POST &&
+		    !weir_list_is_empty(&session->engine.backlog.ready))
+			return true;
+	}
+	weir_requests_tell(session);
+	return false;
+}
+
+void weir_pump_pull(struct weir_session *session)
+{
+	while (weir_pump_chain(session))
+		;
+	weir_list_del(&session->fed);
+}
+
+static uint64_t deadline_ns(const struct weir_session *session)
+{
+	uint64_t engine_ns = weir_engine_deadline_ns(&session->engine);
+	uint64_t calls_ns = session->calls.next_deadline_ns;
+
+	return engine_ns < calls_ns ? engine_ns : calls_ns;
+}
+
+/* Returns whether anything has ended so: that is news, as completions are. */
+static bool expire(struct weir_session *session, uint64_t now_ns)
+{
+	bool is_call = now_ns >= session->calls.next_deadline_ns;
+
+	if (now_ns < deadline_ns(session))
+		return false;
+	weir_calls_expire(session, now_ns);
+	return weir_engine_expired(&session->engine, now_ns) || is_call;
+}
+
+static void last_link_is_down(struct weir_session *session)
+{
+	__atomic_store_n(&session->down, true, __ATOMIC_RELAXED);
+	session->down_due = session->options.on_down && !session->stopping;
+	weir_messages_down(session);
+	weir_calls_down(session, -ECONNRESET);
+	weir_pump_pull(session);
+	if (session->down_due)
+		weir_pump_kick(session);
+}
+
+static unsigned int count_links(const struct weir_session *session, enum weir_link_state state)
+{
+	unsigned int i, count = 0;
+
+	for (i = 0; i < session->nr_links; i++)
+		count += session->links[i].state == state;
+	return count;
+}
+
+/* Returns whether any link broke, or went down. */
+static bool settle(struct weir_session *session)
+{
+	bool messages = session->links[0].state == WEIR_LINK_FAILING, settled = false;
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++)
+		settled |= weir_link_settle(&session->links[i], weir_mend_is_allowed(session));
+	if (messages && session->links[0].state == WEIR_LINK_BROKEN)
+		weir_messages_broken(session);
+	if (settled && count_links(session, WEIR_LINK_BROKEN))
+		weir_mend_wake(session);
+	return settled;
+}
+
+/* What came in before the end of a link is taken before the end is known. */
+static void see_to_links(struct weir_session *session)
+{
+	while (settle(session))
+		weir_pump_pull(session);
+	if (!session->down && count_links(session, WEIR_LINK_DOWN) == session->nr_links)
+		last_link_is_down(session);
+}
+
+static int poll_all(struct weir_session *session, uint64_t now_ns, bool for_messages)
+{
+	unsigned int i;
+	int events = 0;
+
+	weir_window_tick(session->engine.window, now_ns);
+	for (i = 0; i < session->nr_cqs; i++) {
+		if (session->cqs[i]->in_flight)
+			events += weir_links_poll(session, session->cqs[i], now_ns);
+	}
+	if (for_messages)
+		events += weir_messages_poll(session);
+	if (now_ns >= session->keepalive.due_ns)
+		weir_keepalive_look(session, now_ns);
+	events += expire(session, now_ns);
+	session->looked_wrs = session->counters->work_requests;
+	weir_pump_pull(session);
+	if (weir_session_is_whole(session))
+		return events;
+	if (!for_messages)
+		events += weir_messages_poll(session);
+	see_to_links(session);
+	return events;
+}
+
+int weir_pump_poll(struct weir_session *session, uint64_t now_ns)
+{
+	return poll_all(session, now_ns, true);
+}
+
+void weir_pump_look(struct weir_session *session, uint64_t now_ns)
+{
+	poll_all(session, now_ns, !session->recv_armed);
+}
+
+static bool arm(struct weir_session *session, struct ibv_cq *cq, bool *armed, uint16_t channel,
+		uint32_t in_flight)
+{
+	if (*armed)
+		return false;
+	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_ARM,
+								.wrs = in_flight,
+								.channel = channel });
+	*armed = !ibv_req_notify_cq(cq, 0);
+	return *armed;
+}
+
+static bool arm_all(struct weir_session *session, bool receive)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < session->nr_cqs; i++) {
+		struct weir_cq *cq = session->cqs[i];
+
+		if (cq->in_flight && !cq->scq) /* those are polled always */
+			any |= arm(session, cq->ibv, &cq->armed, (uint16_t)i, cq->in_flight);
+	}
+	if (receive && session->recv_cq && !session->down)
+		any |= arm(session, session->recv_cq, &session->recv_armed, 0, 0);
+	return any;
+}
+
+static void set_timer(struct weir_session *session)
+{
+	uint64_t ns = deadline_ns(session), keepalive_ns = session->keepalive.due_ns;
+	struct itimerspec at;
+
+	ns = ns < keepalive_ns ? ns : keepalive_ns;
+	if (ns >= session->timer_ns)
+		return;
+	at = (struct itimerspec){ .it_value = weir_timespec(ns) };
+	session->timer_ns = ns;
+	timerfd_settime(session->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/*
+ * What was posted since the last look, such as what had to wait its turn, may be done already: to
+ * look again costs less than an event, and no other thread wakes for it. Not where more waits to be
+ * posted: that goes on by events, or who came to submit would do it all.
+ */
+static int look_again(struct weir_session *session)
+{
+	int looks, events = 0;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		if (session->looked_wrs == session->counters->work_requests ||
+		    !weir_list_is_empty(&session->engine.backlog.ready))
+			break;
+		events += poll_all(session, weir_now_ns(), !session->recv_armed);
+	}
+	return events;
+}
+
+int weir_pump_leave(struct weir_session *session, bool receive)
+{
+	int events = look_again(session);
+
+	if (session->watched)
+		return events;
+	session->owed = false;
+	/* What completed between the last poll and the arming raised no event. What the poll
+	 * posts may be on CQs that are not armed. An armed CQ stays so: this ends. */
+	while (arm_all(session, receive))
+		events += weir_pump_poll(session, weir_now_ns());
+	set_timer(session);
+	return events;
+}
+
+void weir_pump_part(struct weir_session *session)
+{
+	if (session->owed || !session->stayers)
+		weir_pump_leave(session, false);
+}
+
+void weir_pump_kick(struct weir_session *session)
+{
+	uint64_t one = 1;
+
+	if (write(session->kick_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full, so it is readable already */
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+
+	while (read(fd, &count, sizeof(count)) > 0)
+		;
+}
+
+static void take_cq_events(struct weir_session *session)
+{
+	struct ibv_cq *cq;
+	void *context;
+	unsigned int i;
+
+	while (!ibv_get_cq_event(session->comp, &cq, &context)) {
+		ibv_ack_cq_events(cq, 1);
+		session->counters->events++;
+		if (cq == session->recv_cq)
+			session->recv_armed = false;
+		for (i = 0; i < session->nr_cqs; i++) {
+			if (cq == session->cqs[i]->ibv)
+				session->cqs[i]->armed = false;
+		}
+	}
+}
+
+static void take_event(struct weir_session *session, int fd)
+{
+	if (fd == session->comp->fd) {
+		take_cq_events(session);
+	} else if (fd == session->cm->fd) {
+		weir_session_hear(session);
+	} else {
+		drain(fd);
+		if (fd == session->timer_fd)
+			session->timer_ns = UINT64_MAX;
+	}
+}
+
+/* Leaves with nic->lock held. Returns how many completion events there were. */
+static uint32_t sleep_and_lock(struct weir_session *session, int timeout_ms)
+{
+	struct epoll_event events[4];
+	uint64_t before;
+	int i, ready;
+
+	ready = epoll_wait(session->epoll_fd, events, 4, timeout_ms);
+	weir_session_lock(session);
+	before = session->counters->events;
+	for (i = 0; i < ready; i++)
+		take_event(session, events[i].data.fd);
+	return (uint32_t)(session->counters->events - before);
+}
+
+void weir_pump_sleep(struct weir_session *session, int timeout_ms)
+{
+	uint32_t events = sleep_and_lock(session, timeout_ms);
+
+	if (timeout_ms < 0)
+		weir_trace_note(&session->trace, weir_now_ns(),
+				&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE,
+							     .wrs = events });
+	weir_session_unlock(session);
+}
+
+int weir_pump_step(struct weir_session *session, int timeout_ms, bool receive)
+{
+	int handled;
+
+	sleep_and_lock(session, timeout_ms);
+	handled = weir_pump_poll(session, weir_now_ns());
+	handled += weir_pump_leave(session, receive);
+	if (session->down_due) /* not all callers tell it, and the kick may have been taken */
+		weir_pump_kick(session);
+	weir_deliver(session);
+	return handled;
+}
+
+enum weir_poll_verdict weir_pump_spin(struct weir_session *session, struct weir_waiter *waiter,
+				      struct weir_poll *poll)
+{
+	uint64_t now_ns = weir_now_ns();
+	enum weir_poll_verdict verdict;
+
+	weir_session_lock(session);
+	weir_pump_poll(session, now_ns);
+	weir_pump_part(session);
+	weir_deliver(session);
+
+	weir_session_lock(session);
+	verdict = weir_poll_polled(poll, weir_waiter_is_done(waiter), now_ns);
+	weir_polling_count(session, poll);
+	weir_session_unlock(session);
+	return verdict;
+}

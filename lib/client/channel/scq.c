@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/client/request/dispatch.h"
+#include "lib/base/error.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/channel/scq.h"
+#include "lib/client/session.h"
+#include "lib/base/thread.h"
+#include "lib/client/session_thread.h"
+#include "lib/base/yield.h"
+
+#define EVENT_NS 20000 /* it asks for what comes by no CQ of its own this often */
+
+static pthread_mutex_t scqs_lock = PTHREAD_MUTEX_INITIALIZER; /* before any NIC's */
+
+/* What follows down to scq_run(): with nic->lock held, which may be given up in between. */
+
+static void serve(struct weir_scq *scq, struct weir_session *session)
+{
+	scq->serving = session;
+	weir_pump_poll(session, weir_now_ns());
+	weir_deliver_locked(session);
+	scq->serving = NULL;
+	weir_bell_ring(&scq->left);
+}
+
+/* What serving one brings may make others due for ever: those have another turn. */
+static void serve_due(struct weir_scq *scq)
+{
+	unsigned int turns = scq->users;
+
+	for (; turns && !weir_list_is_empty(&scq->due); turns--) {
+		struct weir_session *session =
+			weir_list_entry(scq->due.next, struct weir_session, scq_due);
+
+		weir_list_del(&session->scq_due);
+		serve(scq, session);
+	}
+}
+
+static void look(struct weir_scq *scq, uint64_t now_ns)
+{
+	unsigned int i;
+
+	weir_window_tick(&scq->nic->window, now_ns);
+	for (i = 0; i < scq->nr_cqs; i++) {
+		if (scq->cqs[i].in_flight)
+			weir_links_poll(NULL, &scq->cqs[i], now_ns);
+	}
+	serve_due(scq);
+}
+
+/* Timers, the connection manager, and those who kick: by the session's descriptor. */
+static void hear(struct weir_scq *scq, struct weir_session *session)
+{
+	scq->serving = session;
+	weir_session_unlock(session);
+	weir_pump_sleep(session, 0);
+	weir_thread_tell_down(session);
+	weir_session_lock(session);
+	serve(scq, session);
+}
+
+/* The next one; NULL if the thread is not to drive it, or there is none. */
+static struct weir_session *take_turn(struct weir_scq *scq)
+{
+	struct weir_session *session;
+
+	if (weir_list_is_empty(&scq->sessions))
+		return NULL;
+	session = weir_list_entry(scq->sessions.next, struct weir_session, scq);
+	weir_list_del(&session->scq);
+	weir_list_add_tail(&scq->sessions, &session->scq);
+	return session->driven ? session : NULL;
+}
+
+/*
+ * Messages of each, which costs little, and for one what costs system calls: with many sessions the
+ * thread would do nothing else. Those that come and go meanwhile have another turn.
+ */
+static void go_round(struct weir_scq *scq)
+{
+	struct weir_session *session;
+	unsigned int turns;
+
+	for (turns = scq->users; turns; turns--) {
+		session = take_turn(scq);
+		if (session)
+			serve(scq, session);
+	}
+	session = take_turn(scq);
+	if (session)
+		hear(scq, session);
+}
+
+static void *scq_run(void *arg)
+{
+	struct weir_scq *scq = arg;
+	uint64_t now_ns = weir_now_ns(), event_ns = now_ns;
+
+	weir_nic_lock(scq->nic);
+	while (!scq->stopping) {
+		look(scq, now_ns);
+		if (now_ns >= event_ns) {
+			go_round(scq);
+			event_ns = now_ns + EVENT_NS;
+		}
+		weir_nic_unlock(scq->nic);
+		weir_yield(&now_ns);
+		weir_nic_lock(scq->nic);
+	}
+	weir_nic_unlock(scq->nic);
+	return NULL;
+}
+
+static void scq_free(struct weir_scq *scq)
+{
+	unsigned int i;
+
+	for (i = 0; i < scq->nr_cqs; i++)
+		ibv_destroy_cq(scq->cqs[i].ibv);
+	free(scq);
+}
+
+static int make_cqs(struct weir_scq *scq, const struct weir_session_options *o, uint32_t entries,
+		    struct weir_error *error)
+{
+	for (; scq->nr_cqs < o->cqs; scq->nr_cqs++) {
+		struct weir_cq *cq = &scq->cqs[scq->nr_cqs];
+
+		*cq = (struct weir_cq){ .scq = scq, .wcs_max = o->poll_wcs_max };
+		cq->ibv = ibv_create_cq(scq->nic->context, (int)entries, NULL, NULL,
+					weir_nic_next_vector(scq->nic, o->comp_vectors));
+		if (!cq->ibv)
+			return weir_cq_error(error, entries);
+	}
+	scq->entries = entries;
+	return 0;
+}
+
+static int scq_make(struct weir_nic *nic, const struct weir_session_options *o, uint32_t entries,
+		    struct weir_error *error)
+{
+	struct weir_scq *scq = calloc(1, sizeof(*scq));
+	int rc;
+
+	if (!scq)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	scq->nic = nic;
+	weir_list_init(&scq->sessions);
+	weir_list_init(&scq->due);
+	rc = make_cqs(scq, o, entries, error);
+	if (!rc)
+		rc = weir_thread_create(&scq->thread, "weir-scq", scq_run, scq, error);
+	if (rc)
+		scq_free(scq);
+	else
+		nic->scq = scq;
+	return rc;
+}
+
+/* The last one has let go. */
+static void scq_unmake(struct weir_scq *scq)
+{
+	weir_nic_lock(scq->nic);
+	scq->stopping = true;
+	weir_nic_unlock(scq->nic);
+	pthread_join(scq->thread, NULL);
+	scq->nic->scq = NULL;
+	scq_free(scq);
+}
+
+/* Makes room for @entries more in each. With nic->lock held. */
+static int grow(struct weir_scq *scq, uint32_t entries, struct weir_error *error)
+{
+	uint32_t wanted = scq->taken + entries;
+	unsigned int i;
+
+	for (i = 0; i < scq->nr_cqs && wanted > scq->entries; i++) {
+		errno = ibv_resize_cq(scq->cqs[i].ibv, (int)wanted);
+		if (errno)
+			return weir_cq_error(error, wanted);
+	}
+	if (wanted > scq->entries)
+		scq->entries = wanted;
+	scq->taken = wanted;
+	return 0;
+}
+
+/* With nic->lock held. */
+static int enter(struct weir_scq *scq, struct weir_session *session, struct weir_error *error)
+{
+	unsigned int i, channels = session->options.channels;
+	int rc = grow(scq, weir_cq_entries(session, channels), error);
+
+	if (rc)
+		return rc;
+	session->nr_cqs = channels < scq->nr_cqs ? channels : scq->nr_cqs;
+	for (i = 0; i < session->nr_cqs; i++)
+		session->cqs[i] = &scq->cqs[scq->next++ % scq->nr_cqs];
+	weir_list_add_tail(&scq->sessions, &session->scq);
+	scq->users++;
+	return 0;
+}
+
+int weir_scq_attach(struct weir_session *session, struct weir_error *error)
+{
+	const struct weir_session_options *o = &session->options;
+	struct weir_nic *nic = session->nic;
+	int rc = 0;
+
+	pthread_mutex_lock(&scqs_lock);
+	if (!nic->scq)
+		rc = scq_make(nic, o, weir_cq_entries(session, o->channels), error);
+	if (!rc) {
+		weir_nic_lock(nic);
+		rc = enter(nic->scq, session, error);
+		weir_nic_unlock(nic);
+		if (!nic->scq->users)
+			scq_unmake(nic->scq);
+	}
+	pthread_mutex_unlock(&scqs_lock);
+	return rc;
+}
+
+void weir_scq_detach(struct weir_session *session)
+{
+	struct weir_scq *scq = session->cqs[0]->scq;
+	unsigned int users;
+
+	pthread_mutex_lock(&scqs_lock);
+	weir_session_lock(session);
+	weir_list_del(&session->scq);
+	weir_list_del(&session->scq_due);
+	scq->taken -= weir_cq_entries(session, session->options.channels);
+	users = --scq->users;
+	weir_session_unlock(session);
+	if (!users)
+		scq_unmake(scq);
+	pthread_mutex_unlock(&scqs_lock);
+}
+
+void weir_scq_join(struct weir_session *session)
+{
+	weir_session_lock(session);
+	session->driven = session->watched = true;
+	weir_session_unlock(session);
+}
+
+void weir_scq_leave(struct weir_session *session)
+{
+	struct weir_scq *scq = session->cqs[0]->scq;
+
+	weir_session_lock(session);
+	session->driven = session->watched = false;
+	while (scq->serving == session)
+		weir_bell_wait(&scq->left, session->nic, UINT64_MAX);
+	weir_list_del(&session->scq_due);
+	weir_session_unlock(session);
+}
+
+void weir_scq_due(struct weir_session *session)
+{
+	struct weir_scq *scq = session->cqs[0]->scq;
+
+	if (!session->driven)
+		weir_pump_kick(session);
+	else if (weir_list_is_empty(&session->scq_due))
+		weir_list_add_tail(&scq->due, &session->scq_due);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the connection manager does for a channel, and what it says when it cannot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+
+#include "lib/client/connect_attempt.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+
+#define RETRY_COUNT 7 /* of the transport, the most there is */
+#define RNR_RETRY_COUNT 6 /* credits make it needless; 7 would mean for ever */
+#define LISTEN_REJECT 8 /* IB spec, 12.6.7.2: invalid service id, that is nobody listens */
+#define CANCEL_MS 20 /* how soon a session that closes is noticed */
+
+int weir_attempt_check_time(const struct weir_attempt *a)
+{
+	if (__atomic_load_n(&a->session->stopping, __ATOMIC_RELAXED))
+		return weir_fail(a->error, -ECANCELED, "the session is closed");
+	if (weir_now_ns() < a->deadline_ns)
+		return 0;
+	return weir_fail(a->error, -ETIMEDOUT, "%s did not answer in time", a->session->peer);
+}
+
+/* The connection manager reports either a negative errno, or, on a reject, a reason. */
+static int explain_reject(const struct weir_attempt *a, const struct rdma_cm_event *event)
+{
+	const struct rdma_conn_param *conn = &event->param.conn;
+	struct wire_refusal refusal;
+
+	if (conn->private_data &&
+	    !wire_refusal_decode(conn->private_data, conn->private_data_len, &refusal))
+		return weir_refusal_explain(&refusal, a->error);
+	if (event->status == LISTEN_REJECT || event->status == -ECONNREFUSED)
+		return weir_fail(a->error, -ECONNREFUSED, "nobody listens at %s",
+				 a->session->peer);
+	/* No resources, a full backlog, a connection of an earlier life: that may pass. */
+	return weir_fail(a->error, -EAGAIN, "%s refused the connection for now, reason %d",
+			 a->session->peer, event->status);
+}
+
+static int explain_end(const struct weir_attempt *a)
+{
+	return weir_fail(a->error, -EPROTO, "%s ended the connection during the proof of the key",
+			 a->session->peer);
+}
+
+/* A donor may reject also what it had accepted, as long as it has not heard that it is up. */
+static int explain_event(const struct weir_attempt *a, const struct rdma_cm_event *event,
+			 enum rdma_cm_event_type wanted)
+{
+	const char *peer = a->session->peer;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		return wanted == RDMA_CM_EVENT_ESTABLISHED ? explain_reject(a, event) :
+							     explain_end(a);
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return weir_fail(a->error, event->status == -ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no verbs device reaches %s: %s", peer,
+				 weir_strerror(event->status));
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", peer,
+				 weir_strerror(event->status));
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return explain_end(a);
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return weir_fail(a->error, -EHOSTUNREACH, "%s cannot be reached: %s", peer,
+				 weir_strerror(event->status));
+	default:
+		return weir_fail(a->error, -EHOSTUNREACH, "connecting to %s ended in %s", peer,
+				 rdma_event_str(event->event));
+	}
+}
+
+int weir_attempt_take_event(const struct weir_attempt *a, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event;
+	int rc;
+
+	if (rdma_get_cm_event(a->cm, &event))
+		return errno == EAGAIN ? 0 : weir_fail(a->error, -errno, "no connection manager");
+	rc = event->event == wanted ? 1 : explain_event(a, event, wanted);
+	rdma_ack_cm_event(event);
+	return rc;
+}
+
+static int wait_event(const struct weir_attempt *a, enum rdma_cm_event_type wanted)
+{
+	struct pollfd fd = { .fd = a->cm->fd, .events = POLLIN };
+	int rc;
+
+	while (!(rc = weir_attempt_take_event(a, wanted))) {
+		rc = weir_attempt_check_time(a);
+		if (rc)
+			return rc;
+		poll(&fd, 1, CANCEL_MS);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int left_ms(const struct weir_attempt *a)
+{
+	int ms = weir_poll_ms(a->deadline_ns);
+
+	if (ms < 0)
+		return INT_MAX;
+	return ms > 0 ? ms : 1;
+}
+
+static int begin(struct weir_attempt *a)
+{
+	a->cm = rdma_create_event_channel();
+	if (!a->cm && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return weir_fail(a->error, -ENOMEM, "no descriptors: %s", weir_strerror(-errno));
+	if (!a->cm)
+		return weir_fail(a->error, -ENODEV,
+				 "no RDMA device and no connection manager here: 'weir doctor' "
+				 "says what to do");
+	return fcntl(a->cm->fd, F_SETFL, fcntl(a->cm->fd, F_GETFL) | O_NONBLOCK) ?
+		       weir_fail(a->error, -errno, "no connection manager") :
+		       0;
+}
+
+int weir_attempt_route(struct weir_attempt *a, const struct sockaddr *address)
+{
+	int rc = begin(a);
+
+	if (rc)
+		return rc;
+	if (rdma_create_id(a->cm, &a->id, a->link, RDMA_PS_TCP))
+		return weir_fail(a->error, -errno, "the connection manager gives no id: %s",
+				 weir_strerror(-errno));
+	if (rdma_resolve_addr(a->id, NULL, (struct sockaddr *)address, left_ms(a)))
+		return weir_fail(a->error, errno == ENODEV ? -ENODEV : -EHOSTUNREACH,
+				 "no verbs device reaches %s: %s", a->session->peer,
+				 weir_strerror(-errno));
+	rc = wait_event(a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (rc)
+		return rc;
+	if (!a->id->verbs)
+		return weir_fail(a->error, -ENODEV, "no verbs device reaches %s", a->session->peer);
+	if (rdma_resolve_route(a->id, left_ms(a)))
+		return weir_fail(a->error, -EHOSTUNREACH, "no route to %s: %s", a->session->peer,
+				 weir_strerror(-errno));
+	return wait_event(a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
+int weir_attempt_connect(const struct weir_attempt *a)
+{
+	struct weir_session *session = a->session;
+	struct wire_connect hello = {
+		.magic = WIRE_MAGIC,
+		.version = WIRE_VERSION,
+		.channel = weir_unload_channel(a->link),
+		.session_id = session->id,
+		.key_id = weir_key_id(session->options.key),
+	};
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.responder_resources = session->nic->rd_atomic,
+		.initiator_depth = session->nic->rd_atomic,
+		.retry_count = RETRY_COUNT,
+		.rnr_retry_count = RNR_RETRY_COUNT,
+	};
+
+	if (rdma_connect(a->id, &param))
+		return weir_fail(a->error, -errno, "cannot connect to %s: %s", session->peer,
+				 weir_strerror(-errno));
+	return wait_event(a, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+void weir_attempt_undo(struct weir_attempt *a)
+{
+	if (a->id && a->id->qp) {
+		rdma_disconnect(a->id);
+		rdma_destroy_qp(a->id);
+	}
+	if (a->own_cq)
+		ibv_destroy_cq(a->own_cq);
+	if (a->id)
+		rdma_destroy_id(a->id);
+	if (a->cm)
+		rdma_destroy_event_channel(a->cm);
+}

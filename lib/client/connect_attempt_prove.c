@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The messages of the handshake, over a QP that nobody else knows yet. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "lib/client/connect_attempt.h"
+#include "lib/conn/endpoint.h"
+#include "lib/base/error.h"
+
+#define NAP_US 50
+
+static int send_handshake(const struct weir_attempt *a, const void *message, size_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)message, (uint32_t)length,
+			       a->session->messages.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	int rc = -ibv_post_send(a->id->qp, &wr, &bad);
+
+	return rc ? weir_fail(a->error, rc, "cannot send to %s: %s", a->session->peer,
+			      weir_strerror(rc)) :
+		    0;
+}
+
+/*
+ * One completion of the handshake; the CQ of messages may still hold some of an earlier QP. What
+ * fails to be sent shows here, too: receives are flushed.
+ * Return: 1 a message, in @wc; 0 none yet; or an error.
+ */
+static int poll_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
+{
+	while (ibv_poll_cq(a->recv_cq, 1, wc) > 0) {
+		if (wc->qp_num != a->id->qp->qp_num || (!wc->status && !(wc->opcode & IBV_WC_RECV)))
+			continue;
+		if (wc->status != IBV_WC_SUCCESS)
+			return weir_fail(a->error, -EPROTO,
+					 "%s ended the connection during the proof of the key",
+					 a->session->peer);
+		return 1;
+	}
+	return 0;
+}
+
+/* A donor that cuts the connection may have said why: its last message counts more. */
+static int wait_handshake(const struct weir_attempt *a, struct ibv_wc *wc)
+{
+	int rc;
+
+	while (!(rc = poll_handshake(a, wc))) {
+		rc = weir_attempt_take_event(a, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+		if (rc < 0)
+			return poll_handshake(a, wc) > 0 ? 0 : rc;
+		rc = weir_attempt_check_time(a);
+		if (rc)
+			return rc;
+		usleep(NAP_US);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int begin_handshake(const struct weir_attempt *a, struct weir_handshake *h, void *out,
+			   size_t *out_length)
+{
+	struct weir_handshake_setup setup = {
+		.key = a->session->options.key,
+		.session_id = a->session->id,
+		.channel = weir_unload_channel(a->link),
+		.credits = WEIR_MESSAGE_RECVS,
+	};
+	int rc = weir_endpoint_query(a->id, &setup.local, &setup.remote);
+
+	if (rc)
+		return weir_fail(a->error, rc, "cannot query the queue pair: %s",
+				 weir_strerror(rc));
+	weir_nonce(setup.nonce);
+	weir_handshake_client(h, &setup, out, out_length);
+	return 0;
+}
+
+int weir_attempt_prove(const struct weir_attempt *a, struct weir_handshake *h)
+{
+	struct weir_handshake_buffers *buffers =
+		weir_messages_handshake(a->session, a->link->number);
+	struct ibv_wc wc;
+	size_t length;
+	int i, rc;
+
+	rc = begin_handshake(a, h, buffers->sends[0], &length);
+	for (i = 0; !rc && i < WEIR_HANDSHAKE_SENDS; i++) {
+		rc = send_handshake(a, buffers->sends[i], length);
+		if (!rc)
+			rc = wait_handshake(a, &wc);
+		if (rc)
+			return rc;
+		rc = weir_handshake_input(h, buffers->recvs[wc.wr_id - 1], wc.byte_len,
+					  buffers->sends[i + 1], &length);
+		if (rc)
+			return weir_fail(a->error, rc, "%s: %s", a->session->peer, h->error.text);
+	}
+	return rc;
+}

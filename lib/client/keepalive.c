@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "lib/base/clock.h"
+#include "lib/client/keepalive.h"
+#include "lib/client/session.h"
+
+void weir_keepalive_begin(struct weir_session *session, uint64_t now_ns)
+{
+	session->keepalive.posted = session->counters->work_requests;
+	session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
+}
+
+/* Of an empty write the rkey is not looked at: IB specification, C9-88. */
+static void ask(struct weir_link *link)
+{
+	struct weir_session *session = link->session;
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = WEIR_KEEPALIVE_WR,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (ibv_post_send(link->id->qp, &wr, &bad)) {
+		weir_link_fail(link);
+		return;
+	}
+	session->counters->work_requests++;
+	session->counters->doorbells++;
+	session->keepalive.asked++;
+	link->asked = true;
+	link->cq->in_flight++;
+}
+
+static void look_at(struct weir_link *link, bool is_quiet)
+{
+	if (link->asked)
+		weir_link_fail(link);
+	else if (is_quiet && link->state == WEIR_LINK_UP && !link->in_flight)
+		ask(link);
+}
+
+void weir_keepalive_look(struct weir_session *session, uint64_t now_ns)
+{
+	struct weir_keepalive *k = &session->keepalive;
+	bool is_quiet = session->counters->work_requests == k->posted;
+	unsigned int i;
+
+	if (session->down || session->stopping) {
+		k->due_ns = UINT64_MAX;
+		return;
+	}
+	for (i = 0; i < session->nr_links && i < session->options.channels; i++)
+		look_at(&session->links[i], is_quiet);
+	k->posted = session->counters->work_requests;
+	k->due_ns = weir_after_ns(now_ns, k->asked ? session->options.timeout_ns :
+						     session->options.keepalive_ns);
+}
+
+static void answered(struct weir_link *link)
+{
+	link->asked = false;
+	link->cq->in_flight--;
+	link->session->keepalive.asked--;
+}
+
+void weir_keepalive_completed(struct weir_link *link, enum ibv_wc_status status, uint64_t now_ns)
+{
+	struct weir_session *session = link->session;
+
+	answered(link);
+	if (!session->keepalive.asked)
+		session->keepalive.due_ns = weir_after_ns(now_ns, session->options.keepalive_ns);
+	if (status == IBV_WC_SUCCESS)
+		return;
+	session->counters->errors++;
+	weir_link_fail(link);
+}
+
+void weir_keepalive_forget(struct weir_link *link)
+{
+	if (link->asked)
+		answered(link);
+}

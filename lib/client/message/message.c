@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The memory of messages, and those that come. Those that go: send.c. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/client/message/call.h"
+#include "lib/base/error.h"
+#include "lib/client/memory/memory.h"
+#include "lib/client/reconnect.h"
+#include "lib/client/message/message.h"
+#include "lib/client/session.h"
+
+static_assert(WEIR_MESSAGE_MAX == WIRE_BODY_MAX, "the API promises what the wire carries");
+
+/* What the arena holds, in this order. */
+struct arena {
+	struct weir_handshake_buffers handshakes[WEIR_CHANNEL_MAX];
+	char sends[WEIR_MESSAGE_SENDS][WIRE_MESSAGE_BYTES];
+	char recvs[WEIR_MESSAGE_RECVS][WIRE_MESSAGE_BYTES];
+};
+
+static struct arena *arena_of(struct weir_session *session)
+{
+	return (struct arena *)session->messages.arena;
+}
+
+int weir_messages_init(struct weir_session *session, struct weir_error *error)
+{
+	struct weir_messages *m = &session->messages;
+	int i;
+
+	m->arena = weir_memory_map(sizeof(struct arena), session->nic->numa_node);
+	if (!m->arena)
+		return weir_fail(error, -ENOMEM, "no memory for message buffers");
+	m->mr = ibv_reg_mr(session->nic->pd, m->arena, sizeof(struct arena),
+			   IBV_ACCESS_LOCAL_WRITE);
+	if (!m->mr) {
+		int rc = -errno;
+
+		weir_memory_unmap(m->arena, sizeof(struct arena));
+		m->arena = NULL;
+		return weir_fail_memlock(error, "message buffers", sizeof(struct arena), rc);
+	}
+	for (i = 0; i < WEIR_MESSAGE_SENDS; i++) {
+		struct weir_outgoing *out = &m->outgoing[i];
+
+		out->request.session = session;
+		out->buffer = arena_of(session)->sends[i];
+		weir_list_add_tail(&m->free_outgoing, &out->link);
+	}
+	return 0;
+}
+
+void weir_parcels_free(struct weir_list *list)
+{
+	while (!weir_list_is_empty(list)) {
+		struct weir_parcel *parcel = weir_list_entry(list->next, struct weir_parcel, link);
+
+		weir_list_del(&parcel->link);
+		free(parcel);
+	}
+}
+
+void weir_messages_fini(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	weir_parcels_free(&m->inbox);
+	weir_parcels_free(&m->backlog);
+	if (!m->arena)
+		return;
+	ibv_dereg_mr(m->mr);
+	weir_memory_unmap(m->arena, sizeof(struct arena));
+	m->arena = NULL;
+}
+
+struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
+						       unsigned int channel)
+{
+	return &arena_of(session)->handshakes[channel];
+}
+
+/* Posts one receive buffer; its index, beyond those of the handshake, is the wr_id. */
+static int post_recv(struct weir_session *session, struct ibv_qp *qp, unsigned int index)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)arena_of(session)->recvs[index],
+		.length = WIRE_MESSAGE_BYTES,
+		.lkey = session->messages.mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = WEIR_HANDSHAKE_WR_MAX + 1 + index, .sg_list = &sge,
+				  .num_sge = 1 };
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(qp, &wr, &bad);
+}
+
+int weir_messages_post(struct weir_session *session, struct ibv_qp *qp)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < WEIR_MESSAGE_RECVS; i++)
+		rc = post_recv(session, qp, i);
+	return rc;
+}
+
+struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body)
+{
+	struct weir_parcel *parcel = malloc(sizeof(*parcel) + head->length);
+
+	if (!parcel)
+		return NULL;
+	parcel->head = *head;
+	if (head->length)
+		memcpy(parcel->body, body, head->length);
+	return parcel;
+}
+
+/* A donor that breaks the protocol is not talked to any more. */
+static void break_off(struct weir_session *session, int status)
+{
+	if (!session->down_status)
+		session->down_status = status;
+	weir_link_fail(&session->links[0]);
+}
+
+static int to_inbox(struct weir_messages *m, const struct wire_head *head, const void *body)
+{
+	struct weir_parcel *parcel = weir_parcel_make(head, body);
+
+	if (!parcel)
+		return -ENOMEM;
+	weir_list_add_tail(&m->inbox, &parcel->link);
+	m->inbox_count++;
+	return 0;
+}
+
+static int receive(struct weir_session *session, const void *data, size_t length)
+{
+	struct weir_messages *m = &session->messages;
+	struct wire_head head;
+	const void *body;
+	int rc;
+
+	rc = wire_control_decode(data, length, &head, &body);
+	if (!rc)
+		rc = wire_credit_received(&m->credit, head.credits);
+	if (rc)
+		return rc;
+	switch ((enum wire_kind)head.kind) {
+	case WIRE_ONEWAY:
+		return to_inbox(m, &head, body);
+	case WIRE_REPLY:
+	case WIRE_CONTROL_REPLY:
+		return weir_calls_answer(session, &head, body);
+	case WIRE_CREDIT:
+	case WIRE_RECALL: /* nothing here is movable */
+		return 0;
+	case WIRE_CALL:
+	case WIRE_CONTROL_CALL:
+		break;
+	}
+	return -EPROTO; /* a client is not asked */
+}
+
+static void take(struct weir_session *session, const struct ibv_wc *wc)
+{
+	unsigned int index;
+	int rc;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (wc->qp_num == session->links[0].id->qp->qp_num)
+			weir_link_fail(&session->links[0]);
+		return;
+	}
+	index = (unsigned int)wc->wr_id - WEIR_HANDSHAKE_WR_MAX - 1;
+	session->counters->completions++;
+	rc = wc->opcode == IBV_WC_RECV /* a write with immediate fills no buffer */
+		     ? receive(session, arena_of(session)->recvs[index], wc->byte_len)
+		     : -EPROTO;
+	if (!rc)
+		rc = post_recv(session, session->links[0].id->qp, index);
+	if (rc)
+		break_off(session, rc);
+}
+
+/* While channel 0 is being mended its CQ is whose who mends. */
+static bool is_polled(const struct weir_session *session)
+{
+	return session->links[0].state == WEIR_LINK_UP ||
+	       session->links[0].state == WEIR_LINK_FAILING;
+}
+
+bool weir_messages_have_room(const struct weir_session *session)
+{
+	return session->messages.inbox_count < WEIR_INBOX_MAX;
+}
+
+int weir_messages_poll(struct weir_session *session)
+{
+	struct ibv_wc wc;
+	int taken = 0;
+
+	while (is_polled(session) && weir_messages_have_room(session) &&
+	       ibv_poll_cq(session->recv_cq, 1, &wc) > 0) {
+		take(session, &wc);
+		taken++;
+	}
+	if (taken)
+		weir_messages_flush(session);
+	return taken;
+}
+
+void weir_messages_broken(struct weir_session *session)
+{
+	weir_messages_keep_calls(session);
+	weir_calls_down(session, -ECONNRESET);
+	if (session->messages.lost)
+		weir_mend_give_up(session, -ECONNRESET);
+}

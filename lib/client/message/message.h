@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Messages on channel 0, in both directions.
+ *
+ * Outgoing ones take a credit and a registered buffer; what finds neither waits in a
+ * backlog, in order. What channel 0 never posted, because it broke, stays in its buffer and is the
+ * first to go when it is back. Incoming ones are checked, copied and their buffer is posted again
+ * at once; at most INBOX_MAX copies wait for a slow handler, beyond that the CQ is left
+ * alone, so that the donor runs out of credits.
+ *
+ * All functions: with nic->lock held, unless noted.
+ */
+#ifndef WEIR_LIB_CLIENT_MESSAGE_MESSAGE_H
+#define WEIR_LIB_CLIENT_MESSAGE_MESSAGE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <weir/message.h>
+
+#include "lib/client/request/request.h"
+#include "lib/client/request/waiter.h"
+#include "wire/control.h"
+#include "wire/credit.h"
+#include "wire/handshake.h"
+
+#define WEIR_MESSAGE_RECVS 64 /* buffers posted, and so credits granted */
+#define WEIR_MESSAGE_SENDS 32 /* buffers to send from */
+#define WEIR_BACKLOG_MAX 2048 /* messages */
+#define WEIR_INBOX_MAX 64
+#define WEIR_HANDSHAKE_SENDS 2 /* of a client, on each channel: HELLO, PROOF */
+
+/* A buffer to send from; its request is free or in the engine. */
+struct weir_outgoing {
+	struct weir_request request;
+	struct weir_list link;
+	char *buffer;
+};
+
+/* A thread in weir_send() that waits for room. */
+struct weir_sender {
+	struct weir_list link;
+	struct weir_waiter waiter;
+};
+
+/* A copy of a message that waits: for room, or for its handler. */
+struct weir_parcel {
+	struct weir_list link;
+	struct wire_head head;
+	char body[];
+};
+
+/*
+ * One link's share of the arena for its handshake. Each message has a buffer of its own:
+ * an answer may come before the device has let go of what it answers.
+ */
+struct weir_handshake_buffers {
+	char recvs[WIRE_HANDSHAKE_RECVS][WIRE_HANDSHAKE_MAX];
+	char sends[WEIR_HANDSHAKE_SENDS + 1][WIRE_HANDSHAKE_MAX]; /* nothing follows the last */
+};
+
+/**
+ * struct weir_messages - all of a session
+ * @arena: all buffers, registered as @mr: those to receive, to send, of handshakes
+ * @body_max: bytes that the donor takes
+ * @credit: who may send how many
+ * @outgoing, @free_outgoing: buffers to send from
+ * @unsent: of them, those that were not posted when channel 0 broke, in order
+ * @backlog: parcels that wait for room, @backlog_count of them
+ * @lost: a message that nobody answers failed with channel 0
+ * @waiting: senders that do
+ * @inbox: parcels for the handler, @inbox_count of them
+ * @handling: a thread is running the handler
+ */
+struct weir_messages {
+	char *arena;
+	struct ibv_mr *mr;
+	uint32_t body_max;
+	struct wire_credit credit;
+	struct weir_outgoing outgoing[WEIR_MESSAGE_SENDS];
+	struct weir_list free_outgoing;
+	struct weir_list unsent;
+	struct weir_list backlog;
+	unsigned int backlog_count;
+	bool lost;
+	struct weir_list waiting;
+	struct weir_list inbox;
+	unsigned int inbox_count;
+	bool handling;
+};
+
+/* A copy of a message. NULL: out of memory. Without the lock. */
+struct weir_parcel *weir_parcel_make(const struct wire_head *head, const void *body);
+void weir_parcels_free(struct weir_list *list);
+
+/* Takes memory; the session's NIC is known. Without the lock. Return: 0; -ENOMEM. */
+int weir_messages_init(struct weir_session *session, struct weir_error *error);
+void weir_messages_fini(struct weir_session *session);
+
+struct weir_handshake_buffers *weir_messages_handshake(struct weir_session *session,
+						       unsigned int channel);
+
+/*
+ * Posts all receive buffers to what is, or will be, channel 0's QP. Return: 0 or a negative errno.
+ */
+int weir_messages_post(struct weir_session *session, struct ibv_qp *qp);
+
+/**
+ * weir_message_send() - send, or put in the backlog
+ *
+ * Owes a weir_pump_pull(). Return: 0; -ENOTCONN; -ENOMEM; -EAGAIN the backlog is full.
+ */
+int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_t tag,
+		      const void *data, size_t length);
+
+/* Sends what has waited for room. Owes a weir_pump_pull(). */
+void weir_messages_flush(struct weir_session *session);
+
+/* The engine is done with the request of a message that was to be sent. */
+void weir_messages_finish(struct weir_request *request);
+
+/* Takes what has arrived. Owes a weir_pump_pull(). Return: how many. */
+int weir_messages_poll(struct weir_session *session);
+
+/* Has everything that was accepted been sent, and its completion seen? */
+bool weir_messages_are_sent(const struct weir_session *session);
+
+/* Is there room for what channel 0 may still have received? */
+bool weir_messages_have_room(const struct weir_session *session);
+
+/* Of calls that are not sent yet the next channel 0 will send the question: they are not lost. */
+void weir_messages_keep_calls(struct weir_session *session);
+
+/**
+ * weir_messages_broken() - channel 0 is BROKEN, and all that it received is taken
+ *
+ * Calls that were sent end with -ECONNRESET. What was not sent waits for the channel to come back;
+ * if messages were that nobody answers, and nobody knows whether they arrived, the session is lost.
+ */
+void weir_messages_broken(struct weir_session *session);
+
+/* Nothing can be sent any more. */
+void weir_messages_down(struct weir_session *session);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Messages that go: each takes a credit and a buffer, or waits for both behind those before it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/client/message/call.h"
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/client/message/message.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+
+static bool has_buffer(const struct weir_messages *m)
+{
+	return !weir_list_is_empty(&m->free_outgoing);
+}
+
+static bool is_up(const struct weir_session *session)
+{
+	return session->links[0].state == WEIR_LINK_UP;
+}
+
+static bool may_post(const struct weir_session *session)
+{
+	return is_up(session) && has_buffer(&session->messages) &&
+	       wire_credit_has_room(&session->messages.credit);
+}
+
+static bool has_room(const struct weir_session *session)
+{
+	const struct weir_messages *m = &session->messages;
+
+	return weir_list_is_empty(&m->unsent) && weir_list_is_empty(&m->backlog) &&
+	       may_post(session);
+}
+
+/*
+ * Hands a message to the engine. There is a credit for it. It has no deadline: a message that was
+ * dropped, and the credits that it carries, would be missed by nobody here, and calls have
+ * deadlines of their own.
+ */
+static int submit(struct weir_session *session, struct weir_outgoing *out, struct wire_head *head)
+{
+	struct weir_messages *m = &session->messages;
+	uint32_t length = (uint32_t)sizeof(*head) + head->length;
+	int rc;
+
+	out->request.req = (struct weir_req){
+		.op = WEIR_OP_SEND,
+		.nr_sge = 1,
+		.length = length,
+		.deadline_ns = WEIR_NEVER,
+		.sge[0] = { (uintptr_t)out->buffer, length, m->mr->lkey },
+	};
+	rc = weir_engine_submit(&session->engine, &out->request.req, weir_now_ns());
+	if (rc)
+		return rc;
+	head->credits = wire_credit_spend(&m->credit);
+	memcpy(out->buffer, head, sizeof(*head));
+	weir_list_del(&out->link);
+	return 0;
+}
+
+/* There is a buffer for it, too. */
+static int post(struct weir_session *session, struct wire_head head, const void *body)
+{
+	struct weir_outgoing *out = weir_list_entry(session->messages.free_outgoing.next,
+						    struct weir_outgoing, link);
+	int rc = submit(session, out, &head);
+
+	if (!rc && body)
+		memcpy(out->buffer + sizeof(head), body, head.length);
+	return rc;
+}
+
+static struct wire_head head_of(const struct weir_outgoing *out)
+{
+	struct wire_head head;
+
+	memcpy(&head, out->buffer, sizeof(head));
+	return head;
+}
+
+/* Returns whether all of them are on their way. */
+static bool post_unsent(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&m->unsent)) {
+		struct weir_outgoing *out =
+			weir_list_entry(m->unsent.next, struct weir_outgoing, link);
+		struct wire_head head = head_of(out);
+
+		if (!is_up(session) || !wire_credit_has_room(&m->credit) ||
+		    submit(session, out, &head))
+			return false;
+	}
+	return true;
+}
+
+static void wake_waiting(struct weir_session *session)
+{
+	struct weir_list *list = &session->messages.waiting;
+
+	while (!weir_list_is_empty(list)) {
+		struct weir_sender *sender = weir_list_entry(list->next, struct weir_sender, link);
+
+		weir_list_del(&sender->link);
+		weir_waiter_done(&sender->waiter, session, 0);
+	}
+}
+
+void weir_messages_flush(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	if (!post_unsent(session))
+		return;
+	while (!weir_list_is_empty(&m->backlog) && may_post(session)) {
+		struct weir_parcel *parcel =
+			weir_list_entry(m->backlog.next, struct weir_parcel, link);
+
+		if (post(session, parcel->head, parcel->body))
+			break; /* channel 0 has failed: it waits for the next */
+		weir_list_del(&parcel->link);
+		m->backlog_count--;
+		free(parcel);
+	}
+	if (is_up(session) && wire_credit_is_due(&m->credit) && has_buffer(m))
+		post(session, (struct wire_head){ .kind = WIRE_CREDIT }, NULL);
+	if (has_room(session))
+		wake_waiting(session);
+}
+
+/* A bare credit is of no use on the next channel 0, where credits begin anew. */
+void weir_messages_finish(struct weir_request *request)
+{
+	struct weir_outgoing *out = container_of(request, struct weir_outgoing, request);
+	struct weir_session *session = request->session;
+	struct weir_messages *m = &session->messages;
+	struct wire_head head = head_of(out);
+
+	if (request->req.status == -ENOTCONN && head.kind != WIRE_CREDIT) {
+		weir_list_add_tail(&m->unsent, &out->link);
+	} else {
+		m->lost |= request->req.status && head.kind == WIRE_ONEWAY;
+		weir_list_add(&m->free_outgoing, &out->link);
+	}
+	weir_messages_flush(session);
+}
+
+static int enqueue(struct weir_messages *m, const struct wire_head *head, const void *data)
+{
+	struct weir_parcel *parcel;
+
+	if (m->backlog_count == WEIR_BACKLOG_MAX)
+		return -EAGAIN;
+	parcel = weir_parcel_make(head, data);
+	if (!parcel)
+		return -ENOMEM;
+	weir_list_add_tail(&m->backlog, &parcel->link);
+	m->backlog_count++;
+	return 0;
+}
+
+int weir_message_send(struct weir_session *session, enum wire_kind kind, uint64_t tag,
+		      const void *data, size_t length)
+{
+	struct weir_messages *m = &session->messages;
+	struct wire_head head = { .kind = kind, .tag = tag, .length = (uint32_t)length };
+	int rc;
+
+	if (length > m->body_max)
+		return -EMSGSIZE;
+	if (session->down || session->stopping)
+		return -ENOTCONN;
+	/* The engine may know already that channel 0 has failed. */
+	rc = has_room(session) ? post(session, head, data) : -ENOTCONN;
+	return rc == -ENOTCONN ? enqueue(m, &head, data) : rc;
+}
+
+bool weir_messages_are_sent(const struct weir_session *session)
+{
+	const struct weir_messages *m = &session->messages;
+	const struct weir_list *at;
+	unsigned int unused = 0;
+
+	for (at = m->free_outgoing.next; at != &m->free_outgoing; at = at->next)
+		unused++;
+	return !m->backlog_count && unused == WEIR_MESSAGE_SENDS;
+}
+
+void weir_messages_keep_calls(struct weir_session *session)
+{
+	const struct weir_messages *m = &session->messages;
+	const struct weir_list *at;
+
+	for (at = m->unsent.next; at != &m->unsent; at = at->next)
+		weir_call_keep(&session->calls,
+			       head_of(weir_list_entry(at, struct weir_outgoing, link)).tag);
+	for (at = m->backlog.next; at != &m->backlog; at = at->next)
+		weir_call_keep(&session->calls,
+			       weir_list_entry(at, struct weir_parcel, link)->head.tag);
+}
+
+void weir_messages_down(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&m->unsent)) {
+		struct weir_list *first = m->unsent.next;
+
+		weir_list_del(first);
+		weir_list_add(&m->free_outgoing, first);
+	}
+	weir_parcels_free(&m->backlog);
+	m->backlog_count = 0;
+	wake_waiting(session);
+}
+
+/*
+ * A callback cannot wait: its message goes to the backlog, when there is no room.
+ */
+static bool must_wait(const struct weir_session *session)
+{
+	return !session->down && !session->stopping && !has_room(session) &&
+	       !weir_deliver_is_inside();
+}
+
+/* With nic->lock held, which it gives up. Returns when there is room, or nothing to wait for. */
+static int wait_for_room(struct weir_session *session, uint64_t deadline_ns)
+{
+	struct weir_sender sender = { .waiter = WEIR_WAITER_INIT };
+
+	weir_list_add_tail(&session->messages.waiting, &sender.link);
+	weir_waiter_begin(session);
+	weir_session_unlock(session);
+	if (weir_waiter_wait(&sender.waiter, session, &session->call_gaps, deadline_ns))
+		return 0;
+	weir_session_lock(session);
+	weir_list_del(&sender.link);
+	weir_session_unlock(session);
+	return weir_waiter_is_done(&sender.waiter) ? 0 : -ETIMEDOUT;
+}
+
+int weir_send(struct weir_session *session, const void *data, size_t length)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	int rc;
+
+	if (length > session->messages.body_max)
+		return -EMSGSIZE;
+	weir_session_lock(session);
+	while (must_wait(session)) {
+		rc = wait_for_room(session, deadline_ns);
+		if (rc)
+			return rc;
+		weir_session_lock(session);
+	}
+	rc = weir_message_send(session, WIRE_ONEWAY, 0, data, length);
+	weir_pump_pull(session);
+	weir_pump_poll(session, weir_now_ns());
+	weir_pump_leave(session, false);
+	weir_deliver(session);
+	return rc;
+}

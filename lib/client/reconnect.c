@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <sodium.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/base/error.h"
+#include "lib/client/reconnect.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+#include "lib/base/thread.h"
+
+/* Between attempts; many clients of one donor break at once, and should not come back at once. */
+#define PAUSE_NS_MIN (10 * WEIR_NS_PER_MS)
+#define PAUSE_NS_MAX (1 * WEIR_NS_PER_S)
+
+bool weir_mend_is_allowed(const struct weir_session *session)
+{
+	return !session->stopping && !session->lost;
+}
+
+void weir_mend_give_up(struct weir_session *session, int status)
+{
+	unsigned int i;
+
+	if (session->lost)
+		return;
+	session->lost = true;
+	if (!session->down_status)
+		session->down_status = status;
+	for (i = 0; i < session->nr_links; i++)
+		weir_link_fail(&session->links[i]);
+	weir_pump_kick(session);
+}
+
+static struct weir_link *broken_link(struct weir_session *session)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		if (session->links[i].state == WEIR_LINK_BROKEN)
+			return &session->links[i];
+	}
+	return NULL;
+}
+
+/*
+ * Where trying again is useless: the donor has ended, or has forgotten us, or is another. Not so
+ * where the route leads to another device or to none: a link that is down has taken ours along.
+ */
+static bool is_final(int status)
+{
+	return status == -ESTALE || status == -ECONNREFUSED || status == -EKEYREJECTED ||
+	       status == -EPROTONOSUPPORT || status == -ECANCELED;
+}
+
+/* Waits, unless the session closes. With nic->lock held, which it gives up. */
+static void pause_for(struct weir_session *session, uint64_t pause_ns)
+{
+	uint64_t until_ns = weir_now_ns() + pause_ns / 2 +
+			    randombytes_uniform((uint32_t)(pause_ns / 2));
+
+	while (!session->stopping && weir_now_ns() < until_ns)
+		weir_bell_wait(&session->mend, session->nic, until_ns);
+}
+
+/* What was seen of the other channels on the way is posted, and told by who drives the session. */
+static void go_on(struct weir_session *session)
+{
+	weir_pump_poll(session, weir_now_ns());
+	weir_pump_leave(session, false);
+	weir_deliver_later(session);
+}
+
+static int attempt(struct weir_session *session, uint16_t number, uint64_t deadline_ns)
+{
+	int rc;
+
+	weir_session_unlock(session);
+	rc = weir_session_connect(session, number, (struct sockaddr *)&session->address,
+				  deadline_ns, NULL);
+	weir_session_lock(session);
+	if (!rc)
+		return 0;
+	/* Its QP is gone; what it has left in the CQ must not pile up. */
+	weir_links_poll(session, session->links[number].cq, weir_now_ns());
+	go_on(session);
+	return rc;
+}
+
+/* With nic->lock held, which it gives up in between. */
+static void mend(struct weir_session *session, struct weir_link *link)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	uint64_t pause_ns = PAUSE_NS_MIN;
+	int rc;
+
+	weir_session_retire(session, link->number);
+	go_on(session);
+	while ((rc = attempt(session, link->number, deadline_ns)) && !is_final(rc) &&
+	       weir_now_ns() < deadline_ns && link->state == WEIR_LINK_BROKEN) {
+		pause_for(session, pause_ns);
+		pause_ns = pause_ns * 2 < PAUSE_NS_MAX ? pause_ns * 2 : PAUSE_NS_MAX;
+	}
+	if (rc) {
+		weir_mend_give_up(session, rc);
+		return;
+	}
+	session->counters->reconnects++;
+	if (!link->number)
+		weir_messages_flush(session);
+	weir_pump_pull(session);
+	weir_pump_kick(session); /* whoever drives the session arms what this has posted */
+}
+
+static void *mend_run(void *arg)
+{
+	struct weir_session *session = arg;
+	struct weir_link *link;
+
+	weir_session_lock(session);
+	while (!session->stopping) {
+		link = broken_link(session);
+		if (link && weir_mend_is_allowed(session))
+			mend(session, link);
+		else
+			weir_bell_wait(&session->mend, session->nic, UINT64_MAX);
+	}
+	weir_session_unlock(session);
+	return NULL;
+}
+
+void weir_mend_wake(struct weir_session *session)
+{
+	int rc;
+
+	if (!session->has_mender) {
+		rc = weir_thread_create(&session->mender, "weir-mend", mend_run, session, NULL);
+		if (rc)
+			weir_mend_give_up(session, rc);
+		session->has_mender = !rc;
+	}
+	weir_bell_ring(&session->mend);
+}
+
+void weir_mend_stop(struct weir_session *session)
+{
+	if (!session->has_mender)
+		return;
+	weir_session_lock(session);
+	weir_bell_ring(&session->mend);
+	weir_session_unlock(session);
+	pthread_join(session->mender, NULL);
+	session->has_mender = false;
+}

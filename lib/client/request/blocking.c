@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The blocking forms: requests that are waited for. */
+#include <errno.h>
+
+#include "lib/client/memory/bounce_pool.h"
+#include "lib/base/clock.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/memory/region.h"
+#include "lib/client/request/request.h"
+#include "lib/client/session.h"
+#include "lib/client/request/waiter.h"
+
+#define WAIT_MS 5 /* until who sees to the ends himself looks whether others have */
+#define PART_BYTES (1u << 30) /* what one piece of a request can hold, and a bit to spare */
+
+/* Waits for what was submitted, if it was. */
+static int await(struct weir_session *session, struct weir_waiter *waiter, int rc)
+{
+	if (rc)
+		return rc;
+	weir_waiter_wait(waiter, session, &session->op_gaps, UINT64_MAX);
+	return waiter->status;
+}
+
+/* What is waited for: a read or a write, or an atomic. */
+struct wanted {
+	struct weir_region *region;
+	enum weir_op op;
+	uint64_t offset;
+	const struct weir_iov *iov;
+	unsigned int iovcnt;
+	uint64_t compare, operand;
+};
+
+static int perform(const struct wanted *w)
+{
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+	int rc;
+
+	if (w->op <= WEIR_OP_WRITE)
+		rc = weir_request_move_wait(w->region, w->op, w->offset, w->iov, w->iovcnt, &waiter);
+	else
+		rc = weir_request_atomic_wait(w->region, w->op, w->offset, w->iov, w->compare,
+					      w->operand, &waiter);
+	return await(w->region->session, &waiter, rc);
+}
+
+/*
+ * All buffers are in use. Those who use them see to their end: the session's thread, or, where it has
+ * none, whoever calls it.
+ */
+__attribute__((noinline, cold))
+static int perform_later(const struct wanted *w)
+{
+	struct weir_session *session = w->region->session;
+	struct weir_buffers *buffers = &session->buffers;
+	uint64_t until_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	uint32_t turns = weir_buffers_begin_wait(buffers);
+	int rc;
+
+	while ((rc = perform(w)) == -EAGAIN) {
+		if (weir_now_ns() >= until_ns) {
+			rc = -ETIMEDOUT;
+			break;
+		}
+		if (session->has_thread)
+			turns = weir_buffers_wait(buffers, turns, until_ns);
+		else
+			weir_pump_step(session, WAIT_MS, true);
+	}
+	weir_buffers_end_wait(buffers);
+	return rc;
+}
+
+static inline int move(struct weir_region *region, enum weir_op op, uint64_t offset,
+		       const struct weir_iov *iov, unsigned int iovcnt)
+{
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+	int rc = await(region->session, &waiter,
+		       weir_request_move_wait(region, op, offset, iov, iovcnt, &waiter));
+
+	if (rc != -EAGAIN)
+		return rc;
+	return perform_later(&(struct wanted){ region, op, offset, iov, iovcnt, 0, 0 });
+}
+
+static size_t part_of(const struct weir_session *session, size_t left)
+{
+	size_t max = session->options.mr == WEIR_MR_PRE ? WEIR_STAGE_PRE_BYTES_MAX : PART_BYTES;
+
+	return left < max ? left : max;
+}
+
+static int transfer(struct weir_region *region, enum weir_op op, uint64_t offset, char *buf,
+		    size_t length)
+{
+	size_t done = 0;
+	int rc;
+
+	if (!length || offset > region->length || length > region->length - offset)
+		return -EINVAL;
+	do {
+		const struct weir_iov iov = {
+			.addr = buf + done,
+			.length = part_of(region->session, length - done),
+		};
+
+		rc = move(region, op, offset + done, &iov, 1);
+		done += iov.length;
+	} while (!rc && done < length);
+	return rc;
+}
+
+int weir_read(struct weir_region *region, uint64_t offset, void *buf, size_t length)
+{
+	return transfer(region, WEIR_OP_READ, offset, buf, length);
+}
+
+int weir_write(struct weir_region *region, uint64_t offset, const void *buf, size_t length)
+{
+	return transfer(region, WEIR_OP_WRITE, offset, (char *)buf, length); /* only read */
+}
+
+int weir_readv(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+	       unsigned int iovcnt)
+{
+	return move(region, WEIR_OP_READ, offset, iov, iovcnt);
+}
+
+int weir_writev(struct weir_region *region, uint64_t offset, const struct weir_iov *iov,
+		unsigned int iovcnt)
+{
+	return move(region, WEIR_OP_WRITE, offset, iov, iovcnt);
+}
+
+static int atomic(struct weir_region *region, enum weir_op op, uint64_t offset, uint64_t compare,
+		  uint64_t operand, uint64_t *old)
+{
+	uint64_t before;
+	const struct weir_iov iov = { .addr = &before, .length = sizeof(before) };
+	const struct wanted wanted = { region, op, offset, &iov, 1, compare, operand };
+	int rc = perform(&wanted);
+
+	if (rc == -EAGAIN)
+		rc = perform_later(&wanted);
+	if (!rc && old)
+		*old = before;
+	return rc;
+}
+
+int weir_compare_swap(struct weir_region *region, uint64_t offset, uint64_t expected,
+		      uint64_t desired, uint64_t *old)
+{
+	return atomic(region, WEIR_OP_CAS, offset, expected, desired, old);
+}
+
+int weir_fetch_add(struct weir_region *region, uint64_t offset, uint64_t add, uint64_t *old)
+{
+	return atomic(region, WEIR_OP_FADD, offset, 0, add, old);
+}
+
+int weir_flush(struct weir_session *session)
+{
+	struct weir_waiter waiter = WEIR_WAITER_INIT;
+
+	return await(session, &waiter, weir_request_barrier_wait(session, &waiter));
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sessions with something to post stand in nic->fed. One chain is posted at a time, and the lock
+ * given back, so that another thread may go on with the rest; who posted it goes on if none does.
+ */
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/base/futex.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/request/request.h"
+#include "lib/client/request/combine.h"
+#include "lib/client/session.h"
+
+/* A thread that only came to submit does not deliver for ever what others submit. */
+#define ROUNDS_MAX 16
+
+/* What follows down to serve(): with nic->lock held. */
+static void feed(struct weir_nic *nic, struct weir_request *request)
+{
+	struct weir_session *session = request->session;
+
+	if (weir_list_is_empty(&session->fed))
+		weir_list_add_tail(&nic->fed, &session->fed);
+	weir_request_admit(request);
+}
+
+void weir_serve_take(struct weir_nic *nic)
+{
+	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		feed(nic, container_of(node, struct weir_request, node));
+	}
+}
+
+static void look_after(struct weir_session *session, uint64_t now_ns)
+{
+	weir_pump_look(session, now_ns);
+	weir_pump_part(session);
+	weir_deliver_locked(session);
+}
+
+/* One session's turn. It may give the lock up in between. */
+static void serve_first(struct weir_nic *nic, const struct weir_session *mine)
+{
+	struct weir_session *session = weir_list_entry(nic->fed.next, struct weir_session, fed);
+
+	weir_list_del(&session->fed);
+	if (weir_pump_chain(session)) {
+		weir_list_add_tail(&nic->fed, &session->fed);
+	} else if (session == mine) {
+		look_after(session, weir_now_ns());
+	} else {
+		weir_pump_part(session);
+		weir_deliver_later(session);
+	}
+}
+
+static void wake(uint32_t *const words[], unsigned int count)
+{
+	while (count)
+		weir_futex_wake(words[--count], INT_MAX);
+}
+
+void weir_nic_wake(struct weir_nic *nic, uint32_t *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < nic->nr_wakes; i++) {
+		if (nic->wakes[i] == word)
+			return;
+	}
+	if (i == WEIR_WAKES_MAX) {
+		wake(nic->wakes, i);
+		nic->nr_wakes = 0;
+	}
+	nic->wakes[nic->nr_wakes++] = word;
+}
+
+static void unlock_and_wake(struct weir_nic *nic)
+{
+	unsigned int count = nic->nr_wakes;
+	uint32_t *words[WEIR_WAKES_MAX];
+
+	memcpy(words, nic->wakes, count * sizeof(*words));
+	nic->nr_wakes = 0;
+	weir_lock_give(&nic->lock);
+	wake(words, count);
+}
+
+/*
+ * As weir_inbox_is_empty() says it, without its change of the word: the lock was given back by a
+ * sequentially consistent operation, and such are this, the push, and the trylock behind it. So a
+ * push that this misses has its trylock after that unlock.
+ */
+static bool has_come(const struct weir_nic *nic)
+{
+	return __atomic_load_n(&nic->inbox.newest, __ATOMIC_SEQ_CST);
+}
+
+/* Gives the lock back. Returns whether there is work for whoever has it. */
+static bool unlock_and_look(struct weir_nic *nic)
+{
+	bool more = !weir_list_is_empty(&nic->fed);
+
+	if (nic->nr_wakes)
+		unlock_and_wake(nic);
+	else
+		weir_lock_give(&nic->lock);
+	return more || has_come(nic);
+}
+
+/* Serves while there is work, and nobody else does. Gives the lock back. */
+static void serve(struct weir_nic *nic, const struct weir_session *mine)
+{
+	int rounds = 0;
+
+	do {
+		if (!weir_list_is_empty(&nic->fed))
+			serve_first(nic, rounds++ < ROUNDS_MAX ? mine : NULL);
+	} while (unlock_and_look(nic) && weir_serve_try(nic));
+}
+
+void weir_nic_lock(struct weir_nic *nic)
+{
+	weir_lock_take(&nic->lock);
+	weir_serve_take(nic);
+}
+
+void weir_nic_unlock(struct weir_nic *nic)
+{
+	if (unlock_and_look(nic) && weir_serve_try(nic))
+		serve(nic, NULL);
+}
+
+void weir_serve_posted(struct weir_nic *nic, struct weir_session *session)
+{
+	look_after(session, nic->window.now_ns);
+	serve(nic, session);
+}
+
+void weir_serve_ended(struct weir_nic *nic, struct weir_session *session)
+{
+	if (weir_session_has_news(session))
+		weir_deliver_locked(session);
+	if (!weir_list_is_empty(&nic->fed) || nic->nr_wakes) {
+		serve(nic, session);
+		return;
+	}
+	weir_lock_give(&nic->lock);
+	if (has_come(nic) && weir_serve_try(nic))
+		serve(nic, session);
+}
+
+/* Who finds the lock free needs not pass by the inbox: it has just taken all that came before. */
+void weir_serve_admit(struct weir_nic *nic, struct weir_request *request,
+		      struct weir_session *session)
+{
+	feed(nic, request);
+	serve(nic, session);
+}
+
+void weir_serve_leave(struct weir_nic *nic, struct weir_inbox_node *newest,
+		      struct weir_inbox_node *oldest, struct weir_session *session)
+{
+	weir_inbox_push_all(&nic->inbox, newest, oldest);
+	if (weir_deliver_nic != nic && weir_serve_try(nic))
+		serve(nic, session);
+}

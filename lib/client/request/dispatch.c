@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+
+/* A thread that only came to submit does not stay for ever to deliver what others submit. */
+#define ROUNDS_MAX 16
+
+_Thread_local const struct weir_nic *weir_deliver_nic;
+static _Thread_local struct weir_session *inside;
+
+bool weir_deliver_is_inside(void)
+{
+	return inside;
+}
+
+static bool may_handle_message(const struct weir_session *session)
+{
+	return !session->messages.handling && !weir_list_is_empty(&session->messages.inbox);
+}
+
+/* All members of @from, in order, and leaves it empty. */
+static void take_all(struct weir_list *from, struct weir_list *to)
+{
+	weir_list_init(to);
+	if (weir_list_is_empty(from))
+		return;
+	*to = *from;
+	to->next->prev = to;
+	to->prev->next = to;
+	weir_list_init(from);
+}
+
+/* What one round delivers. */
+struct round {
+	struct weir_list requests;
+	struct weir_list callbacks;
+	struct weir_parcel *parcel;
+};
+
+static void round_take(struct weir_session *session, struct round *round)
+{
+	struct weir_messages *m = &session->messages;
+
+	take_all(&session->done, &round->requests);
+	take_all(&session->calls.done, &round->callbacks);
+	round->parcel = NULL;
+	if (!may_handle_message(session))
+		return;
+	round->parcel = weir_list_entry(m->inbox.next, struct weir_parcel, link);
+	weir_list_del(&round->parcel->link);
+	m->handling = true;
+}
+
+static void round_run(struct weir_session *session, struct round *round)
+{
+	const struct weir_session_options *options = &session->options;
+	struct weir_list *at;
+
+	for (at = round->requests.next; at != &round->requests; at = at->next)
+		weir_request_deliver(weir_list_entry(at, struct weir_request, link));
+	for (at = round->callbacks.next; at != &round->callbacks; at = at->next)
+		weir_callback_deliver(weir_list_entry(at, struct weir_callback, link));
+	if (round->parcel && options->on_message)
+		options->on_message(options->arg, NULL, NULL, round->parcel->body,
+				    round->parcel->head.length);
+}
+
+/* Returns whether nobody looked for messages while there was no room for them. */
+static bool round_return(struct weir_session *session, struct round *round)
+{
+	struct weir_messages *m = &session->messages;
+
+	while (!weir_list_is_empty(&round->requests))
+		weir_request_delivered(
+			weir_list_entry(round->requests.next, struct weir_request, link));
+	weir_requests_tell(session);
+	while (!weir_list_is_empty(&round->callbacks))
+		weir_callback_free(
+			weir_list_entry(round->callbacks.next, struct weir_callback, link));
+	if (!round->parcel)
+		return false;
+	free(round->parcel);
+	m->handling = false;
+	return m->inbox_count-- == WEIR_INBOX_MAX;
+}
+
+void weir_deliver_later(struct weir_session *session)
+{
+	if (weir_session_has_news(session) && !session->delivering)
+		weir_pump_kick(session);
+}
+
+/* After a round: posts what the callbacks have submitted, and looks what became of it. */
+static void go_on(struct weir_session *session, bool look)
+{
+	if (look || !weir_list_is_empty(&session->fed))
+		weir_pump_poll(session, weir_now_ns());
+	weir_pump_part(session);
+}
+
+void weir_deliver_locked(struct weir_session *session)
+{
+	struct round round;
+	int rounds;
+
+	if (inside) {
+		if (inside != session)
+			weir_deliver_later(session);
+		return;
+	}
+	for (rounds = 0; weir_session_has_news(session); rounds++) {
+		if (rounds == ROUNDS_MAX) {
+			weir_pump_kick(session);
+			break;
+		}
+		round_take(session, &round);
+		session->delivering++;
+		inside = session;
+		weir_deliver_nic = session->nic;
+		weir_session_unlock(session);
+
+		round_run(session, &round);
+
+		weir_session_lock(session);
+		inside = NULL;
+		weir_deliver_nic = NULL;
+		go_on(session, round_return(session, &round));
+		if (!--session->delivering)
+			weir_bell_ring(&session->idle);
+	}
+}
+
+void weir_deliver(struct weir_session *session)
+{
+	struct weir_nic *nic = session->nic;
+
+	weir_deliver_locked(session);
+	weir_nic_unlock(nic);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is done to each request before it is submitted, by itself or with others: it is filled in,
+ * and its end is promised to somebody. Context of all: any thread; without locks.
+ */
+#ifndef WEIR_LIB_CLIENT_REQUEST_PREPARE_H
+#define WEIR_LIB_CLIENT_REQUEST_PREPARE_H
+
+#include <errno.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/memory/memory.h"
+#include "lib/client/request/queue.h"
+#include "lib/client/memory/region.h"
+#include "lib/client/request/request.h"
+#include "lib/client/session.h"
+
+/* On the way of each request: a call costs more than what these do. */
+#define WEIR_HOT inline __attribute__((always_inline))
+
+/* @has_lock: the caller has nic->lock, under which one is at hand. */
+static WEIR_HOT struct weir_request *weir_prepare_get(struct weir_session *session, bool has_lock)
+{
+	struct weir_inbox_node *node = has_lock ? weir_spare_get_kept(&session->spares) :
+						  weir_spare_get(&session->spares);
+
+	return node ? container_of(node, struct weir_request, node) : weir_request_new(session);
+}
+
+/* When it was submitted, and when it must be done. */
+static inline void weir_prepare_date(struct weir_request *request, uint64_t now_ns)
+{
+	uint64_t timeout_ns = request->completion.timeout_ns;
+
+	if (!timeout_ns)
+		timeout_ns = request->session->options.timeout_ns;
+	request->submitted_ns = now_ns;
+	request->req.deadline_ns = weir_after_ns(request->submitted_ns, timeout_ns);
+}
+
+static inline bool weir_prepare_is_over(const struct weir_session *session)
+{
+	bool stopping = __atomic_load_n(&session->stopping, __ATOMIC_RELAXED);
+	bool down = __atomic_load_n(&session->down, __ATOMIC_RELAXED);
+
+	return stopping || down; /* both are loaded, for one branch */
+}
+
+static inline bool weir_prepare_for_queue(const struct weir_completion *completion)
+{
+	return !completion->done && completion->queue;
+}
+
+/*
+ * Who is told of @request's end, and how often it may be tried; on failure nobody is. @has_room:
+ * its queue has, or it has no queue.
+ */
+static WEIR_HOT int weir_prepare_promise(struct weir_request *request,
+					 const struct weir_completion *completion,
+					 struct weir_request **out, bool has_room)
+{
+	struct weir_session *session = request->session;
+
+	if (weir_prepare_is_over(session))
+		return -ENOTCONN;
+	if (!has_room && weir_prepare_for_queue(completion) &&
+	    weir_queue_reserve(completion->queue, 1))
+		return -ENOMEM;
+	request->completion = *completion;
+	request->req.retries = (uint8_t)session->options.retries;
+	if (completion->hint)
+		request->req.hint = (uint8_t)completion->hint;
+	if (out)
+		*out = request;
+	return 0;
+}
+
+/* A handle is good until @done returns; nobody could tell when one with a queue no longer is. */
+static inline bool weir_prepare_is_valid(const struct weir_completion *completion,
+					 struct weir_request **handle)
+{
+	return completion && (completion->done || (completion->queue && !handle));
+}
+
+static inline bool weir_prepare_is_transfer(const struct weir_session *session,
+					    const struct weir_transfer *t)
+{
+	return t->region->session == session && t->direction <= WEIR_WRITE &&
+	       weir_prepare_is_valid(&t->completion, t->request);
+}
+
+static WEIR_HOT enum weir_op weir_prepare_op(const struct weir_transfer *t)
+{
+	return t->direction == WEIR_READ ? WEIR_OP_READ : WEIR_OP_WRITE;
+}
+
+static WEIR_HOT int weir_prepare_remote(struct weir_req *req, const struct weir_region *region,
+					uint64_t offset)
+{
+	if (offset > region->length || req->length > region->length - offset)
+		return -EINVAL;
+	if (region->read_only && req->op != WEIR_OP_READ)
+		return -EACCES;
+	req->remote = region->addr + offset;
+	req->exclusive = region->exclusive;
+	req->hint = __atomic_load_n(&region->hint, __ATOMIC_RELAXED);
+	req->rkey = region->rkey;
+	return 0;
+}
+
+/* It cannot be: it is free again. Return: @rc. */
+__attribute__((cold))
+int weir_prepare_give_up(struct weir_request *request, int rc);
+
+/*
+ * Fills in the rest: its op, and the operands of an atomic, are there. On failure it is free again.
+ */
+static WEIR_HOT int weir_prepare(struct weir_request *request, const struct weir_region *region,
+				 uint64_t offset, const struct weir_iov *iov, unsigned int iovcnt,
+				 const struct weir_completion *completion,
+				 struct weir_request **out, bool has_room)
+{
+	struct weir_session *session = region->session;
+	struct weir_req *req = &request->req;
+	int rc = 0;
+
+	if (!weir_stage_in_one(session->nic, req, iov, iovcnt, &request->stage))
+		rc = weir_stage_in(session, req, iov, iovcnt, &request->stage);
+	if (!rc)
+		rc = weir_prepare_remote(req, region, offset);
+	if (!rc)
+		rc = weir_prepare_promise(request, completion, out, has_room);
+	return rc ? weir_prepare_give_up(request, rc) : 0;
+}
+
+/*
+ * transfers.c: leaves several requests, all at once, for who has the NIC's lock. @submitted
+ * receives how many. Return: as weir_transfer_async().
+ */
+int weir_transfers_leave(struct weir_session *session, const struct weir_transfer *transfers,
+			 unsigned int count, unsigned int *submitted);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A ring that grows when a request is submitted, so that it never has to when one
+ * completes. The descriptor exists once somebody has asked for it: who does not, pays
+ * no system calls for it.
+ *
+ * Who puts events in wakes who sleeps when he has put in all that he has, in this queue and in
+ * others: woken by the first of them, a thread would often find just that one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <weir/request.h>
+#include "lib/base/clock.h"
+#include "lib/base/futex.h"
+#include "lib/client/request/queue.h"
+
+#define EVENTS_MIN 64
+
+int weir_queue_create(struct weir_queue **queue)
+{
+	struct weir_queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	q->ring = calloc(EVENTS_MIN, sizeof(*q->ring));
+	if (!q->ring) {
+		free(q);
+		return -ENOMEM;
+	}
+	q->size = EVENTS_MIN;
+	q->fd = -1;
+	*queue = q;
+	return 0;
+}
+
+void weir_queue_destroy(struct weir_queue *queue)
+{
+	if (!queue)
+		return;
+	if (queue->fd >= 0)
+		close(queue->fd);
+	free(queue->ring);
+	free(queue);
+}
+
+/* Doubles the ring, and unrolls it. */
+static int grow(struct weir_queue *q)
+{
+	struct weir_event *ring = calloc(2 * (size_t)q->size, sizeof(*ring));
+	unsigned int i;
+
+	if (!ring)
+		return -ENOMEM;
+	for (i = 0; i < q->count; i++)
+		ring[i] = q->ring[(q->first + i) & (q->size - 1)];
+	free(q->ring);
+	q->ring = ring;
+	q->first = 0;
+	__atomic_store_n(&q->size, 2 * q->size, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int weir_queue_grow(struct weir_queue *q, unsigned int claimed, unsigned int count)
+{
+	int rc = 0;
+
+	weir_latch_take(&q->lock);
+	while (!rc && q->size < claimed)
+		rc = grow(q);
+	weir_latch_give(&q->lock);
+	if (rc)
+		weir_queue_release(q, count);
+	return rc;
+}
+
+void weir_queue_release(struct weir_queue *queue, unsigned int count)
+{
+	__atomic_fetch_sub(&queue->reserved, count, __ATOMIC_RELAXED);
+}
+
+static void fd_raise(const struct weir_queue *q)
+{
+	uint64_t one = 1;
+
+	if (q->fd >= 0 && write(q->fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+static void fd_lower(const struct weir_queue *q)
+{
+	uint64_t count;
+
+	if (q->fd >= 0 && read(q->fd, &count, sizeof(count)) < 0)
+		return; /* it was not readable */
+}
+
+/* With the lock held. Returns what to wake who sleeps by, or NULL. */
+static uint32_t *ring(struct weir_queue *q)
+{
+	if (!q->sleepers)
+		return NULL;
+	__atomic_fetch_add(&q->bell, 1, __ATOMIC_RELEASE);
+	return &q->bell;
+}
+
+static inline uint32_t *put(struct weir_queue *queue, const struct weir_event *events,
+			    unsigned int count)
+{
+	uint32_t *bell;
+	unsigned int i;
+
+	weir_latch_take(&queue->lock);
+	for (i = 0; i < count; i++)
+		queue->ring[(queue->first + queue->count + i) & (queue->size - 1)] = events[i];
+	if (!queue->count)
+		fd_raise(queue);
+	queue->count += count;
+	bell = ring(queue);
+	weir_latch_give(&queue->lock);
+	return bell;
+}
+
+uint32_t *weir_queue_put(struct weir_queue *queue, const struct weir_event *events,
+			 unsigned int count)
+{
+	return put(queue, events, count);
+}
+
+uint32_t *weir_queue_put_one(struct weir_queue *queue, const struct weir_event *event)
+{
+	return put(queue, event, 1);
+}
+
+void weir_queue_wake(struct weir_queue *queue)
+{
+	uint32_t *bell;
+
+	weir_latch_take(&queue->lock);
+	queue->woken = true;
+	bell = ring(queue);
+	weir_latch_give(&queue->lock);
+	if (bell)
+		weir_futex_wake(bell, INT_MAX);
+}
+
+int weir_queue_fd(const struct weir_queue *queue)
+{
+	struct weir_queue *q = (struct weir_queue *)queue; /* its owner cannot see the difference */
+
+	weir_latch_take(&q->lock);
+	if (q->fd < 0) {
+		q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (q->count)
+			fd_raise(q);
+	}
+	weir_latch_give(&q->lock);
+	return q->fd;
+}
+
+/* With the lock held. */
+static int take(struct weir_queue *q, struct weir_event *events, int max)
+{
+	unsigned int i, taken = max > 0 ? (unsigned int)max : 0;
+
+	if (taken > q->count)
+		taken = q->count;
+	for (i = 0; i < taken; i++)
+		events[i] = q->ring[(q->first + i) & (q->size - 1)];
+	q->first = (q->first + taken) & (q->size - 1);
+	q->count -= taken;
+	__atomic_store_n(&q->taken, q->taken + taken, __ATOMIC_RELEASE);
+	if (taken && !q->count)
+		fd_lower(q);
+	return (int)taken;
+}
+
+int weir_queue_poll(struct weir_queue *queue, struct weir_event *events, int max)
+{
+	int taken;
+
+	weir_latch_take(&queue->lock);
+	taken = take(queue, events, max);
+	weir_latch_give(&queue->lock);
+	return taken;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+static void sleep_until(struct weir_queue *q, uint64_t deadline_ns)
+{
+	uint32_t rung = q->bell;
+
+	q->sleepers++;
+	weir_latch_give(&q->lock);
+	weir_futex_wait(&q->bell, rung, deadline_ns);
+	weir_latch_take(&q->lock);
+	q->sleepers--;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+__attribute__((noinline))
+static void wait_for_some(struct weir_queue *q, int timeout_ms)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+
+	if (timeout_ms >= 0)
+		deadline_ns = weir_now_ns() + (uint64_t)timeout_ms * WEIR_NS_PER_MS;
+	while (!q->count && !q->woken && weir_now_ns() < deadline_ns)
+		sleep_until(q, deadline_ns);
+}
+
+int weir_queue_wait(struct weir_queue *queue, struct weir_event *events, int max, int timeout_ms)
+{
+	int taken;
+
+	weir_latch_take(&queue->lock);
+	if (!queue->count && !queue->woken)
+		wait_for_some(queue, timeout_ms);
+	queue->woken = false;
+	taken = take(queue, events, max);
+	weir_latch_give(&queue->lock);
+	return taken;
+}

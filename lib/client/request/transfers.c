@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Several at once: what each of them would fetch with an atomic operation of its own, all fetch
+ * with one, and they meet in the inbox before the first is posted.
+ */
+#include "lib/client/request/prepare.h"
+#include "lib/client/request/combine.h"
+
+/* What several need, fetched for all that are left at once: requests, and room in their queue. */
+struct stock {
+	struct weir_inbox_node *requests;
+	unsigned int rooms;
+};
+
+static WEIR_HOT struct weir_request *stock_take(struct stock *stock, struct weir_session *session,
+						unsigned int left)
+{
+	struct weir_inbox_node *node = stock->requests;
+
+	if (!node)
+		node = weir_spare_get_some(&session->spares, left);
+	if (!node)
+		return weir_request_new(session);
+	stock->requests = node->next;
+	return container_of(node, struct weir_request, node);
+}
+
+/* For the first of @left transfers, and those after it that go to the same queue. */
+static int stock_rooms(struct stock *stock, const struct weir_transfer *t, unsigned int left)
+{
+	unsigned int count = 1;
+
+	if (!weir_prepare_for_queue(&t->completion))
+		return 0;
+	while (count < left && weir_prepare_for_queue(&t[count].completion) &&
+	       t[count].completion.queue == t->completion.queue)
+		count++;
+	if (weir_queue_reserve(t->completion.queue, count))
+		return -ENOMEM;
+	stock->rooms = count;
+	return 0;
+}
+
+/* @t was not submitted, nor were those after it. */
+__attribute__((cold))
+static void stock_return(struct stock *stock, struct weir_session *session,
+			 const struct weir_transfer *t)
+{
+	struct weir_inbox_node *node;
+
+	if (stock->rooms)
+		weir_queue_release(t->completion.queue, stock->rooms);
+	while ((node = stock->requests)) {
+		stock->requests = node->next;
+		weir_spare_put(&session->spares, node);
+	}
+}
+
+/* The first of @left: ready to be left, on success. */
+static WEIR_HOT int prepare_one(struct weir_session *session, const struct weir_transfer *t,
+				unsigned int left, struct stock *stock,
+				struct weir_request **request)
+{
+	if (!weir_prepare_is_transfer(session, t))
+		return -EINVAL;
+	if (!stock->rooms && stock_rooms(stock, t, left))
+		return -ENOMEM;
+	*request = stock_take(stock, session, left);
+	if (!*request)
+		return -ENOMEM;
+	(*request)->req.op = weir_prepare_op(t);
+	return weir_prepare(*request, t->region, t->offset, t->iov, t->iovcnt, &t->completion,
+		       t->request, true);
+}
+
+/* They are left in the inbox with one step, so that whoever takes one of them has all. */
+int weir_transfers_leave(struct weir_session *session, const struct weir_transfer *transfers,
+			 unsigned int count, unsigned int *submitted)
+{
+	struct weir_inbox_node *newest = NULL, *oldest = NULL;
+	uint64_t now_ns = weir_now_ns();
+	struct weir_request *request;
+	struct stock stock = { 0 };
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < count; i++) {
+		rc = prepare_one(session, &transfers[i], count - i, &stock, &request);
+		if (rc)
+			break;
+		stock.rooms -= stock.rooms > 0;
+		weir_prepare_date(request, now_ns);
+		request->node.next = newest;
+		newest = &request->node;
+		oldest = oldest ? oldest : newest;
+	}
+	*submitted = i;
+	if (rc)
+		stock_return(&stock, session, &transfers[i]);
+	if (newest)
+		weir_serve_leave(session->nic, newest, oldest, session);
+	return rc;
+}

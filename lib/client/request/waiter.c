@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * With a session thread, who sleeps is woken by it, over a futex. Without one, the first
+ * to sleep leads: it sleeps on the session's descriptor and polls for all; the others
+ * wait until they are done or the leader leaves.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/base/futex.h"
+#include "lib/client/channel/polling.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+#include "lib/client/request/waiter.h"
+#include "lib/base/yield.h"
+
+enum { WAITING, ASLEEP, DONE };
+
+bool weir_waiter_is_done(struct weir_waiter *waiter)
+{
+	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == DONE;
+}
+
+void weir_waiter_begin(struct weir_session *session)
+{
+	session->stayers++;
+}
+
+/*
+ * The stack that @waiter is on may be gone once DONE is seen: afterwards only its address counts.
+ */
+void weir_waiter_done(struct weir_waiter *waiter, struct weir_session *session, int status)
+{
+	uint64_t one = 1;
+
+	waiter->status = status;
+	if (__atomic_exchange_n(&waiter->state, DONE, __ATOMIC_ACQ_REL) != ASLEEP) {
+		session->stayers--;
+		return;
+	}
+	if (session->has_thread) {
+		weir_nic_wake(session->nic, &waiter->state);
+		return;
+	}
+	weir_bell_ring(&session->lead);
+	if (session->leading && write(session->lead_fd, &one, sizeof(one)) < 0)
+		return; /* full, and so readable */
+}
+
+static void yield(struct weir_session *session, struct weir_gaps *gaps)
+{
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (!stall_ns)
+		return;
+	weir_session_lock(session);
+	weir_gaps_stalled(gaps, stall_ns, now_ns);
+	weir_session_unlock(session);
+}
+
+/*
+ * Polls for as long as @poll likes. One thread at a time: others would only be in its way, and
+ * learn nothing.
+ */
+static void spin(struct weir_waiter *waiter, struct weir_session *session, struct weir_poll *poll,
+		 uint64_t deadline_ns)
+{
+	enum weir_poll_verdict verdict;
+
+	if (__atomic_fetch_add(&session->spinners, 1, __ATOMIC_ACQ_REL) == 0) {
+		verdict = weir_poll_woken(poll, poll->at_ns);
+		while (verdict == WEIR_POLL_AGAIN && poll->at_ns < deadline_ns) {
+			verdict = weir_pump_spin(session, waiter, poll);
+			if (weir_waiter_is_done(waiter))
+				break;
+			if (verdict == WEIR_POLL_AGAIN) /* not before the arming: see breathe() in thread.c */
+				yield(session, poll->gaps);
+		}
+	}
+	__atomic_store_n(&session->spun, true, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&session->spinners, 1, __ATOMIC_ACQ_REL);
+}
+
+/* From here on nobody may leave this waiter's completion unseen. */
+static void fall_asleep(struct weir_waiter *waiter, struct weir_session *session,
+			struct weir_poll *poll)
+{
+	uint32_t waiting = WAITING;
+
+	weir_session_lock(session);
+	session->sleepers++;
+	if (__atomic_compare_exchange_n(&waiter->state, &waiting, ASLEEP, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		session->stayers--;
+	weir_pump_leave(session, true);
+	if (weir_poll_is_armed(poll))
+		weir_poll_polled(poll, 0, weir_now_ns());
+	weir_session_note(session, &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP,
+								.reqs = 1 });
+	weir_deliver(session);
+}
+
+static void sleep_on_futex(struct weir_waiter *waiter, uint64_t deadline_ns)
+{
+	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns)
+		weir_futex_wait(&waiter->state, ASLEEP, deadline_ns);
+}
+
+/* With nic->lock held, which it gives up while it sleeps. */
+static void lead(struct weir_session *session, uint64_t deadline_ns)
+{
+	struct pollfd fds[2] = { { .fd = session->epoll_fd, .events = POLLIN },
+				 { .fd = session->lead_fd, .events = POLLIN } };
+	uint64_t count;
+
+	session->leading = true;
+	weir_session_unlock(session);
+	poll(fds, 2, weir_poll_ms(deadline_ns));
+	if (fds[1].revents && read(session->lead_fd, &count, sizeof(count)) < 0)
+		count = 0; /* nothing there: fine */
+	weir_pump_step(session, 0, true);
+	weir_session_lock(session);
+	session->leading = false;
+	weir_bell_ring(&session->lead);
+}
+
+static void sleep_without_thread(struct weir_waiter *waiter, struct weir_session *session,
+				 uint64_t deadline_ns)
+{
+	weir_session_lock(session);
+	while (!weir_waiter_is_done(waiter) && weir_now_ns() < deadline_ns) {
+		if (session->leading)
+			weir_bell_wait(&session->lead, session->nic, deadline_ns);
+		else
+			lead(session, deadline_ns);
+	}
+	weir_session_unlock(session);
+}
+
+/* Lets @poll know how it went, and those who wait next learn from it. */
+static void wake_up(struct weir_waiter *waiter, struct weir_session *session,
+		    struct weir_poll *poll)
+{
+	uint64_t now_ns = weir_now_ns();
+
+	weir_session_lock(session);
+	session->sleepers--;
+	if (poll->slept && weir_waiter_is_done(waiter))
+		weir_poll_polled(poll, 1, now_ns);
+	weir_trace_note(&session->trace, now_ns,
+			&(struct weir_trace_record){ .what = WEIR_TRACE_WAKE, .reqs = 1 });
+	weir_polling_count(session, poll);
+	weir_session_unlock(session);
+}
+
+bool weir_waiter_wait(struct weir_waiter *waiter, struct weir_session *session,
+		      struct weir_gaps *gaps, uint64_t deadline_ns)
+{
+	struct weir_poll poll;
+
+	if (weir_waiter_is_done(waiter))
+		return true;
+	weir_polling_begin(session, &poll, gaps, 100, weir_now_ns());
+	if (session->options.polling != WEIR_POLLING_SCQ) /* there is one poller, and no second */
+		spin(waiter, session, &poll, deadline_ns);
+	if (weir_waiter_is_done(waiter))
+		return true;
+
+	fall_asleep(waiter, session, &poll);
+	if (session->has_thread)
+		sleep_on_futex(waiter, deadline_ns);
+	else
+		sleep_without_thread(waiter, session, deadline_ns);
+	wake_up(waiter, session, &poll);
+	return weir_waiter_is_done(waiter);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "lib/conn/address.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/client/memory/memory.h"
+#include "lib/client/session_options.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/memory/region.h"
+#include "lib/client/session.h"
+#include "lib/client/session_thread.h"
+#include "lib/base/yield.h"
+
+/* Descriptors inside the session's own, so that a program needs to watch one only. */
+static int watch(struct weir_session *session, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(session->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+static int open_fds(struct weir_session *session)
+{
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	session->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	session->lead_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	session->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (session->epoll_fd < 0 || session->kick_fd < 0 || session->lead_fd < 0 ||
+	    session->timer_fd < 0)
+		return -errno;
+	session->timer_ns = UINT64_MAX;
+	return watch(session, session->kick_fd) || watch(session, session->timer_fd) ? -errno : 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void init_lists(struct weir_session *session)
+{
+	struct weir_messages *m = &session->messages;
+
+	weir_list_init(&session->done);
+	session->told_tail = &session->told;
+	weir_list_init(&session->fed);
+	weir_list_init(&session->scq);
+	weir_list_init(&session->scq_due);
+	weir_list_init(&session->live_requests);
+	weir_list_init(&session->regions);
+	weir_list_init(&session->memories);
+	weir_list_init(&session->pools);
+	weir_list_init(&session->calls.free);
+	weir_list_init(&session->calls.done);
+	weir_list_init(&m->free_outgoing);
+	weir_list_init(&m->unsent);
+	weir_list_init(&m->backlog);
+	weir_list_init(&m->waiting);
+	weir_list_init(&m->inbox);
+}
+
+static struct weir_session *session_alloc(const struct weir_session_options *options)
+{
+	struct weir_session *session = calloc(1, sizeof(*session));
+	uint16_t i;
+
+	if (!session)
+		return NULL;
+	session->options = *options;
+	session->epoll_fd = session->kick_fd = session->lead_fd = session->timer_fd = -1;
+	session->ledger_fd = -1;
+	session->keepalive.due_ns = UINT64_MAX;
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
+		session->links[i].session = session;
+		session->links[i].number = i;
+	}
+	init_lists(session);
+	weir_gaps_init(&session->gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_gaps_init(&session->op_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_gaps_init(&session->call_gaps, WEIR_AWAKE_NS, WEIR_LATE_NS);
+	weir_buffers_init(&session->buffers);
+	pthread_mutex_init(&session->hold_lock, NULL);
+	return session;
+}
+
+/* In the order that the verbs want. */
+void weir_session_free(struct weir_session *session)
+{
+	uint16_t i;
+
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++)
+		weir_session_disconnect(session, i);
+	weir_regions_fini(session);
+	weir_pools_fini(session);
+	weir_memories_fini(session);
+	weir_messages_fini(session);
+	weir_calls_fini(&session->calls);
+	weir_requests_fini(session);
+	weir_buffers_fini(&session->buffers);
+	if (session->recv_cq)
+		ibv_destroy_cq(session->recv_cq);
+	weir_cqs_free(session);
+	if (session->comp)
+		ibv_destroy_comp_channel(session->comp);
+	if (session->nic)
+		weir_nic_put(session->nic);
+	for (i = 0; i < WEIR_CHANNEL_MAX; i++) {
+		if (session->links[i].id)
+			rdma_destroy_id(session->links[i].id);
+	}
+	if (session->cm)
+		rdma_destroy_event_channel(session->cm);
+	close_fd(session->epoll_fd);
+	close_fd(session->kick_fd);
+	close_fd(session->lead_fd);
+	close_fd(session->timer_fd);
+	weir_ledger_close(session->ledger, session->ledger_fd);
+	pthread_mutex_destroy(&session->hold_lock);
+	weir_unload_fini(session);
+	free(session->wrs);
+	free(session);
+}
+
+/* The engine takes from the NIC's window, but the NIC is known only once there is a route. */
+static int engine_init(struct weir_session *session)
+{
+	unsigned int nr_wrs = session->options.channels * session->options.depth + WIRE_SLOTS;
+	enum weir_batching batching = session->options.batching;
+	bool merge = batching == WEIR_BATCHING_MERGE || batching == WEIR_BATCHING_HYBRID;
+	bool chain = batching == WEIR_BATCHING_DOORBELL || batching == WEIR_BATCHING_HYBRID;
+	int rc;
+	struct weir_engine_config config = {
+		.fragment_bytes = session->options.fragment_bytes,
+		.chain_max = chain ? (uint16_t)session->options.chain_max : 1,
+		.sge_max = session->nic->sge_max,
+		.merge = merge,
+		.patience_ns = session->options.timeout_ns / 2,
+		.seed = weir_now_ns(),
+	};
+
+	if (session->nic->window.bytes_min < config.fragment_bytes)
+		config.fragment_bytes = (uint32_t)session->nic->window.bytes_min;
+	session->wrs = calloc(nr_wrs, sizeof(*session->wrs));
+	if (!session->wrs)
+		return -ENOMEM;
+	rc = weir_engine_init(&session->engine, &config, &session->nic->window, session->wrs,
+			      nr_wrs);
+	if (rc)
+		return rc;
+	weir_engine_trace(&session->engine, &session->trace);
+	return weir_unload_init(session);
+}
+
+static int ledger_open(struct weir_session *session)
+{
+	int rc = weir_ledger_open(&session->ledger, &session->ledger_fd);
+
+	if (rc)
+		return rc;
+	session->counters = &session->ledger->counters;
+	return weir_trace_init(&session->trace, session->ledger->trace, WEIR_LEDGER_SLOTS);
+}
+
+static int session_prepare(struct weir_session *session, struct weir_error *error)
+{
+	int rc = weir_calls_init(&session->calls);
+
+	if (rc)
+		return weir_fail(error, rc, "out of memory");
+	rc = open_fds(session);
+	if (rc)
+		return weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc));
+	rc = ledger_open(session);
+	if (rc)
+		return weir_fail(error, rc, "no memory to be shown to 'weir stat': %s",
+				 weir_strerror(rc));
+	session->cm = rdma_create_event_channel();
+	if (!session->cm)
+		return weir_fail(error, -ENODEV,
+				 "no RDMA device and no connection manager here: 'weir doctor' "
+				 "says what to do");
+	rc = set_nonblocking(session->cm->fd);
+	if (!rc)
+		rc = watch(session, session->cm->fd);
+	return rc ? weir_fail(error, rc, "no descriptors: %s", weir_strerror(rc)) : 0;
+}
+
+/* What does not fit a request's buffers is registered, whatever the options say. */
+static size_t dyn_from_bytes(const struct weir_session_options *o)
+{
+	if (o->mr == WEIR_MR_DYN)
+		return 0;
+	if (o->mr == WEIR_MR_PRE || o->mr_dyn_bytes > WEIR_STAGE_PRE_BYTES_MAX)
+		return WEIR_STAGE_PRE_BYTES_MAX + 1;
+	return o->mr_dyn_bytes;
+}
+
+int weir_session_attach(struct weir_session *session, struct ibv_context *context,
+			struct weir_error *error)
+{
+	int rc;
+
+	if (session->nic && session->nic->context == context)
+		return 0;
+	if (session->nic)
+		return weir_fail(error, -ENODEV, "the route to %s changed devices", session->peer);
+	rc = weir_nic_get(context, &session->options, &session->nic, error);
+	if (rc)
+		return rc;
+	if (!session->options.mr_dyn_bytes)
+		session->options.mr_dyn_bytes = session->nic->dyn_bytes;
+	session->comp = ibv_create_comp_channel(context);
+	if (!session->comp)
+		return weir_fail(error, -errno, "no completion channel: %s", weir_strerror(-errno));
+	session->recv_cq = ibv_create_cq(context, WEIR_MESSAGE_RECVS + WIRE_HANDSHAKE_RECVS, NULL,
+					 session->comp,
+					 weir_nic_next_vector(session->nic,
+							      session->options.comp_vectors));
+	if (!session->recv_cq)
+		return weir_fail(error, -errno, "no completion queue: %s", weir_strerror(-errno));
+	rc = weir_cqs_make(session, error);
+	if (rc)
+		return rc;
+	rc = set_nonblocking(session->comp->fd);
+	if (!rc)
+		rc = watch(session, session->comp->fd);
+	if (!rc)
+		rc = engine_init(session);
+	if (rc)
+		return weir_fail(error, rc, "cannot set up the session: %s", weir_strerror(rc));
+	return weir_messages_init(session, error);
+}
+
+static int session_connect(struct weir_session *session, const struct sockaddr *address,
+			   struct weir_error *error)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), session->options.timeout_ns);
+	uint16_t i;
+	int rc;
+
+	memcpy(&session->address, address,
+	       address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						sizeof(struct sockaddr_in));
+	weir_address_print(address, session->peer);
+	for (i = 0; i < session->options.channels + (session->options.unload > WEIR_UNLOAD_OFF);
+	     i++) {
+		rc = weir_session_connect(session, i, address, deadline_ns, error);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int session_start(struct weir_session *session, struct weir_error *error)
+{
+	weir_session_lock(session);
+	weir_keepalive_begin(session, weir_now_ns());
+	weir_session_unlock(session);
+	return weir_thread_start(session, error);
+}
+
+static int session_open(const struct weir_session_options *options,
+			const struct sockaddr *address, struct weir_session **out,
+			struct weir_error *error)
+{
+	struct weir_session *session = session_alloc(options);
+	int rc;
+
+	if (!session)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	rc = session_prepare(session, error);
+	if (!rc)
+		rc = session_connect(session, address, error);
+	if (!rc)
+		rc = session_start(session, error);
+	if (rc) {
+		weir_session_free(session);
+		return rc;
+	}
+	session->ledger->mr_dyn_bytes = dyn_from_bytes(&session->options);
+	weir_ledger_show(session->ledger, ibv_get_device_name(session->nic->context->device),
+			 session->peer, weir_now_ns());
+	*out = session;
+	return 0;
+}
+
+int weir_session_open(const char *donor, const struct weir_session_options *options,
+		      struct weir_session **session, struct weir_error *error)
+{
+	struct weir_session_options filled;
+	struct addrinfo *list, *at;
+	int rc;
+
+	rc = weir_options_fill(&filled, options, error);
+	if (rc)
+		return rc;
+	rc = weir_address_resolve(donor, NULL, &list, error);
+	if (rc)
+		return rc;
+	for (at = list; at; at = at->ai_next) {
+		rc = session_open(&filled, at->ai_addr, session, error);
+		if (!weir_address_is_worth_another(rc))
+			break;
+	}
+	freeaddrinfo(list);
+	return rc;
+}
+
+int weir_session_fd(const struct weir_session *session)
+{
+	return session->epoll_fd;
+}
+
+int weir_session_process(struct weir_session *session)
+{
+	int handled = weir_pump_step(session, 0, true);
+
+	if (session->options.no_thread)
+		weir_thread_tell_down(session);
+	return handled;
+}
+
+static void copy_counters(struct weir_session_info *info, const struct weir_counters *counters)
+{
+#define COPY_COUNTER(name, help) info->name = counters->name;
+	WEIR_COUNTERS(COPY_COUNTER)
+#undef COPY_COUNTER
+}
+
+void weir_session_info(const struct weir_session *session, struct weir_session_info *info)
+{
+	struct weir_session *s = (struct weir_session *)session; /* for its lock */
+	unsigned int i;
+
+	memset(info, 0, sizeof(*info));
+	snprintf(info->device, sizeof(info->device), "%s",
+		 ibv_get_device_name(s->nic->context->device));
+	snprintf(info->peer, sizeof(info->peer), "%s", s->peer);
+	info->incarnation = s->incarnation;
+	info->quota_bytes = s->quota_bytes;
+	info->preset = s->options.preset;
+	info->batching = s->options.batching;
+	info->mr = s->options.mr;
+	info->polling = s->options.polling;
+	weir_session_lock(s);
+	for (i = 0; i < s->nr_links && i < s->options.channels; i++)
+		info->channels += s->links[i].state == WEIR_LINK_UP;
+	info->mr_dyn_bytes = dyn_from_bytes(&s->options);
+	copy_counters(info, s->counters);
+	info->window_waits = s->engine.waits;
+	weir_session_unlock(s);
+}
+
+int weir_session_verbs(struct weir_session *session, unsigned int channel, struct ibv_pd **pd,
+		       struct ibv_cq **cq, struct ibv_qp **qp)
+{
+	int rc = -EINVAL;
+
+	weir_session_lock(session);
+	if (channel < session->nr_links && channel < session->options.channels &&
+	    session->links[channel].state == WEIR_LINK_UP) {
+		*pd = session->nic->pd;
+		*cq = session->links[channel].cq->ibv;
+		*qp = session->links[channel].id->qp;
+		rc = 0;
+	}
+	weir_session_unlock(session);
+	return rc;
+}

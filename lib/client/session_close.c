@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Closing a session: what is not posted is canceled, what is posted may end by itself for
+ * a while, then the QPs are failed and flush the rest. Nothing of it is left when they go.
+ */
+#include "lib/base/clock.h"
+#include "lib/client/request/dispatch.h"
+#include "lib/client/reconnect.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/session.h"
+#include "lib/client/session_thread.h"
+
+/* What is posted when a session closes may take this long to complete by itself. */
+#define CLOSE_GRACE_NS (1 * WEIR_NS_PER_S)
+
+/* Each of what follows: with nic->lock held. */
+static void cancel_unposted(struct weir_session *session)
+{
+	struct weir_list *at;
+
+	for (at = session->live_requests.next; at != &session->live_requests; at = at->next)
+		weir_engine_cancel(&session->engine,
+				   &weir_list_entry(at, struct weir_request, link)->req);
+	weir_pump_pull(session);
+}
+
+/* Polls until @is_over says so, or until @deadline_ns. */
+static void poll_until(struct weir_session *session, bool (*is_over)(struct weir_session *),
+		       uint64_t deadline_ns)
+{
+	while (!is_over(session) && weir_now_ns() < deadline_ns) {
+		weir_session_unlock(session);
+		weir_pump_step(session, weir_poll_ms(deadline_ns), true);
+		weir_session_lock(session);
+	}
+}
+
+/* A sender was told that its message is on its way: that holds also after the session. */
+static bool has_nothing_under_way(struct weir_session *session)
+{
+	return session->down || (weir_engine_is_idle(&session->engine) &&
+				 weir_messages_are_sent(session));
+}
+
+static bool has_no_links(struct weir_session *session)
+{
+	return session->down;
+}
+
+static void fail_links(struct weir_session *session)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++)
+		weir_link_fail(&session->links[i]);
+	weir_pump_poll(session, weir_now_ns());
+}
+
+/*
+ * For a device that owes flushes and never delivers them. Without its QPs it can touch no memory
+ * any more: only then are requests done.
+ */
+static void forget_wrs(struct weir_session *session)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->nr_links; i++) {
+		weir_session_retire(session, (uint16_t)i);
+		weir_link_forget(&session->links[i]);
+	}
+	weir_pump_poll(session, weir_now_ns());
+}
+
+void weir_session_close(struct weir_session *session)
+{
+	uint64_t deadline_ns;
+
+	if (!session)
+		return;
+	weir_thread_stop(session);
+	weir_mend_stop(session);
+	deadline_ns = weir_now_ns() + CLOSE_GRACE_NS;
+	weir_session_lock(session);
+	weir_calls_down(session, -ECANCELED);
+	cancel_unposted(session);
+	poll_until(session, has_nothing_under_way, deadline_ns);
+	fail_links(session);
+	poll_until(session, has_no_links, deadline_ns + CLOSE_GRACE_NS);
+	if (!session->down)
+		forget_wrs(session);
+	weir_deliver(session);
+
+	weir_session_lock(session);
+	while (session->delivering)
+		weir_bell_wait(&session->idle, session->nic, UINT64_MAX);
+	weir_pump_pull(session);
+	weir_session_unlock(session);
+	weir_session_free(session);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The end of channels: what is let go of, and what is heard of it. */
+#include <errno.h>
+
+#include "lib/base/clock.h"
+#include "lib/client/reconnect.h"
+#include "lib/client/session.h"
+
+void weir_session_retire(struct weir_session *session, uint16_t number)
+{
+	struct weir_link *link = &session->links[number];
+	struct ibv_cq *recv_cq = number ? link->recv_cq : NULL;
+	struct ibv_wc wc;
+
+	link->recv_cq = NULL;
+	weir_session_unlock(session);
+	if (link->id && link->id->qp)
+		rdma_destroy_qp(link->id);
+	if (recv_cq)
+		ibv_destroy_cq(recv_cq);
+	weir_session_lock(session);
+	/* The number of the QP that is gone may be the next one's: nothing may be left of the old. */
+	if (link->cq)
+		weir_links_poll(session, link->cq, weir_now_ns());
+	while (!number && session->recv_cq && ibv_poll_cq(session->recv_cq, 1, &wc) > 0)
+		; /* flushed receives: their buffers are free */
+}
+
+void weir_session_disconnect(struct weir_session *session, uint16_t number)
+{
+	struct weir_link *link = &session->links[number];
+
+	if (link->id)
+		rdma_disconnect(link->id);
+	if (!session->nic)
+		return; /* and no QP */
+	weir_session_lock(session);
+	weir_session_retire(session, number);
+	link->state = WEIR_LINK_CLOSED;
+	weir_session_unlock(session);
+}
+
+static void end(struct weir_link *link, enum rdma_cm_event_type type)
+{
+	if (type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		weir_mend_give_up(link->session, -ENODEV);
+	else
+		weir_link_fail(link);
+}
+
+/* A donor that ends before it has heard that the connection is up rejects it after all. */
+static bool is_end(enum rdma_cm_event_type type)
+{
+	return type == RDMA_CM_EVENT_DISCONNECTED || type == RDMA_CM_EVENT_REJECTED ||
+	       type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+}
+
+void weir_session_hear(struct weir_session *session)
+{
+	struct rdma_cm_event *event;
+
+	while (!rdma_get_cm_event(session->cm, &event)) {
+		struct weir_link *link = event->id->context;
+		enum rdma_cm_event_type type = event->event;
+		bool is_current = event->id == link->id;
+
+		rdma_ack_cm_event(event);
+		if (is_current && is_end(type))
+			end(link, type);
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/client/session_options.h"
+#include "lib/client/session.h"
+
+/* What each preset chooses where the user does not: see RDMAbox, section VI-B. */
+static const struct preset {
+	enum weir_batching batching;
+	enum weir_mr mr;
+	enum weir_polling polling;
+} presets[] = {
+	[WEIR_PRESET_RDMABOX] = { WEIR_BATCHING_HYBRID, WEIR_MR_AUTO, WEIR_POLLING_ADAPTIVE },
+	[WEIR_PRESET_SINGLE] = { WEIR_BATCHING_SINGLE, WEIR_MR_AUTO, WEIR_POLLING_ADAPTIVE },
+	[WEIR_PRESET_ACCELIO] = { WEIR_BATCHING_DOORBELL, WEIR_MR_DYN, WEIR_POLLING_EVENT_BATCH },
+};
+
+static void apply(struct weir_session_options *o, const struct preset *preset)
+{
+	if (!o->batching)
+		o->batching = preset->batching;
+	if (!o->mr)
+		o->mr = preset->mr;
+	if (!o->polling)
+		o->polling = preset->polling;
+}
+
+static void fill(struct weir_session_options *o)
+{
+	if (!o->admission)
+		o->admission = WEIR_ADMISSION_STATIC;
+	o->channels = o->channels ? o->channels : WEIR_CHANNELS_DEFAULT;
+	if (!o->cqs)
+		o->cqs = o->polling == WEIR_POLLING_SCQ ? 1 : o->channels;
+	o->unload = o->unload ? o->unload : WEIR_UNLOAD_OFF;
+	o->unload_hot_pages = o->unload_hot_pages ? o->unload_hot_pages :
+						    WEIR_UNLOAD_HOT_PAGES_DEFAULT;
+	o->depth = o->depth ? o->depth : WEIR_DEPTH_DEFAULT;
+	o->window_bytes = o->window_bytes ? o->window_bytes : WEIR_WINDOW_BYTES_DEFAULT;
+	o->fragment_bytes = o->fragment_bytes ? o->fragment_bytes : WEIR_FRAGMENT_BYTES;
+	o->chain_max = o->chain_max ? o->chain_max : WEIR_BATCH_MAX;
+	o->timeout_ns = o->timeout_ns ? o->timeout_ns : WEIR_TIMEOUT_NS_DEFAULT;
+	o->keepalive_ns = o->keepalive_ns ? o->keepalive_ns : WEIR_KEEPALIVE_NS_DEFAULT;
+	if (!o->pool_bytes_max)
+		o->pool_bytes_max = o->mr == WEIR_MR_PRE ? WEIR_POOL_BYTES_MAX_PRE :
+							   WEIR_POOL_BYTES_MAX;
+	if (!o->retries)
+		o->retries = WEIR_RETRIES_DEFAULT;
+	else if (o->retries == WEIR_RETRIES_NONE)
+		o->retries = 0;
+	o->poll_wcs_max = o->poll_wcs_max ? o->poll_wcs_max : WEIR_POLL_WCS_MAX;
+	o->poll_percent_max = o->poll_percent_max ? o->poll_percent_max : WEIR_POLL_PERCENT_DEFAULT;
+}
+
+/* Of each number: what it is, and how far it may go. */
+static int check_numbers(const struct weir_session_options *o, struct weir_error *error)
+{
+	const struct {
+		uint64_t value, min, max;
+		const char *what;
+	} bounds[] = {
+		{ o->channels, 1, WEIR_CHANNEL_MAX - (o->unload > WEIR_UNLOAD_OFF),
+		  o->unload > WEIR_UNLOAD_OFF ? "channels beside one that unloads" : "channels" },
+		{ o->cqs, 1, o->polling == WEIR_POLLING_SCQ ? WEIR_CHANNEL_MAX : o->channels,
+		  "completion queues" },
+		{ o->depth, 1, WEIR_DEPTH_MAX, "work requests of depth" },
+		{ o->window_bytes, WEIR_WINDOW_BYTES_MIN, UINT64_MAX, "bytes of window" },
+		{ o->fragment_bytes, WEIR_FRAGMENT_BYTES_MIN, WEIR_FRAGMENT_BYTES_MAX,
+		  "bytes of fragment" },
+		{ o->chain_max, 1, WEIR_BATCH_MAX, "work requests in a chain" },
+		{ o->pool_bytes_max, WEIR_BUFFERS_BYTES, SIZE_MAX, "bytes of buffers" },
+		{ o->retries, 0, UINT8_MAX, "retries" },
+		{ o->keepalive_ns, WEIR_NS_PER_MS, UINT64_MAX, "nanoseconds between keep-alives" },
+		{ o->poll_wcs_max, 1, WEIR_POLL_WCS_MAX, "completions at a time" },
+		{ o->poll_percent_max, 1, 100, "percent of the time" },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+		if (bounds[i].value < bounds[i].min)
+			return weir_fail(error, -EINVAL, "%llu %s are too few: at least %llu",
+					 (unsigned long long)bounds[i].value, bounds[i].what,
+					 (unsigned long long)bounds[i].min);
+		if (bounds[i].value > bounds[i].max)
+			return weir_fail(error, -EINVAL, "%llu %s are too many: at most %llu",
+					 (unsigned long long)bounds[i].value, bounds[i].what,
+					 (unsigned long long)bounds[i].max);
+	}
+	return 0;
+}
+
+static int check_choices(const struct weir_session_options *o, struct weir_error *error)
+{
+	const struct {
+		unsigned int value, max;
+		const char *what;
+	} choices[] = {
+		{ o->preset, WEIR_PRESET_ACCELIO, "preset" },
+		{ o->batching, WEIR_BATCHING_HYBRID, "way of batching" },
+		{ o->admission, WEIR_ADMISSION_KNEE, "way of admission" },
+		{ o->mr, WEIR_MR_DYN, "way to register memory" },
+		{ o->polling, WEIR_POLLING_SCQ, "way of polling" },
+		{ o->unload, WEIR_UNLOAD_MEASURED, "way of unloading" },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		if (choices[i].value > choices[i].max)
+			return weir_fail(error, -EINVAL, "there is no %s number %u: at most %u",
+					 choices[i].what, choices[i].value, choices[i].max);
+	}
+	return 0;
+}
+
+int weir_options_fill(struct weir_session_options *filled,
+		      const struct weir_session_options *given, struct weir_error *error)
+{
+	int rc;
+
+	memset(filled, 0, sizeof(*filled));
+	if (given)
+		*filled = *given;
+	rc = check_choices(filled, error);
+	if (rc)
+		return rc;
+	if (!filled->preset)
+		filled->preset = WEIR_PRESET_RDMABOX;
+	apply(filled, &presets[filled->preset]);
+	fill(filled);
+	if (filled->no_thread && filled->polling == WEIR_POLLING_SCQ)
+		return weir_fail(error, -EINVAL, "completion queues that sessions share have a "
+				 "thread: they do not go with no_thread");
+	if (filled->unload > WEIR_UNLOAD_OFF && filled->polling == WEIR_POLLING_SCQ)
+		return weir_fail(error, -EINVAL,
+				 "what is unloaded completes on a queue of its own: it "
+				 "does not go with completion queues that sessions share");
+	return check_numbers(filled, error);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+
+#include "lib/client/request/dispatch.h"
+#include "lib/base/error.h"
+#include "lib/client/channel/polling.h"
+#include "lib/client/channel/pump.h"
+#include "lib/client/channel/scq.h"
+#include "lib/base/thread.h"
+#include "lib/client/session.h"
+#include "lib/client/session_thread.h"
+#include "lib/base/yield.h"
+
+/*
+ * While callers poll for themselves the thread does not arm the CQ of receives, or every
+ * answer would wake it for nothing. It naps instead, and looks.
+ */
+#define NAP_MS 1
+
+#define EVENT_NS 20000 /* awake, it asks for events this often */
+
+void weir_thread_tell_down(struct weir_session *session)
+{
+	int status;
+	bool due;
+
+	weir_session_lock(session);
+	due = session->down_due;
+	session->down_due = false;
+	status = session->down_status ? session->down_status : -ENOTCONN;
+	weir_session_unlock(session);
+	if (due)
+		session->options.on_down(session->options.arg, status);
+}
+
+/* Whether somebody polls, or has polled, for what the thread would be woken for. */
+static bool may_nap(struct weir_session *session)
+{
+	bool spun = __atomic_exchange_n(&session->spun, false, __ATOMIC_ACQ_REL);
+
+	return (spun || __atomic_load_n(&session->spinners, __ATOMIC_ACQUIRE)) &&
+	       !session->sleepers;
+}
+
+enum look { LOOK_AGAIN, LOOK_SLEEP, LOOK_NAP };
+
+/*
+ * One round awake. From where @poll is armed the session stays so: what others post after that
+ * they arm themselves, and what this thread posts weir_pump_leave() arms.
+ */
+static enum look look(struct weir_session *session, struct weir_poll *poll, uint64_t now_ns)
+{
+	enum look next = LOOK_NAP;
+	int handled;
+
+	weir_session_lock(session);
+	handled = weir_pump_poll(session, now_ns);
+	if (may_nap(session) && !session->stopping) {
+		session->watched = false;
+		weir_pump_leave(session, false);
+	} else {
+		session->watched = session->watched && !weir_poll_is_armed(poll);
+		if (weir_poll_is_armed(poll))
+			handled += weir_pump_leave(session, true);
+		next = weir_poll_polled(poll, (uint32_t)handled, now_ns) == WEIR_POLL_SLEEP ||
+				       session->stopping
+			       ? LOOK_SLEEP
+			       : LOOK_AGAIN;
+		session->watched = next == LOOK_AGAIN && !weir_poll_is_armed(poll);
+		if (next == LOOK_SLEEP)
+			weir_session_note(session,
+					  &(struct weir_trace_record){ .what = WEIR_TRACE_SLEEP });
+	}
+	weir_polling_count(session, poll);
+	weir_deliver(session);
+	return next;
+}
+
+/* Return: the time then. */
+static uint64_t yield(struct weir_session *session)
+{
+	uint64_t now_ns, stall_ns = weir_yield(&now_ns);
+
+	if (stall_ns) {
+		weir_session_lock(session);
+		weir_gaps_stalled(&session->gaps, stall_ns, now_ns);
+		weir_session_unlock(session);
+	}
+	return now_ns;
+}
+
+/*
+ * Others get a turn on the CPU, if it is polled on for nothing, and now and then all that is no CQ
+ * on the thread's time. Who is about to sleep, or to look for more where there was something, gives
+ * no turn away: nobody else arms while this thread is awake, and where many want a CPU it would be
+ * back only when all of them have had theirs, whatever completes meanwhile.
+ */
+static uint64_t breathe(struct weir_session *session, const struct weir_poll *poll,
+			uint64_t *event_ns)
+{
+	uint64_t now_ns;
+
+	if (poll->retries && !weir_poll_is_armed(poll))
+		now_ns = yield(session);
+	else
+		now_ns = weir_now_ns();
+	if (now_ns >= *event_ns) {
+		weir_pump_sleep(session, 0);
+		weir_thread_tell_down(session);
+		*event_ns = now_ns + EVENT_NS;
+	}
+	return now_ns;
+}
+
+/* Returns whether the thread is to nap. */
+static bool stay_awake(struct weir_session *session, struct weir_poll *poll)
+{
+	uint64_t now_ns = weir_now_ns(), event_ns = now_ns + EVENT_NS;
+	enum look next;
+
+	weir_poll_woken(poll, now_ns);
+	while ((next = look(session, poll, now_ns)) == LOOK_AGAIN)
+		now_ns = breathe(session, poll, &event_ns);
+	return next == LOOK_NAP;
+}
+
+static void *thread_run(void *arg)
+{
+	struct weir_session *session = arg;
+	bool nap = false, stopping = false;
+	struct weir_poll poll;
+
+	weir_polling_begin(session, &poll, &session->gaps, session->options.poll_percent_max,
+			   weir_now_ns());
+	while (!stopping) {
+		weir_pump_sleep(session, nap ? NAP_MS : -1);
+		nap = stay_awake(session, &poll);
+		weir_thread_tell_down(session);
+		weir_session_lock(session);
+		stopping = session->stopping;
+		weir_session_unlock(session);
+	}
+	return NULL;
+}
+
+/* The first step arms the CQs: what came in the meantime has raised no event. */
+int weir_thread_start(struct weir_session *session, struct weir_error *error)
+{
+	int rc;
+
+	weir_pump_step(session, 0, true);
+	if (session->options.no_thread)
+		return 0;
+	session->has_thread = true;
+	if (session->options.polling == WEIR_POLLING_SCQ) {
+		weir_scq_join(session);
+		return 0;
+	}
+	rc = weir_thread_create(&session->thread, "weir-session", thread_run, session, error);
+	if (rc)
+		session->has_thread = false;
+	return rc;
+}
+
+void weir_thread_stop(struct weir_session *session)
+{
+	weir_session_lock(session);
+	__atomic_store_n(&session->stopping, true, __ATOMIC_RELAXED);
+	session->down_due = false;
+	weir_session_unlock(session);
+	if (!session->has_thread)
+		return;
+	if (session->options.polling == WEIR_POLLING_SCQ) {
+		weir_scq_leave(session);
+	} else {
+		weir_pump_kick(session);
+		pthread_join(session->thread, NULL);
+	}
+	session->has_thread = false;
+}

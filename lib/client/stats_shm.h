@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The ledger: what a session shows of itself to other processes of its user. Counters, the
+ * window, and the trace of what it decided last.
+ *
+ * A memfd called WEIR_LEDGER_NAME, which others find in /proc/PID/fd and map. It goes with the
+ * session or the process, however that ends, and costs no thread. Its size is sealed, and nobody
+ * but the session can write to it; but then a program may call any file so, and put in it what it
+ * likes: a reader trusts nothing in there.
+ */
+#ifndef WEIR_LIB_CLIENT_STATS_SHM_H
+#define WEIR_LIB_CLIENT_STATS_SHM_H
+
+#include <stdint.h>
+
+#include "core/unload/page_heat.h"
+#include "core/base/trace.h"
+
+#define WEIR_LEDGER_NAME "weir-trace"
+#define WEIR_LEDGER_MAGIC 0x6764656c72696577ull /* "weirledg" */
+#define WEIR_LEDGER_VERSION 5
+#define WEIR_LEDGER_TEXT 64
+#define WEIR_LEDGER_SLOTS 2048 /* a power of two */
+
+/* X(name, what it counts). New ones come last, and with a new version. */
+#define WEIR_COUNTERS(X)                                                                       \
+	X(requests, "reads, writes and atomics submitted")                                     \
+	X(work_requests, "work requests posted for them, and for messages")                    \
+	X(merged, "requests that went in a work request with others")                          \
+	X(doorbells, "calls of ibv_post_send")                                                 \
+	X(chains, "of them, those with more than one work request")                            \
+	X(completions, "work completions polled")                                              \
+	X(events, "completion events taken")                                                   \
+	X(empty_polls, "polls that found nothing")                                             \
+	X(arms, "times a completion queue was armed, to sleep")                                \
+	X(sleeps, "times a thread of the session or a caller slept")                           \
+	X(window_waits, "times the window was full")                                           \
+	X(inlined, "work requests posted with their data")                                     \
+	X(pre, "requests whose memory was copied")                                             \
+	X(dyn, "requests whose memory was registered for them")                                \
+	X(bytes_read, "by reads")                                                              \
+	X(bytes_written, "by writes")                                                          \
+	X(retries, "times a request was posted again after a channel failed")                  \
+	X(errors, "work requests that failed, flushed ones included")                          \
+	X(reconnects, "channels that broke and came up again")                                 \
+	X(small, "writes that could be unloaded")                                              \
+	X(hot, "of them, those to pages that are written often")                               \
+	X(unloaded, "writes that the donor's CPU copied")                                      \
+	X(unload_full, "writes that were to be unloaded, and found no room")                  \
+	X(pages, "pages of 4 KiB that small writes went to lately")                            \
+	X(split, "requests that were cut into several work requests")
+
+/* struct weir_counters - since the session was opened. Guarded by the NIC's lock. */
+struct weir_counters {
+#define WEIR_COUNTER_FIELD(name, help) uint64_t name;
+	WEIR_COUNTERS(WEIR_COUNTER_FIELD)
+#undef WEIR_COUNTER_FIELD
+};
+
+/**
+ * struct weir_ledger_window - the NIC's window, when the session last posted or completed
+ * @bytes_max: its limit; @bytes_top: the highest it can be
+ * @bytes, @wrs: in flight, of all sessions on the NIC
+ */
+struct weir_ledger_window {
+	uint64_t bytes_max;
+	uint64_t bytes_top;
+	uint64_t bytes;
+	uint64_t wrs;
+};
+
+/**
+ * struct weir_ledger_pressure - how often the donor's pages were written lately, by small writes
+ * @entries: that the donor's NIC is said to have room for; 0: nothing is counted
+ * @pages, @huge: how many of 4 KiB, and of 2 MiB, have which count: see struct weir_pages
+ */
+struct weir_ledger_pressure {
+	uint64_t entries;
+	uint64_t pages[WEIR_PAGES_COUNTS];
+	uint64_t huge[WEIR_PAGES_COUNTS];
+};
+
+/**
+ * struct weir_ledger - the whole file
+ * @magic: WEIR_LEDGER_MAGIC, written when all else is there
+ * @version: WEIR_LEDGER_VERSION; another one is another layout
+ * @slots: of @trace
+ * @opened_ns: when the session was, by CLOCK_MONOTONIC
+ * @device, @peer: as in struct weir_session_info
+ * @mr_dyn_bytes: as there
+ * @trace: the ring; see weir_trace_read()
+ */
+struct weir_ledger {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t slots;
+	uint64_t opened_ns;
+	char device[WEIR_LEDGER_TEXT];
+	char peer[WEIR_LEDGER_TEXT];
+	uint64_t mr_dyn_bytes;
+	struct weir_counters counters;
+	struct weir_ledger_window window;
+	struct weir_ledger_pressure pressure;
+	struct weir_trace_slot trace[WEIR_LEDGER_SLOTS];
+};
+
+_Static_assert(sizeof(struct weir_counters) == 25 * 8, "others read it");
+_Static_assert(offsetof(struct weir_ledger, counters) == 160, "others read it");
+_Static_assert(offsetof(struct weir_ledger, window) == 360, "others read it");
+_Static_assert(offsetof(struct weir_ledger, pressure) == 392, "others read it");
+_Static_assert(offsetof(struct weir_ledger, trace) == 4496, "others read it");
+_Static_assert(sizeof(struct weir_ledger) == 4496 + 40 * WEIR_LEDGER_SLOTS, "others read it");
+
+/**
+ * weir_ledger_open() - an empty one, which nobody takes for one yet
+ * @ledger: receives it; weir_ledger_close() it
+ * @fd: receives the descriptor that others find
+ *
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM; what else memfd_create(2) and mmap(2) say.
+ */
+int weir_ledger_open(struct weir_ledger **ledger, int *fd);
+
+/* From now on others take it for one. */
+void weir_ledger_show(struct weir_ledger *ledger, const char *device, const char *peer,
+		      uint64_t now_ns);
+
+void weir_ledger_close(struct weir_ledger *ledger, int fd);
+
+#endif

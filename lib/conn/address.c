@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/session.h>
+#include "lib/conn/address.h"
+#include "lib/base/error.h"
+
+struct parts {
+	char host[256];
+	char port[6];
+};
+
+/* A port is 0 to 65535, in decimal, and nothing else. */
+static bool is_port(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits && digits <= 5 && !text[digits] && atoi(text) <= 65535;
+}
+
+/* Finds where the host ends and the port begins; NULL: there is no port. */
+static int split(const char *name, const char **host, size_t *host_length, const char **port)
+{
+	const char *colon = strchr(name, ':');
+
+	*host = name;
+	*port = NULL;
+	if (name[0] == '[') {
+		const char *end = strchr(name, ']');
+
+		if (!end || (end[1] && end[1] != ':'))
+			return -EINVAL;
+		*host = name + 1;
+		*host_length = (size_t)(end - *host);
+		if (end[1])
+			*port = end + 2;
+		return 0;
+	}
+	if (!colon || strchr(colon + 1, ':')) { /* two colons: a bare IPv6 address */
+		*host_length = strlen(name);
+		return 0;
+	}
+	*host_length = (size_t)(colon - name);
+	*port = colon + 1;
+	return 0;
+}
+
+static int parse(const char *name, const char *default_host, struct parts *parts)
+{
+	const char *host, *port;
+	size_t length;
+
+	if (split(name, &host, &length, &port) || length >= sizeof(parts->host))
+		return -EINVAL;
+	if (port && !is_port(port))
+		return -EINVAL;
+	if (!length && !default_host)
+		return -EINVAL;
+	if (length)
+		snprintf(parts->host, sizeof(parts->host), "%.*s", (int)length, host);
+	else
+		snprintf(parts->host, sizeof(parts->host), "%s", default_host);
+	snprintf(parts->port, sizeof(parts->port), "%d", port ? atoi(port) : WEIR_PORT_DEFAULT);
+	return 0;
+}
+
+/* One host is one address, however it was written. */
+static void unmap(struct addrinfo *info)
+{
+	const struct sockaddr_in6 v6 = *(const struct sockaddr_in6 *)(const void *)info->ai_addr;
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = v6.sin6_port };
+
+	if (!IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+	memcpy(info->ai_addr, &v4, sizeof(v4));
+	info->ai_addrlen = sizeof(v4);
+	info->ai_family = AF_INET;
+}
+
+static int resolve(const char *name, const char *default_host, int flags, struct addrinfo **list,
+		   struct weir_error *error)
+{
+	const struct addrinfo hints = {
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_NUMERICSERV | flags,
+	};
+	struct parts parts;
+	struct addrinfo *at;
+	int rc;
+
+	if (parse(name, default_host, &parts))
+		return weir_fail(error, -EINVAL,
+				 "'%s' is no address: write host, host:port or [v6]:port", name);
+	rc = getaddrinfo(parts.host, parts.port, &hints, list);
+	if (rc == EAI_MEMORY)
+		return weir_fail(error, -ENOMEM, "cannot look up '%s': out of memory", parts.host);
+	if (rc && flags & AI_NUMERICHOST)
+		return weir_fail(error, -EINVAL, "'%s' is a name: an address in numbers is needed",
+				 parts.host);
+	if (rc)
+		return weir_fail(error, -EHOSTUNREACH, "cannot look up '%s': %s", parts.host,
+				 gai_strerror(rc));
+	for (at = *list; at; at = at->ai_next)
+		if (at->ai_family == AF_INET6)
+			unmap(at);
+	return 0;
+}
+
+int weir_address_resolve(const char *name, const char *default_host, struct addrinfo **list,
+			 struct weir_error *error)
+{
+	return resolve(name, default_host, 0, list, error);
+}
+
+int weir_address_read(const char *name, struct addrinfo **list, struct weir_error *error)
+{
+	return resolve(name, NULL, AI_NUMERICHOST, list, error);
+}
+
+void weir_address_print(const struct sockaddr *address, char text[static WEIR_ADDRESS_MAX])
+{
+	const struct sockaddr_in6 *v6 = (const void *)address;
+	const struct sockaddr_in *v4 = (const void *)address;
+	char host[INET6_ADDRSTRLEN];
+
+	if (address->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+		snprintf(text, WEIR_ADDRESS_MAX, "[%s]:%u", host, ntohs(v6->sin6_port));
+	} else if (address->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+		snprintf(text, WEIR_ADDRESS_MAX, "%s:%u", host, ntohs(v4->sin_port));
+	} else {
+		snprintf(text, WEIR_ADDRESS_MAX, "(unknown)");
+	}
+}
+
+bool weir_address_is_loopback(const struct sockaddr *address)
+{
+	const struct sockaddr_in6 *v6 = (const void *)address;
+	const struct sockaddr_in *v4 = (const void *)address;
+
+	if (address->sa_family == AF_INET)
+		return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+bool weir_address_is_worth_another(int status)
+{
+	return status == -ECONNREFUSED || status == -EHOSTUNREACH || status == -ENODEV;
+}
+
+int weir_address_bind_failed(const char *listen, int status, struct weir_error *error)
+{
+	switch (status) {
+	case -EADDRINUSE:
+		return weir_fail(error, status, "%s is in use already: listen on another port",
+				 listen);
+	case -ENODEV:
+	case -EADDRNOTAVAIL: /* also if a wildcard and an address want the same port */
+		return weir_fail(error, -ENODEV,
+				 "no verbs device has the address %s, or its port is in use: listen "
+				 "on one of an RDMA device, or run on softnic with 'weir run'",
+				 listen);
+	case -EACCES:
+		return weir_fail(error, -EPERM, "may not listen on %s: choose a port above 1023",
+				 listen);
+	default:
+		return weir_fail(error, -ENODEV, "cannot listen on %s: %s", listen,
+				 strerror(-status));
+	}
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The proof of the key, both roles, without I/O: bytes in, bytes out, a verdict.
+ *
+ * Each end proves that it knows the key by a MAC over everything that both have said: label,
+ * role, the two nonces, both ends' GIDs and QPNs, session and channel. Each end compares the
+ * GID and QPN that the other claims with what its own QP is connected to, so that
+ * somebody who passes the messages on between two QPs of his own is found out.
+ *
+ * A client:
+ *
+ *	weir_handshake_client(&h, ..., out, &out_length);	send out
+ *	weir_handshake_input(&h, in, in_length, out, &out_length);
+ *		0 and out_length: send out, go on
+ *		0 and h.state == WEIR_HANDSHAKE_DONE: h.welcome is the donor's
+ *
+ * A donor:
+ *
+ *	weir_handshake_donor(&h, ...);				wait for the HELLO
+ *	weir_handshake_input(&h, in, in_length, out, &out_length);
+ *		0 and h.state == WEIR_HANDSHAKE_PROVEN: open the QP, then
+ *	weir_handshake_welcome(&h, &welcome, out, &out_length);	send out, done
+ *		or weir_handshake_refuse()
+ *		< 0 and out_length: send out (a refusal), then end the connection
+ *
+ * Time is the caller's: it ends a handshake that takes longer than WEIR_HANDSHAKE_NS.
+ */
+#ifndef WEIR_LIB_CONN_HANDSHAKE_H
+#define WEIR_LIB_CONN_HANDSHAKE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+#include "lib/conn/key.h"
+#include "wire/handshake.h"
+
+#define WEIR_HANDSHAKE_NS 5000000000ull
+
+enum weir_handshake_state {
+	WEIR_HANDSHAKE_FAILED, /* for good */
+	WEIR_HANDSHAKE_HELLO, /* donor: waits for it */
+	WEIR_HANDSHAKE_CHALLENGE, /* client: waits for it */
+	WEIR_HANDSHAKE_PROOF, /* donor: waits for it */
+	WEIR_HANDSHAKE_WELCOME, /* client: waits for it */
+	WEIR_HANDSHAKE_PROVEN, /* donor: the client knows the key; it is owed an answer */
+	WEIR_HANDSHAKE_DONE, /* both know that the other knows the key */
+};
+
+/* One end of a QP, as the verbs know it. */
+struct weir_endpoint {
+	uint8_t gid[WIRE_GID];
+	uint32_t qpn;
+};
+
+/**
+ * struct weir_handshake_setup - what is known when the connection stands
+ * @key: NULL is the empty key; kept until the handshake is over
+ * @local, @remote: both ends of this QP: weir_endpoint_query()
+ * @session_id, @channel: as in the REQ
+ * @credits: control messages that this end has posted buffers for
+ * @mux, @ended: of a client that is a mux
+ * @nonce: fresh random bytes: weir_nonce(). Never twice.
+ */
+struct weir_handshake_setup {
+	const struct weir_key *key;
+	struct weir_endpoint local, remote;
+	uint64_t session_id;
+	uint16_t channel;
+	uint16_t credits;
+	uint8_t nonce[WIRE_NONCE];
+	uint8_t mux[WIRE_MUX_ID];
+	uint64_t ended;
+};
+
+/**
+ * struct weir_handshake - one channel's handshake
+ * @state: read it after each call
+ * @error: why it failed
+ * @hello, @challenge: what was said; hello.credits and hello.mux are the client's, valid from
+ *	PROVEN on
+ * @welcome: client: valid once DONE
+ *
+ * The owner serialises.
+ */
+struct weir_handshake {
+	enum weir_handshake_state state;
+	struct weir_error error;
+	struct wire_hello hello;
+	struct wire_challenge challenge;
+	struct wire_welcome welcome;
+
+	struct weir_handshake_setup setup;
+};
+
+/* Begins a client's and writes the HELLO: @out has room for WIRE_HANDSHAKE_MAX bytes, always. */
+void weir_handshake_client(struct weir_handshake *h, const struct weir_handshake_setup *setup,
+			   void *out, size_t *out_length);
+
+/* Begins a donor's. */
+void weir_handshake_donor(struct weir_handshake *h, const struct weir_handshake_setup *setup);
+
+/**
+ * weir_handshake_input() - a message came
+ * @out, @out_length: receives what to send; length 0: nothing
+ *
+ * Return: 0; and, with h->state FAILED, h->error filled, and a refusal in @out if one is to be
+ * sent: -EKEYREJECTED no proof, or not from where it says; -EPROTO nonsense, or out of turn;
+ * -EPROTONOSUPPORT; client: whatever errno the donor refused with.
+ */
+int weir_handshake_input(struct weir_handshake *h, const void *in, size_t in_length, void *out,
+			 size_t *out_length);
+
+/**
+ * weir_handshake_welcome() - donor: answer a proven client, and be proven to it
+ * @welcome: session_id, incarnation, quota_bytes, message_max and credits are set, and of a mux
+ *	is_known and mux
+ *
+ * State PROVEN only. Then it is DONE.
+ */
+void weir_handshake_welcome(struct weir_handshake *h, const struct wire_welcome *welcome, void *out,
+			    size_t *out_length);
+
+/* Donor, in any state: writes a refusal. @status: a negative errno. Then it is FAILED. */
+void weir_handshake_refuse(struct weir_handshake *h, int status, const char *text, void *out,
+			   size_t *out_length);
+
+/* Fills a refusal; for the private data of a REJ too. @text is cut to fit. */
+void weir_refusal_fill(struct wire_refusal *refusal, int status, const char *text);
+
+/**
+ * weir_refusal_explain() - a refusal as the client's error
+ * @refusal: decoded
+ * @error: may be NULL
+ *
+ * Return: the negative errno: one that weir_session_open() names, -EPROTO for all others.
+ */
+int weir_refusal_explain(const struct wire_refusal *refusal, struct weir_error *error);
+
+/* Fresh random bytes. */
+void weir_nonce(uint8_t nonce[static WIRE_NONCE]);
+
+#endif

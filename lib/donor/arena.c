@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * First fit over a list of extents that tiles the mapping. All pieces that are out are on
+ * the list too, so that giving one back allocates nothing and cannot fail.
+ *
+ * Long extents begin on a huge page. Long zeroing gives the pages back to the system, which
+ * hands out zeroes when they are touched again; that takes no time and returns
+ * what nobody uses.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "lib/donor/arena.h"
+#include "lib/base/error.h"
+
+#define ZERO_BY_HAND 65536 /* bytes; below, memset is cheaper than faulting the pages in again */
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+static struct weir_extent *extent_new(char *addr, uint64_t length)
+{
+	struct weir_extent *extent = calloc(1, sizeof(*extent));
+
+	if (!extent)
+		return NULL;
+	weir_list_init(&extent->link);
+	extent->addr = addr;
+	extent->length = length;
+	return extent;
+}
+
+/* Where executable memfds are forbidden, that has to be said; older kernels do not know it. */
+static int make_file(void)
+{
+#ifdef MFD_NOEXEC_SEAL
+	int fd = memfd_create("weir-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd >= 0 || errno != EINVAL)
+		return fd;
+#endif
+	return memfd_create("weir-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
+/* Addresses for @length bytes from where a huge page begins. */
+static char *reserve(uint64_t length)
+{
+	uint64_t slack = WEIR_ARENA_HUGE;
+	uintptr_t at, aligned;
+	char *base = mmap(NULL, length + slack, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (base == MAP_FAILED)
+		return base;
+	at = (uintptr_t)base;
+	aligned = round_up(at, WEIR_ARENA_HUGE);
+	if (aligned > at)
+		munmap(base, aligned - at);
+	if (slack > aligned - at)
+		munmap((char *)aligned + length, slack - (aligned - at));
+	return (char *)aligned;
+}
+
+/* @fd: -1 for memory that is no file's. */
+static char *map_aligned(uint64_t length, int fd)
+{
+	int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+	char *at = reserve(length), *base;
+
+	if (at == MAP_FAILED)
+		return at;
+	base = mmap(at, length, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (base == MAP_FAILED)
+		munmap(at, length);
+	return base;
+}
+
+/*
+ * Sealed, so that nobody who maps it is killed where it is no more: then a software device copies
+ * there without the kernel, which for 4 KiB takes four times as long (docs/softnic.md).
+ */
+static char *map_file(uint64_t length, int *fd)
+{
+	char *base = MAP_FAILED;
+
+	*fd = make_file();
+	if (*fd < 0)
+		return base;
+	if (!ftruncate(*fd, (off_t)length) && !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		base = map_aligned(length, *fd);
+	if (base != MAP_FAILED)
+		return base;
+	close(*fd);
+	*fd = -1;
+	return base;
+}
+
+/* Reserved huge pages, or ordinary ones that may become huge. */
+static char *map_huge(uint64_t length, bool *huge)
+{
+	char *base;
+
+	if (length % WEIR_ARENA_HUGE == 0) {
+		base = mmap(NULL, length, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+		*huge = base != MAP_FAILED;
+		if (*huge)
+			return base;
+	}
+	base = map_aligned(length, -1);
+	if (base != MAP_FAILED)
+		madvise(base, length, MADV_HUGEPAGE);
+	return base;
+}
+
+static char *map(struct weir_arena *arena, uint64_t length, bool want_huge)
+{
+	char *base;
+
+	arena->huge = false;
+	arena->fd = -1;
+	if (want_huge)
+		return map_huge(length, &arena->huge);
+	base = map_file(length, &arena->fd);
+	return base != MAP_FAILED ? base : map_aligned(length, -1);
+}
+
+int weir_arena_init(struct weir_arena *arena, uint64_t length, bool want_huge,
+		    struct weir_error *error)
+{
+	struct weir_extent *all;
+	struct sysinfo system;
+
+	if (!sysinfo(&system) && length > (uint64_t)system.totalram * system.mem_unit)
+		return weir_fail(error, -ENOMEM,
+				 "cannot lend %llu bytes: this machine has %llu bytes of memory",
+				 (unsigned long long)length,
+				 (unsigned long long)system.totalram * system.mem_unit);
+	length = round_up(length, WEIR_ARENA_PAGE);
+	all = extent_new(NULL, length);
+	if (!all)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	all->addr = map(arena, length, want_huge);
+	if (all->addr == MAP_FAILED) {
+		free(all);
+		return weir_fail(error, -ENOMEM, "cannot map %llu bytes to lend: %s",
+				 (unsigned long long)length, strerror(errno));
+	}
+	arena->base = all->addr;
+	arena->length = length;
+	arena->limit = length;
+	arena->taken = 0;
+	weir_list_init(&arena->extents);
+	weir_list_add_tail(&arena->extents, &all->link);
+	return 0;
+}
+
+void weir_arena_fini(struct weir_arena *arena)
+{
+	struct weir_list *link;
+
+	while (!weir_list_is_empty(&arena->extents)) {
+		link = arena->extents.next;
+		weir_list_del(link);
+		free(weir_list_entry(link, struct weir_extent, link));
+	}
+	munmap(arena->base, arena->length);
+	if (arena->fd >= 0)
+		close(arena->fd);
+}
+
+/* Cuts @extent, free, in two, the first of them @length bytes long. Return: the second. */
+static struct weir_extent *cut(struct weir_extent *extent, uint64_t length)
+{
+	struct weir_extent *rest = extent_new(extent->addr + length, extent->length - length);
+
+	if (!rest)
+		return NULL;
+	extent->length = length;
+	weir_list_add(&extent->link, &rest->link);
+	return rest;
+}
+
+static uint64_t bytes_before(const struct weir_extent *extent, uint64_t alignment)
+{
+	return round_up((uintptr_t)extent->addr, alignment) - (uintptr_t)extent->addr;
+}
+
+static struct weir_extent *find(struct weir_arena *arena, uint64_t length, uint64_t alignment)
+{
+	struct weir_extent *extent;
+	struct weir_list *link;
+
+	for (link = arena->extents.next; link != &arena->extents; link = link->next) {
+		extent = weir_list_entry(link, struct weir_extent, link);
+		if (!extent->is_taken && extent->length >= length &&
+		    extent->length - length >= bytes_before(extent, alignment))
+			return extent;
+	}
+	return NULL;
+}
+
+/* Appends what follows @extent, if both are free. */
+static void merge_next(struct weir_arena *arena, struct weir_extent *extent)
+{
+	struct weir_extent *next;
+
+	if (extent->link.next == &arena->extents)
+		return;
+	next = weir_list_entry(extent->link.next, struct weir_extent, link);
+	if (extent->is_taken || next->is_taken)
+		return;
+	extent->length += next->length;
+	weir_list_del(&next->link);
+	free(next);
+}
+
+static void merge(struct weir_arena *arena, struct weir_extent *extent)
+{
+	struct weir_list *prev = extent->link.prev;
+
+	merge_next(arena, extent);
+	if (prev != &arena->extents)
+		merge_next(arena, weir_list_entry(prev, struct weir_extent, link));
+}
+
+/*
+ * Whoever touches a page of a file first is charged for it by the kernel. That is to be the donor,
+ * not a client that maps it and may have little memory of its own. Before Linux 5.14 it cannot be.
+ */
+static int touch(const struct weir_arena *arena, const struct weir_extent *extent)
+{
+	if (arena->fd < 0 || !madvise(extent->addr, extent->length, MADV_POPULATE_WRITE) ||
+	    errno == EINVAL)
+		return 0;
+	return -ENOMEM;
+}
+
+int weir_arena_take(struct weir_arena *arena, uint64_t length, struct weir_extent **out)
+{
+	uint64_t alignment = length >= WEIR_ARENA_HUGE ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
+	struct weir_extent *extent;
+	uint64_t before;
+
+	if (length > arena->length)
+		return -ENOSPC;
+	length = round_up(length, WEIR_ARENA_PAGE);
+	if (arena->taken + length > arena->limit)
+		return -ENOSPC;
+	extent = find(arena, length, alignment);
+	if (!extent) {
+		alignment = WEIR_ARENA_PAGE;
+		extent = find(arena, length, alignment);
+	}
+	if (!extent)
+		return -ENOSPC;
+	before = bytes_before(extent, alignment);
+	if (before) {
+		extent = cut(extent, before);
+		if (!extent)
+			return -ENOMEM;
+	}
+	if ((extent->length > length && !cut(extent, length)) || touch(arena, extent)) {
+		merge(arena, extent);
+		return -ENOMEM;
+	}
+	extent->is_taken = true;
+	arena->taken += length;
+	*out = extent;
+	return 0;
+}
+
+static void zero(const struct weir_arena *arena, char *addr, uint64_t length)
+{
+	uint64_t unit = arena->huge ? WEIR_ARENA_HUGE : WEIR_ARENA_PAGE;
+	uint64_t head = round_up((uintptr_t)addr, unit) - (uintptr_t)addr;
+	uint64_t whole;
+
+	if (length >= ZERO_BY_HAND && length >= head + unit) {
+		whole = (length - head) / unit * unit;
+		if (!madvise(addr + head, whole, arena->fd >= 0 ? MADV_REMOVE : MADV_DONTNEED)) {
+			memset(addr, 0, head);
+			memset(addr + head + whole, 0, length - head - whole);
+			return;
+		}
+	}
+	memset(addr, 0, length);
+}
+
+void weir_arena_give(struct weir_arena *arena, struct weir_extent *extent)
+{
+	zero(arena, extent->addr, extent->length);
+	arena->taken -= extent->length;
+	extent->is_taken = false;
+	merge(arena, extent);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A donor is opened, asked and closed; what its thread does: donor_thread.c. */
+#include <errno.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lib/donor/donor.h"
+#include "lib/base/error.h"
+#include "lib/base/yield.h"
+
+#define CLIENTS_DEFAULT 64
+#define ABSENCE_MS_DEFAULT 30000
+#define KEEPALIVE_MS_DEFAULT 600000
+#define UNLOAD_PERCENT_DEFAULT 50
+
+void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	if (!donor->options.on_log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	donor->options.on_log(donor->options.arg, level, line);
+}
+
+/* Real devices pin what they register: use all that this process may lock. */
+static void memlock_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+static int options_take(struct weir_donor *donor, const struct weir_donor_options *options,
+			struct weir_error *error)
+{
+	struct weir_donor_options *o = &donor->options;
+
+	*o = *options;
+	if (!o->memory_bytes)
+		return weir_fail(error, -EINVAL, "memory_bytes is 0: how much is to be lent?");
+	if (o->nr_keys && !o->keys)
+		return weir_fail(error, -EINVAL, "nr_keys is %u, but there are no keys",
+				 o->nr_keys);
+	if (!o->listen)
+		o->listen = "127.0.0.1";
+	if (!o->quota_bytes)
+		o->quota_bytes = o->memory_bytes;
+	if (!o->clients_max)
+		o->clients_max = CLIENTS_DEFAULT;
+	if (o->unload_percent_max > 100)
+		return weir_fail(error, -EINVAL,
+				 "unload_percent_max is %u: at most 100 percent",
+				 o->unload_percent_max);
+	if (!o->unload_percent_max)
+		o->unload_percent_max = UNLOAD_PERCENT_DEFAULT;
+	if (!o->absence_ms)
+		o->absence_ms = ABSENCE_MS_DEFAULT;
+	if (!o->keepalive_ms)
+		o->keepalive_ms = KEEPALIVE_MS_DEFAULT;
+	donor->nr_tenants = o->nr_keys ? o->nr_keys : 1;
+	donor->tenants = calloc(donor->nr_tenants, sizeof(*donor->tenants));
+	donor->pds = calloc(donor->nr_tenants, sizeof(*donor->pds));
+	if (!donor->tenants || !donor->pds)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static void donor_free(struct weir_donor *donor)
+{
+	if (donor->wake_fd >= 0)
+		close(donor->wake_fd);
+	pthread_mutex_destroy(&donor->lock);
+	free(donor->tenants);
+	free(donor->pds);
+	free(donor);
+}
+
+static int lend_and_start(struct weir_donor *donor, struct weir_error *error)
+{
+	int ret;
+
+	if (weir_lender_init(&donor->lender, &donor->arena, donor->pds))
+		return weir_fail(error, -ENOMEM, "out of memory");
+	weir_ceiling_init(&donor->ceiling, donor->options.unload_percent_max);
+	ret = weir_donor_start(donor, error);
+	if (ret)
+		weir_lender_fini(&donor->lender);
+	return ret;
+}
+
+int weir_donor_open(const struct weir_donor_options *options, struct weir_donor **out,
+		    struct weir_error *error)
+{
+	struct weir_donor *donor = calloc(1, sizeof(*donor));
+	int ret;
+
+	if (!donor)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	donor->wake_fd = -1;
+	pthread_mutex_init(&donor->lock, NULL);
+	weir_list_init(&donor->timers);
+	weir_list_init(&donor->gates);
+	weir_list_init(&donor->awake);
+	weir_gaps_init(&donor->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_list_init(&donor->peers);
+	memlock_raise();
+	ret = options_take(donor, options, error);
+	if (!ret && sodium_init() < 0)
+		ret = weir_fail(error, -EIO, "no source of random numbers");
+	if (ret)
+		goto out_free;
+	randombytes_buf(&donor->incarnation, sizeof(donor->incarnation));
+	ret = weir_arena_init(&donor->arena, donor->options.memory_bytes,
+			      !donor->options.no_huge_pages, error);
+	if (ret)
+		goto out_free;
+	ret = weir_donor_listen(donor, error);
+	if (!ret)
+		ret = lend_and_start(donor, error);
+	if (ret)
+		goto out_unlisten;
+	*out = donor;
+	return 0;
+out_unlisten:
+	weir_donor_unlisten(donor);
+	weir_arena_fini(&donor->arena);
+out_free:
+	donor_free(donor);
+	return ret;
+}
+
+void weir_donor_close(struct weir_donor *donor)
+{
+	weir_donor_stop(donor);
+	weir_lender_fini(&donor->lender);
+	weir_donor_unlisten(donor);
+	weir_arena_fini(&donor->arena);
+	donor_free(donor);
+}
+
+void weir_donor_info(struct weir_donor *donor, struct weir_donor_info *info)
+{
+	*info = (struct weir_donor_info){
+		.incarnation = donor->incarnation,
+		.clients = donor->nr_peers,
+		.joins = donor->joins,
+		.rejects = donor->rejects,
+		.messages = donor->messages,
+		.unloaded = donor->unloaded,
+		.unload_refused = donor->unload_refused,
+		.unload_pauses = donor->unload_pauses,
+		.huge_pages = donor->arena.huge,
+	};
+	snprintf(info->device, sizeof(info->device), "%s",
+		 ibv_get_device_name(donor->device->device));
+	snprintf(info->address, sizeof(info->address), "%s", donor->address);
+	pthread_mutex_lock(&donor->lock);
+	info->memory_bytes = donor->arena.length;
+	info->lent_bytes = donor->arena.taken;
+	info->regions = donor->lender.nr_lent;
+	pthread_mutex_unlock(&donor->lock);
+}
+
+int weir_donor_region_create(struct weir_donor *donor, unsigned int tenant, uint64_t length,
+			     struct weir_region_token *token, void **addr)
+{
+	int ret;
+
+	if (!length || tenant >= donor->nr_tenants)
+		return -EINVAL;
+	pthread_mutex_lock(&donor->lock);
+	ret = weir_lender_own(&donor->lender, tenant, length, token, addr, NULL);
+	pthread_mutex_unlock(&donor->lock);
+	return ret;
+}
+
+void weir_donor_region_destroy(struct weir_donor *donor, const struct weir_region_token *token)
+{
+	pthread_mutex_lock(&donor->lock);
+	weir_lender_disown(&donor->lender, token);
+	pthread_mutex_unlock(&donor->lock);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The donor, from the inside: what its parts share.
+ *
+ *	donor.c   the public functions
+ *	donor_thread.c  the thread: events, timers
+ *	listen.c  opening: address, device, PDs
+ *	admit.c   a REQ becomes a gate, or a REJ
+ *	gate.c    one connection, to its end; unproven until it belongs to a peer
+ *	ask.c     asks a client that says nothing whether it is there
+ *	peer.c    one proven client: its channels, its account
+ *	mail.c    its messages
+ *	clerk.c   answers its calls about regions
+ *	ring.c    copies what it unloads
+ *	recall.c  asks for memory back
+ *	lent.c    regions; arena.c the memory under them
+ *
+ * All but messages is done by the donor's thread alone.
+ */
+#ifndef WEIR_LIB_DONOR_DONOR_H
+#define WEIR_LIB_DONOR_DONOR_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/donor.h>
+#include "core/unload/cpu_budget.h"
+#include "core/poll/idle_time.h"
+#include "core/base/list.h"
+#include "lib/conn/address.h"
+#include "lib/donor/arena.h"
+#include "lib/donor/region_table.h"
+
+#define WEIR_UNPROVEN_MAX 32 /* connections that have not proven a key yet */
+
+/* One key, its PD, and the name clients give it. */
+struct weir_tenant {
+	const struct weir_key *key;
+	uint64_t key_id;
+	struct ibv_pd *pd;
+};
+
+/**
+ * struct weir_donor - see <weir/donor.h>
+ * @device: the only one it serves through; @reads_max: reads and atomics of one client it takes at
+ *	a time
+ * @tenants, @pds: @nr_tenants of each, at least one
+ * @lock: guards @lender, @timers and @arena
+ * @gates: all connections; @nr_unproven of them belong to no peer
+ * @awake: those of them that are polled now; all others are armed
+ * @gaps: how long clients take between messages
+ * @ceiling: of the time for unloaded writes
+ * @reap_due: some gate is dead
+ * @peers: proven and alive
+ * @timers: weir_donor_after()'s, the earliest first
+ */
+struct weir_donor {
+	struct weir_donor_options options;
+	struct ibv_context *device;
+	uint8_t reads_max;
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *listener;
+	struct ibv_comp_channel *completions;
+	int wake_fd;
+	char address[WEIR_ADDRESS_MAX];
+	uint64_t incarnation;
+
+	struct weir_tenant *tenants;
+	struct ibv_pd **pds;
+	unsigned int nr_tenants;
+
+	pthread_mutex_t lock;
+	struct weir_arena arena;
+	struct weir_lender lender;
+	struct weir_list timers;
+
+	pthread_t thread;
+	atomic_bool stop;
+	struct weir_list gates;
+	struct weir_list awake;
+	struct weir_gaps gaps;
+	struct weir_ceiling ceiling;
+	bool reap_due;
+	unsigned int nr_unproven;
+	struct weir_list peers;
+	uint64_t peer_ids;
+
+	atomic_uint nr_peers;
+	atomic_uint_fast64_t joins, rejects, messages;
+	atomic_uint_fast64_t unloaded, unload_refused, unload_pauses;
+};
+
+/* Address, device, PDs, listening: all that can fail for the world's reasons. */
+int weir_donor_listen(struct weir_donor *donor, struct weir_error *error);
+void weir_donor_unlisten(struct weir_donor *donor);
+
+/* The thread that does all else; it ends within weir_donor_stop(). */
+int weir_donor_start(struct weir_donor *donor, struct weir_error *error);
+void weir_donor_stop(struct weir_donor *donor);
+
+/* A client has come back: what it was asked for it may not have heard. The donor's thread. */
+void weir_recall_again(struct weir_peer *peer);
+
+/* One line to the application's on_log. */
+void weir_donor_log(struct weir_donor *donor, enum weir_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A donor's end of what one client unloads: the buffer that it writes to, and the returns that
+ * complete its writes. See core/unload/unload_rx.h and wire/unload.h.
+ *
+ * All but weir_ring_close(): in the donor's thread.
+ */
+#ifndef WEIR_LIB_DONOR_UNLOAD_RX_H
+#define WEIR_LIB_DONOR_UNLOAD_RX_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+#include "core/unload/unload_rx.h"
+#include "wire/handshake.h"
+#include "wire/unload.h"
+
+#define WEIR_RETURNS_MAX WIRE_SLOTS /* in flight */
+
+struct weir_gate;
+struct weir_extent;
+
+/**
+ * struct weir_ring - one buffer
+ * @extent: in the donor's arena, so in huge pages when that is; @mr: over it
+ * @copier: what is copied, and told
+ * @returns: in flight, or not known to have arrived; @unsignalled: of them, the last
+ */
+struct weir_ring {
+	struct weir_extent *extent;
+	struct ibv_mr *mr;
+	struct weir_copier copier;
+	uint32_t returns;
+	uint32_t unsignalled;
+};
+
+/**
+ * weir_ring_open() - make a proven client's buffer, and be ready for what it unloads
+ *
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+int weir_ring_open(struct weir_gate *gate, struct weir_error *error);
+
+/* The gate's QP is destroyed: nobody writes there any more. Without a ring it does nothing. */
+void weir_ring_close(struct weir_gate *gate);
+
+/* What the client has to know. */
+void weir_ring_describe(const struct weir_ring *ring, struct wire_welcome *welcome);
+
+/* A slot was written, or something else came. Return: 0; -EPROTO it is none of what may come. */
+int weir_ring_received(struct weir_gate *gate, const struct ibv_wc *wc);
+
+/* A signalled return has arrived, and all before it. */
+void weir_ring_returned(struct weir_ring *ring);
+
+/**
+ * weir_ring_answer() - tell the client what is done
+ * @more: further slots are there already: it can wait until there is enough to tell
+ */
+void weir_ring_answer(struct weir_gate *gate, bool more);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who comes is a newcomer until he has proved the key and both know where their memory is. All
+ * newcomers are served at once, by whoever calls accept: one that is mute holds nobody up.
+ *
+ * Any number of threads may call it: they serve by turns, and sleep out of turn. A bell wakes those
+ * who sleep: for good when the listener is closed, and when who leaves leaves newcomers behind, of
+ * whom no descriptor tells.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/exchange/setup.h"
+
+#define BACKLOG 64
+#define NEWCOMERS_MAX 32u
+#define NAP_US 50
+#define CLOSED "the listener was closed"
+
+/*
+ * @given: by the user; @options: with what he left open filled in; @device: the name in both, if
+ *	any
+ * @bell: readable: whoever sleeps looks again
+ * @lock: guards all below, and @options; who holds it serves
+ * @left: a user has
+ * @newcomers: in the order they came, @nr_newcomers; each one's greeting says how far he is
+ * @users: calls that need it still; @is_ending: they are to end
+ */
+struct weir_exchange_listener {
+	struct weir_exchange_options given, options;
+	char device[IBV_SYSFS_NAME_MAX];
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+	char address[WEIR_ADDRESS_MAX];
+	int bell;
+	pthread_mutex_t lock;
+	pthread_cond_t left;
+	struct weir_exchange *newcomers[NEWCOMERS_MAX];
+	unsigned int nr_newcomers, users;
+	bool is_ending;
+};
+
+static void ring(const struct weir_exchange_listener *listener)
+{
+	if (listener->bell >= 0)
+		eventfd_write(listener->bell, 1);
+}
+
+static int bind_to(struct weir_exchange_listener *listener, const char *name,
+		   struct weir_error *error)
+{
+	struct addrinfo *list;
+	int rc = weir_address_resolve(name, "0.0.0.0", &list, error);
+
+	if (rc)
+		return rc;
+	if (!listener->options.key && !weir_address_is_loopback(list->ai_addr))
+		rc = weir_fail(error, -EPERM, "without a key an exchange listens on loopback only, "
+			       "not on %s: give it a key", name);
+	else if (rdma_create_id(listener->cm, &listener->id, NULL, RDMA_PS_TCP) ||
+		 rdma_bind_addr(listener->id, list->ai_addr) ||
+		 rdma_listen(listener->id, BACKLOG))
+		rc = weir_address_bind_failed(name, -errno, error);
+	freeaddrinfo(list);
+	return rc;
+}
+
+/* Rather now than when somebody has come. */
+static int try_gpu(const struct weir_exchange_options *options, struct weir_error *error)
+{
+	struct weir_cuda *cuda = NULL;
+	int rc = options->memory == WEIR_EXCHANGE_CUDA ?
+			 weir_cuda_open(options->gpu, &cuda, error) :
+			 0;
+
+	weir_cuda_close(cuda);
+	return rc;
+}
+
+int weir_exchange_listener_enter(struct weir_exchange_listener *listener, struct weir_error *error)
+{
+	bool is_ending;
+
+	pthread_mutex_lock(&listener->lock);
+	is_ending = listener->is_ending;
+	listener->users += !is_ending;
+	pthread_mutex_unlock(&listener->lock);
+	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
+}
+
+void weir_exchange_listener_leave(struct weir_exchange_listener *listener)
+{
+	pthread_mutex_lock(&listener->lock);
+	if (--listener->users && listener->nr_newcomers)
+		ring(listener);
+	pthread_cond_broadcast(&listener->left);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+int weir_exchange_listener_ask_whether(struct weir_exchange_listener *listener,
+				       struct weir_error *error)
+{
+	bool is_ending;
+
+	pthread_mutex_lock(&listener->lock);
+	is_ending = listener->is_ending;
+	pthread_mutex_unlock(&listener->lock);
+	return is_ending ? weir_fail(error, -ECANCELED, CLOSED) : 0;
+}
+
+/* What was given has been checked. */
+void weir_exchange_listener_share(struct weir_exchange_listener *listener, unsigned int exchanges,
+				  struct weir_exchange_options *shared)
+{
+	struct weir_exchange_options options = listener->given;
+
+	if (!options.exchanges)
+		options.exchanges = exchanges;
+	pthread_mutex_lock(&listener->lock);
+	weir_exchange_options_fill(&listener->options, &options, NULL);
+	*shared = listener->options;
+	pthread_mutex_unlock(&listener->lock);
+}
+
+/* Return: as weir_exchange_options_fill(). */
+static int copy_options(struct weir_exchange_listener *listener,
+			const struct weir_exchange_options *options, struct weir_error *error)
+{
+	int rc = weir_exchange_options_fill(&listener->options, options, error);
+
+	if (rc || !options)
+		return rc;
+	listener->given = *options;
+	if (!options->device)
+		return 0;
+	strcpy(listener->device, options->device);
+	listener->given.device = listener->options.device = listener->device;
+	return 0;
+}
+
+int weir_exchange_listen(const char *address, const struct weir_exchange_options *options,
+			 struct weir_exchange_listener **out, struct weir_error *error)
+{
+	struct weir_exchange_listener *listener = calloc(1, sizeof(*listener));
+	int rc;
+
+	if (!listener)
+		return weir_fail(error, -ENOMEM, "out of memory");
+	pthread_mutex_init(&listener->lock, NULL);
+	pthread_cond_init(&listener->left, NULL);
+	listener->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = copy_options(listener, options, error);
+	if (!rc && listener->bell < 0)
+		rc = weir_fail(error, -ENOMEM, "no descriptor: %s", weir_strerror(-errno));
+	if (!rc)
+		rc = try_gpu(&listener->options, error);
+	if (!rc) {
+		listener->cm = rdma_create_event_channel();
+		if (!listener->cm)
+			rc = weir_fail(error, -ENODEV, "no RDMA device and no connection manager "
+				       "here: 'weir doctor' says what to do");
+	}
+	if (!rc)
+		rc = bind_to(listener, address ? address : "127.0.0.1", error);
+	if (rc) {
+		weir_exchange_unlisten(listener);
+		return rc;
+	}
+	fcntl(listener->cm->fd, F_SETFL, fcntl(listener->cm->fd, F_GETFL) | O_NONBLOCK);
+	weir_address_print(rdma_get_local_addr(listener->id), listener->address);
+	*out = listener;
+	return 0;
+}
+
+const char *weir_exchange_address(const struct weir_exchange_listener *listener)
+{
+	return listener->address;
+}
+
+void weir_exchange_unlisten(struct weir_exchange_listener *listener)
+{
+	if (!listener)
+		return;
+	pthread_mutex_lock(&listener->lock);
+	listener->is_ending = true;
+	ring(listener);
+	while (listener->users)
+		pthread_cond_wait(&listener->left, &listener->lock);
+	pthread_mutex_unlock(&listener->lock);
+	while (listener->nr_newcomers)
+		weir_exchange_close(listener->newcomers[--listener->nr_newcomers]);
+	if (listener->id)
+		rdma_destroy_id(listener->id);
+	if (listener->cm)
+		rdma_destroy_event_channel(listener->cm);
+	if (listener->bell >= 0)
+		close(listener->bell);
+	pthread_cond_destroy(&listener->left);
+	pthread_mutex_destroy(&listener->lock);
+	free(listener);
+}
+
+static int check(const struct weir_exchange_listener *listener, const struct rdma_cm_id *id,
+		 const struct rdma_conn_param *param, struct weir_error *error)
+{
+	const char *device = listener->options.device;
+	struct wire_exchange_connect connect;
+	int rc = wire_exchange_connect_decode(param->private_data, param->private_data_len,
+					      &connect);
+
+	if (rc == -EPROTONOSUPPORT)
+		return weir_fail(error, rc, "this end speaks version %d of the protocol",
+				 WIRE_EXCHANGE_VERSION);
+	if (rc)
+		return weir_fail(error, rc, "an exchange listens here, and that is none");
+	if (connect.key_id != weir_key_id(listener->options.key))
+		return weir_fail(error, -EKEYREJECTED, "the keys differ");
+	if (device && strcmp(device, ibv_get_device_name(id->verbs->device)))
+		return weir_fail(error, -EHOSTUNREACH, "exchanges go through device %s only",
+				 device);
+	return 0;
+}
+
+/* One more newcomer; or why there is none. */
+static int take_request(struct weir_exchange_listener *listener, struct rdma_cm_id *id,
+			const struct rdma_conn_param *param, struct weir_error *error)
+{
+	struct wire_refusal refusal;
+	struct weir_exchange *x;
+	int rc = check(listener, id, param, error);
+
+	if (!rc)
+		rc = weir_exchange_new(&listener->options, &x, error);
+	if (rc) {
+		weir_refusal_fill(&refusal, rc, error->text);
+		rdma_reject(id, &refusal, sizeof(refusal));
+		rdma_destroy_id(id);
+		return rc;
+	}
+	x->id = id;
+	x->cm = rdma_create_event_channel();
+	if (!x->cm || rdma_migrate_id(id, x->cm))
+		rc = weir_fail(error, -ENOMEM, "no connection manager: %s", weir_strerror(-errno));
+	if (!rc)
+		rc = weir_exchange_greet(x, param, error);
+	if (rc)
+		weir_exchange_close(x);
+	else
+		listener->newcomers[listener->nr_newcomers++] = x;
+	return rc;
+}
+
+/* All requests that there are, as long as there are places. */
+static void take_requests(struct weir_exchange_listener *listener, struct weir_error *why)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_event copy;
+	uint8_t data[256];
+
+	while (listener->nr_newcomers < NEWCOMERS_MAX && !rdma_get_cm_event(listener->cm, &event)) {
+		copy = *event;
+		if (copy.param.conn.private_data)
+			copy.param.conn.private_data =
+				memcpy(data, copy.param.conn.private_data,
+				       copy.param.conn.private_data_len);
+		rdma_ack_cm_event(event);
+		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			take_request(listener, copy.id, &copy.param.conn, why);
+	}
+}
+
+/* Return: the first who is through; NULL. Who fails is gone. */
+static struct weir_exchange *serve(struct weir_exchange_listener *listener, struct weir_error *why)
+{
+	struct weir_exchange *x;
+	unsigned int i = 0;
+	int rc;
+
+	while (i < listener->nr_newcomers) {
+		x = listener->newcomers[i];
+		rc = weir_exchange_greet_on(x, why);
+		if (rc == -EAGAIN) {
+			i++;
+			continue;
+		}
+		listener->nr_newcomers--;
+		memmove(&listener->newcomers[i], &listener->newcomers[i + 1],
+			(listener->nr_newcomers - i) * sizeof(x));
+		if (!rc)
+			return x;
+		weir_exchange_close(x);
+	}
+	return NULL;
+}
+
+/* In turn. Return: 0; -EAGAIN, and @naps: whether newcomers are there; -ECANCELED. */
+static int take_turn(struct weir_exchange_listener *listener, struct weir_exchange **x, bool *naps,
+		     struct weir_error *why)
+{
+	eventfd_t rung;
+	int rc;
+
+	pthread_mutex_lock(&listener->lock);
+	rc = listener->is_ending ? -ECANCELED : -EAGAIN;
+	if (rc == -EAGAIN) {
+		eventfd_read(listener->bell, &rung);
+		take_requests(listener, why);
+		*x = serve(listener, why);
+		rc = *x ? 0 : -EAGAIN;
+	}
+	*naps = listener->nr_newcomers;
+	pthread_mutex_unlock(&listener->lock);
+	return rc;
+}
+
+/* What newcomers say comes to a queue of each: with some there it naps, and looks. */
+static void rest(const struct weir_exchange_listener *listener, bool naps, uint64_t deadline_ns)
+{
+	struct pollfd fds[] = {
+		{ .fd = listener->cm->fd, .events = POLLIN },
+		{ .fd = listener->bell, .events = POLLIN },
+	};
+
+	if (naps)
+		usleep(NAP_US);
+	else
+		poll(fds, 2, weir_poll_ms(deadline_ns));
+}
+
+static int accept_one(struct weir_exchange_listener *listener, uint64_t timeout_ns,
+		      struct weir_exchange **x, struct weir_error *error)
+{
+	uint64_t deadline_ns = weir_after_ns(weir_now_ns(), timeout_ns);
+	struct weir_error why = { "" };
+	bool naps;
+	int rc;
+
+	for (;;) {
+		rc = take_turn(listener, x, &naps, &why);
+		if (rc == -ECANCELED)
+			return weir_fail(error, rc, CLOSED);
+		if (!rc)
+			return 0;
+		if (weir_now_ns() >= deadline_ns)
+			return weir_fail(error, timeout_ns ? -ETIMEDOUT : -EAGAIN,
+					 "nobody came%s%s", why.text[0] ? ", and " : "", why.text);
+		rest(listener, naps, deadline_ns);
+	}
+}
+
+int weir_exchange_accept(struct weir_exchange_listener *listener, uint64_t timeout_ns,
+			 struct weir_exchange **x, struct weir_error *error)
+{
+	int rc = weir_exchange_listener_enter(listener, error);
+
+	if (rc)
+		return rc;
+	rc = accept_one(listener, timeout_ns, x, error);
+	weir_exchange_listener_leave(listener);
+	return rc;
+}

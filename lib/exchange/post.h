@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Work requests, and what their completions mean. All return 0 or @x->status. */
+#ifndef WEIR_LIB_EXCHANGE_POST_H
+#define WEIR_LIB_EXCHANGE_POST_H
+
+#include "lib/exchange/exchange.h"
+
+/* What a completion is of: the high byte of its wr_id; below it what the tag needs. */
+enum weir_exchange_tag {
+	WEIR_EXCHANGE_OF_WRITE, /* of slots: how many had been committed then */
+	WEIR_EXCHANGE_OF_LOOK,
+	WEIR_EXCHANGE_OF_WAKE,
+	WEIR_EXCHANGE_OF_PROBE,
+	WEIR_EXCHANGE_OF_HEARD,
+	WEIR_EXCHANGE_OF_GIVES, /* its buffer */
+	WEIR_EXCHANGE_OF_RECV, /* its buffer */
+};
+
+static inline uint64_t weir_exchange_id(enum weir_exchange_tag tag, uint64_t value)
+{
+	return (uint64_t)tag << 56 | value;
+}
+
+/* Posts the receives that are to be posted again. */
+int weir_exchange_queue_recvs(struct weir_exchange *x);
+
+/* Posts the writes of slots, headers filled in, and a look behind them if one is due. */
+int weir_exchange_queue_slots(struct weir_exchange *x, const struct weir_exchange_slot *slots,
+			      unsigned int count);
+
+/* Reads the peer's bitmaps; before that, rings its bell if @ring is not 0. */
+int weir_exchange_queue_look(struct weir_exchange *x, uint64_t ring);
+
+/* Tells of all slots that are not shown, by a write of nothing. */
+int weir_exchange_queue_tell(struct weir_exchange *x, uint64_t now_ns);
+
+/* Wakes the peer. */
+int weir_exchange_queue_wake(struct weir_exchange *x);
+
+/* Tells the peer that its end was taken. */
+int weir_exchange_queue_heard(struct weir_exchange *x);
+
+/* A write of nothing: fails if the peer is gone. */
+int weir_exchange_queue_probe(struct weir_exchange *x);
+
+/*
+ * Immediate mode: gives back what is to be given back; and has it told that all was written. Some
+ * of it waits for the completions of what is under way: so they come after the completions are
+ * taken.
+ */
+int weir_exchange_queue_gives(struct weir_exchange *x);
+int weir_exchange_queue_mark(struct weir_exchange *x);
+
+/* complete.c: takes completions, and does what they say. */
+int weir_exchange_queue_poll(struct weir_exchange *x);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "lib/conn/endpoint.h"
+#include "lib/base/error.h"
+#include "lib/exchange/setup.h"
+#include "lib/exchange/memory.h"
+#include "lib/exchange/post.h"
+#include "lib/base/yield.h"
+
+#define SLOTS_DEFAULT_MIN 8
+#define SLOTS_DEFAULT_MAX 256
+#define POOL_BYTES_DEFAULT (64ull << 20)
+#define SLOT_BYTES_DEFAULT 4096
+#define RECEIVE_BYTES_DEFAULT (1ull << 30)
+#define PERCENT_DEFAULT 40
+#define SEND_MAX 4096u
+#define WRITES_MAX 2u /* of a slot */
+#define SENDS_SPARE 16u /* looks, rings, wakes, gives, marks */
+#define NAP_US 50
+#define NAPS_ASKED 1000u
+
+/*
+ * As many as there is memory for: what one end shares among its exchanges, the own pool and the
+ * mirror of one like it in each, but enough that one can be written while another is read.
+ */
+static unsigned int slots_for(const struct weir_exchange_options *o)
+{
+	uint64_t slots = o->pool_bytes / o->exchanges / 2 / wire_stride((uint32_t)o->slot_bytes);
+
+	if (slots < SLOTS_DEFAULT_MIN)
+		return SLOTS_DEFAULT_MIN;
+	return slots < SLOTS_DEFAULT_MAX ? (unsigned int)slots : SLOTS_DEFAULT_MAX;
+}
+
+int weir_exchange_options_fill(struct weir_exchange_options *o,
+			       const struct weir_exchange_options *given, struct weir_error *error)
+{
+	unsigned int most;
+
+	*o = given ? *given : (struct weir_exchange_options){ 0 };
+	most = o->mode == WEIR_EXCHANGE_IMM ? WEIR_EXCHANGE_IMM_SLOTS_MAX : WEIR_EXCHANGE_SLOTS_MAX;
+	if (!o->slot_bytes)
+		o->slot_bytes = SLOT_BYTES_DEFAULT;
+	if (!o->pool_bytes)
+		o->pool_bytes = POOL_BYTES_DEFAULT;
+	if (!o->exchanges)
+		o->exchanges = 1;
+	if (!o->receive_bytes_max)
+		o->receive_bytes_max = RECEIVE_BYTES_DEFAULT;
+	if (!o->percent_min)
+		o->percent_min = PERCENT_DEFAULT;
+	if (!o->timeout_ns)
+		o->timeout_ns = 10 * WEIR_NS_PER_S;
+	if (o->device && strlen(o->device) >= IBV_SYSFS_NAME_MAX)
+		return weir_fail(error, -EINVAL, "device %s: no device has so long a name",
+				 o->device);
+	if (o->memory > WEIR_EXCHANGE_CUDA)
+		return weir_fail(error, -EINVAL, "memory %d: there is no such memory",
+				 (int)o->memory);
+	if (o->mode > WEIR_EXCHANGE_IMM)
+		return weir_fail(error, -EINVAL, "mode %d: there is no such mode", (int)o->mode);
+	if (o->slots > most)
+		return weir_fail(error, -EINVAL, "%u slots: at most %u", o->slots, most);
+	if (o->slot_bytes > WIRE_SLOT_BYTES_MAX)
+		return weir_fail(error, -EINVAL, "slots of %zu bytes: at most %u", o->slot_bytes,
+				 WIRE_SLOT_BYTES_MAX);
+	if (!o->slots)
+		o->slots = slots_for(o);
+	if (o->percent_min > 99)
+		return weir_fail(error, -EINVAL, "%u percent: 1 to 99", o->percent_min);
+	return 0;
+}
+
+int weir_exchange_new(const struct weir_exchange_options *options, struct weir_exchange **out,
+		      struct weir_error *error)
+{
+	struct weir_exchange *x = calloc(1, sizeof(*x));
+	int rc;
+
+	if (x)
+		x->greeting = calloc(1, sizeof(*x->greeting));
+	if (!x || !x->greeting) {
+		free(x);
+		return weir_fail(error, -ENOMEM, "out of memory");
+	}
+	x->options = *options;
+	x->fd = -1;
+	x->looks = WEIR_EXCHANGE_LOOKS;
+	weir_look_init(&x->look, options->slots, options->percent_min);
+	weir_gaps_init(&x->gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	weir_gaps_init(&x->room_gaps, WEIR_WAKE_NS, WEIR_WAKE_NS);
+	if (options->memory == WEIR_EXCHANGE_CUDA &&
+	    (rc = weir_cuda_open(options->gpu, &x->cuda, error))) {
+		weir_exchange_close(x);
+		return rc;
+	}
+	*out = x;
+	return 0;
+}
+
+static int watch(struct weir_exchange *x, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
+		return -errno;
+	return epoll_ctl(x->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* Also the flushed ones complete when a connection ends. */
+static int make_queue(struct weir_exchange *x, const struct ibv_device_attr *device,
+		      struct ibv_qp_init_attr *attr)
+{
+	uint32_t most = (uint32_t)device->max_qp_wr, recvs = WEIR_EXCHANGE_RECVS;
+
+	if (weir_exchange_is_imm(x))
+		recvs = 2 * WEIR_EXCHANGE_IMM_SLOTS_MAX + 2 * WEIR_EXCHANGE_CHAIN;
+	recvs += WIRE_HANDSHAKE_RECVS + WIRE_OFFERS_IN;
+	x->send_max = x->options.slots < SEND_MAX ? x->options.slots : SEND_MAX;
+	if (x->send_max * WRITES_MAX + SENDS_SPARE > most)
+		x->send_max = (most - SENDS_SPARE) / WRITES_MAX;
+	*attr = (struct ibv_qp_init_attr){
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = x->send_max * WRITES_MAX + SENDS_SPARE,
+			 .max_recv_wr = recvs < most ? recvs : most,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 1,
+			 .max_inline_data = 64 },
+	};
+	x->inline_max = attr->cap.max_inline_data;
+	x->cq = ibv_create_cq(x->id->verbs, (int)(attr->cap.max_send_wr + attr->cap.max_recv_wr),
+			      NULL, x->events, 0);
+	attr->send_cq = attr->recv_cq = x->cq;
+	return x->cq ? 0 : -errno;
+}
+
+int weir_exchange_prepare(struct weir_exchange *x, struct ibv_qp_init_attr *attr,
+			  struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	struct ibv_device_attr device;
+	int rc = -ibv_query_device(x->id->verbs, &device);
+
+	x->fd = epoll_create1(EPOLL_CLOEXEC);
+	x->pd = ibv_alloc_pd(x->id->verbs);
+	x->events = ibv_create_comp_channel(x->id->verbs);
+	if (rc || x->fd < 0 || !x->pd || !x->events)
+		return weir_fail(error, -ENOMEM, "%s gives no more: %s",
+				 ibv_get_device_name(x->id->verbs->device), weir_strerror(-errno));
+	g->mr = ibv_reg_mr(x->pd, g, sizeof(*g), IBV_ACCESS_LOCAL_WRITE);
+	if (!g->mr)
+		return weir_fail_memlock(error, "the greeting", sizeof(*g), -errno);
+	rc = watch(x, x->cm->fd);
+	if (!rc)
+		rc = watch(x, x->events->fd);
+	if (!rc)
+		rc = make_queue(x, &device, attr);
+	return rc ? weir_fail(error, -ENOMEM, "no completion queue for %u slots: %s",
+			      x->options.slots, weir_strerror(rc)) :
+		    0;
+}
+
+int weir_exchange_expect(struct weir_exchange *x, unsigned int count, struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < count; i++) {
+		struct ibv_sge sge = { (uintptr_t)g->in[i], WIRE_HANDSHAKE_MAX, g->mr->lkey };
+		struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+
+		rc = -ibv_post_recv(x->id->qp, &wr, &bad);
+	}
+	return rc ? weir_fail(error, rc, "cannot post receives: %s", weir_strerror(rc)) : 0;
+}
+
+int weir_exchange_setup(struct weir_exchange *x, struct weir_handshake_setup *setup,
+			struct weir_error *error)
+{
+	int rc;
+
+	*setup = (struct weir_handshake_setup){ .key = x->options.key };
+	weir_address_print(rdma_get_peer_addr(x->id), x->info.peer);
+	snprintf(x->info.device, sizeof(x->info.device), "%s",
+		 ibv_get_device_name(x->id->verbs->device));
+	rc = weir_endpoint_query(x->id, &setup->local, &setup->remote);
+	if (rc)
+		return weir_fail(error, rc, "cannot query the queue pair: %s", weir_strerror(rc));
+	weir_nonce(setup->nonce);
+	return 0;
+}
+
+int weir_exchange_say(struct weir_exchange *x, size_t length, struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	struct ibv_sge sge = { (uintptr_t)g->out, (uint32_t)length, g->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = UINT64_MAX, /* may complete after the greeting */
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	int rc = -ibv_post_send(x->id->qp, &wr, &bad);
+
+	g->said += !rc;
+	return rc ? weir_fail(error, rc, "cannot send to %s: %s", x->info.peer, weir_strerror(rc)) :
+		    0;
+}
+
+static bool has_left(const struct weir_exchange *x)
+{
+	struct rdma_cm_event *event;
+	bool left;
+
+	if (rdma_get_cm_event(x->cm, &event))
+		return false;
+	left = event->event == RDMA_CM_EVENT_DISCONNECTED;
+	rdma_ack_cm_event(event);
+	return left;
+}
+
+int weir_exchange_listen_for(struct weir_exchange *x, const void **message, size_t *length,
+			     struct weir_error *error)
+{
+	struct weir_exchange_greeting *g = x->greeting;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(x->cq, 1, &wc)) == 1 && wc.status == IBV_WC_SUCCESS) {
+		if (wc.opcode != IBV_WC_RECV) {
+			g->sent++;
+			continue;
+		}
+		*message = g->in[wc.wr_id];
+		*length = wc.byte_len;
+		g->heard++;
+		return 0;
+	}
+	/* What it said before it left is taken first. */
+	if (n || g->left)
+		return weir_fail(error, -EPROTO,
+				 "%s ended the connection during the proof of the key",
+				 x->info.peer);
+	g->left = has_left(x);
+	if (!g->left && weir_now_ns() > g->deadline_ns)
+		return weir_fail(error, -ETIMEDOUT, "%s did not answer in time", x->info.peer);
+	return -EAGAIN;
+}
+
+int weir_exchange_ask_whether(const struct weir_exchange_options *options, struct weir_error *error)
+{
+	if (!options->goes_on || options->goes_on(options->goes_on_arg))
+		return 0;
+	return weir_fail(error, -ECANCELED, "the wait for the peer was ended");
+}
+
+int weir_exchange_hear(struct weir_exchange *x, const void **message, size_t *length,
+		       struct weir_error *error)
+{
+	unsigned int naps = 0;
+	int rc, ends = 0;
+
+	while ((rc = weir_exchange_listen_for(x, message, length, error)) == -EAGAIN && !ends) {
+		usleep(NAP_US);
+		if (++naps % NAPS_ASKED == 0)
+			ends = weir_exchange_ask_whether(&x->options, error);
+	}
+	return ends ? ends : rc;
+}
+
+int weir_exchange_offer(struct weir_exchange *x, struct weir_error *error)
+{
+	struct wire_offer offer = {
+		.slots = x->options.slots,
+		.slot_bytes = (uint32_t)x->options.slot_bytes,
+		.is_imm = weir_exchange_is_imm(x),
+		.is_unordered = x->options.unordered,
+	};
+
+	if (x->peer.slots) {
+		const struct ibv_mr *data = x->mirror.gpu_mr ? x->mirror.gpu_mr : x->mirror_mr;
+
+		offer.head_stride = (uint32_t)x->mirror.head_stride;
+		offer.heads =
+			(struct wire_place){ (uintptr_t)x->mirror.heads, x->mirror_mr->rkey, 0 };
+		offer.mirror = (struct wire_place){ (uintptr_t)x->mirror.data, data->rkey, 0 };
+		offer.bell = (struct wire_place){ (uintptr_t)x->bell, x->mirror_mr->rkey, 0 };
+		offer.bits = (struct wire_place){ (uintptr_t)x->bits, x->bits_mr->rkey, 0 };
+	}
+	wire_offer_encode(&offer);
+	memcpy(x->greeting->out, &offer, sizeof(offer));
+	return weir_exchange_say(x, sizeof(offer), error);
+}
+
+/* The first time it says how large its pool is, and that stays so. */
+static int accept_offer(struct weir_exchange *x, const struct wire_offer *offer,
+			struct weir_error *error)
+{
+	if (offer->is_imm != weir_exchange_is_imm(x))
+		return weir_fail(error, -EPROTO, "one end wants bitmaps, the other immediates: "
+				 "give both the same mode");
+	if (offer->slots * wire_stride(offer->slot_bytes) > x->options.receive_bytes_max)
+		return weir_fail(error, -EDQUOT,
+				 "the peer's %u slots of %u bytes are more than the "
+				 "%llu bytes that this end receives in",
+				 offer->slots, offer->slot_bytes,
+				 (unsigned long long)x->options.receive_bytes_max);
+	if (offer->is_imm && offer->slots > WEIR_EXCHANGE_IMM_SLOTS_MAX)
+		return weir_fail(error, -EPROTO, "the peer has %u slots: at most %u", offer->slots,
+				 WEIR_EXCHANGE_IMM_SLOTS_MAX);
+	if (x->peer.slots && (offer->slots != x->peer.slots ||
+			      offer->slot_bytes != x->peer.slot_bytes))
+		return weir_fail(error, -EPROTO, "%s offers another pool than before",
+				 x->info.peer);
+	x->peer = *offer;
+	return x->memory ? 0 : weir_exchange_memory_make(x, error);
+}
+
+int weir_exchange_weigh(struct weir_exchange *x, const void *message, size_t length,
+			struct weir_error *error)
+{
+	union wire_handshake said;
+	struct wire_offer offer;
+	int rc;
+
+	if (!wire_handshake_decode(message, length, &said) && said.head.type == WIRE_REFUSAL)
+		return weir_refusal_explain(&said.refusal, error);
+	rc = wire_offer_decode(message, length, &offer);
+	return rc ? weir_fail(error, rc, "%s offers no pool", x->info.peer) :
+		    accept_offer(x, &offer, error);
+}
+
+int weir_exchange_consider(struct weir_exchange *x, struct weir_error *error)
+{
+	const void *message;
+	size_t length;
+	int rc = weir_exchange_hear(x, &message, &length, error);
+
+	return rc ? rc : weir_exchange_weigh(x, message, length, error);
+}
+
+int weir_exchange_begin(struct weir_exchange *x, struct weir_error *error)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->nr_recvs; i++)
+		x->spare[x->nr_spare++] = i;
+	return weir_exchange_queue_recvs(x) ?
+		       weir_fail(error, -ENOMEM, "the device takes no %u receives", x->nr_recvs) :
+		       0;
+}

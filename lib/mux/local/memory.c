@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Where memory comes from. What another process may map is sealed: it cannot be cut short, which
+ * would kill whoever touches what is not there any more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/mux/local/memory.h"
+
+int weir_memfd(const char *name, size_t length)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)length) &&
+	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ENOMEM;
+}
+
+void weir_fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Of @fd; -1: of nobody else. */
+static void *map(int fd, size_t length)
+{
+	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *base = mmap(NULL, length, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return base == MAP_FAILED ? NULL : base;
+}
+
+void *weir_owner_map(const struct weir_owner *owner, size_t length, int *fd)
+{
+	*fd = owner->is_shared ? weir_memfd("weir-share", length) : -1;
+	if (owner->is_shared && *fd < 0)
+		return NULL;
+	return map(*fd, length);
+}
+
+void *weir_rings_map(size_t length, int *fd)
+{
+	int found = weir_memfd("weir-mux", length);
+
+	*fd = found < 0 ? -1 : found;
+	return map(*fd, length);
+}

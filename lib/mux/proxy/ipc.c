@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages between a tenant and weir share. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/mux/proxy/ipc.h"
+
+union control {
+	struct cmsghdr header;
+	char bytes[CMSG_SPACE(WEIR_SHARE_FDS_MAX * sizeof(int))];
+};
+
+int weir_share_send(int socket, const void *data, size_t length, const int *fds, unsigned int nr)
+{
+	struct iovec part = { (void *)data, length };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	union control control = { 0 };
+	ssize_t n;
+
+	if (nr) {
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(nr * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, nr * sizeof(int));
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(nr * sizeof(int));
+	}
+	do {
+		n = sendmsg(socket, &message, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* Who wants none of those that came closes them. */
+static void fds_take(struct msghdr *message, int *fds)
+{
+	struct cmsghdr *c;
+	size_t i, nr;
+	int fd;
+
+	for (i = 0; fds && i < WEIR_SHARE_FDS_MAX; i++)
+		fds[i] = -1;
+	for (c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < nr; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (fds && i < WEIR_SHARE_FDS_MAX)
+				fds[i] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int weir_share_recv(int socket, void *data, size_t length, int *fds)
+{
+	struct iovec part = { data, length };
+	union control control;
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do {
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ECONNRESET;
+	fds_take(&message, fds);
+	return (size_t)n == length && !(message.msg_flags & MSG_TRUNC) ? 0 : -ECONNRESET;
+}
+
+void weir_share_patience(int socket, unsigned int seconds)
+{
+	const struct timeval limit = { .tv_sec = seconds };
+
+	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+int weir_share_dial(const char *path, struct weir_error *error)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int rc, fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return weir_fail(error, -EINVAL, "%s is too long for a socket's name", path);
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return weir_fail(error, -ENOMEM, "no socket: %s", weir_strerror(-errno));
+	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	rc = -errno;
+	close(fd);
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return weir_fail(error, -ECONNREFUSED,
+				 "nobody shares a mux at %s: is 'weir share' running?", path);
+	return weir_fail(error, rc, "cannot connect to %s: %s", path, strerror(-rc));
+}

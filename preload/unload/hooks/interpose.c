@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What stands in for libibverbs' own functions: where the program gets hold of a device, makes,
+ * changes and destroys QPs, and registers memory. What it posts and polls comes through the
+ * device's table.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "preload/unload/clock.h"
+#include "preload/unload/discovery/own_qp.h"
+#include "preload/unload/hooks/device.h"
+#include "preload/unload/discovery/discovery.h"
+#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/poll_cq.h"
+#include "preload/unload/hooks/post.h"
+#include "preload/unload/unload_rx.h"
+#include "preload/unload/diag.h"
+#include "preload/unload/service.h"
+#include "preload/unload/unload_tx.h"
+#include "preload/unload/hooks/tracked_qp.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *next_function(const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function) {
+		fprintf(stderr, "libweir-unload: no %s after it: load it before libibverbs\n",
+			name);
+		abort();
+	}
+	return function;
+}
+
+static void created(struct ibv_qp *qp, int sq_sig_all, const struct ibv_qp_cap *cap)
+{
+	if (!device_of(qp->context) || !service_is_here())
+		return;
+	pthread_mutex_lock(&watch_life);
+	watch_created(qp, sq_sig_all, cap);
+	pthread_mutex_unlock(&watch_life);
+}
+
+/* What ibv_wr_start() and the like post passes by the device's table: such a QP is not watched. */
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp *qp = device_of(context)->create_qp_ex(context, init);
+
+	if (qp && !(init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		created(qp, init->sq_sig_all, &init->cap);
+	return qp;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	struct ibv_cq_ex *cq = device_of(context)->create_cq_ex(context, init);
+
+	if (cq)
+		say("an extended CQ: whose completions are not taken by ibv_poll_cq() "
+		    "goes by the device");
+	return cq;
+}
+
+static void take_over_extended(struct device *device)
+{
+	struct verbs_context *extended = verbs_get_ctx(device->context);
+
+	device->create_qp_ex = extended ? extended->create_qp_ex : NULL;
+	device->create_cq_ex = extended ? extended->create_cq_ex : NULL;
+	if (device->create_qp_ex)
+		extended->create_qp_ex = create_qp_ex;
+	if (device->create_cq_ex)
+		extended->create_cq_ex = create_cq_ex;
+}
+
+static struct ibv_context *opened(struct ibv_context *context)
+{
+	struct device *device;
+
+	if (!context || !service_start())
+		return context;
+	device = device_open(context);
+	if (device) {
+		post_take_over(device);
+		polled_take_over(device);
+		take_over_extended(device);
+	}
+	return context;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	return opened(NEXT(ibv_open_device)(device));
+}
+
+EXPORT struct ibv_context *ibv_import_device(int fd)
+{
+	return opened(NEXT(ibv_import_device)(fd));
+}
+
+/*
+ * What is under way on the QP ends in order, and nothing more is unloaded. That waits for another
+ * process, so without watch_life.
+ */
+static void end(struct watched *w)
+{
+	pthread_mutex_lock(&watch_life);
+	meet_stop(w);
+	pthread_mutex_unlock(&watch_life);
+	post_end(w);
+}
+
+/* And nothing more is copied for its peer. Context: with watch_life. */
+static void end_copying(struct watched *w)
+{
+	watch_retire_ring(w);
+	service_wake();
+}
+
+/* A program may close a device, and leave its QPs. */
+static void forget(struct device *device)
+{
+	struct watched *w;
+
+	pthread_mutex_lock(&watch_life);
+	while ((w = watch_on(device))) {
+		meet_stop(w);
+		post_end(w);
+		end_copying(w);
+		watch_destroyed(w->qp);
+	}
+	device_close_rings(device, clock_ns() + RING_LAST_NS);
+	device_close(device);
+	pthread_mutex_unlock(&watch_life);
+}
+
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct device *device = device_of(context);
+
+	if (device && service_is_here())
+		forget(device);
+	return NEXT(ibv_close_device)(context);
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = NEXT(ibv_create_qp)(pd, init);
+
+	if (qp)
+		created(qp, init->sq_sig_all, &init->cap);
+	return qp;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	int err;
+
+	if (!w)
+		return NEXT(ibv_destroy_qp)(qp);
+	end(w);
+	pthread_mutex_lock(&watch_life);
+	end_copying(w);
+	watch_destroyed(qp);
+	err = NEXT(ibv_destroy_qp)(qp);
+	pthread_mutex_unlock(&watch_life);
+	return err;
+}
+
+static bool ends_unloading(const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_ACCESS_FLAGS && !(attr->qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+		return true;
+	return mask & IBV_QP_STATE && attr->qp_state != IBV_QPS_RTR &&
+	       attr->qp_state != IBV_QPS_RTS;
+}
+
+static void modified(struct watched *w, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		watch_reset(w);
+	if (mask & IBV_QP_RQ_PSN)
+		w->peer_psn = attr->rq_psn & PSN_BITS;
+	if (mask & IBV_QP_SQ_PSN)
+		w->own_psn = attr->sq_psn & PSN_BITS;
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTS && meet_want(w))
+		service_wake();
+}
+
+/* Who connects one that is not watched is told. */
+static void modified_unknown(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC &&
+	    device_of(qp->context) && service_is_here())
+		say_plain(qp->qp_num,
+			  "it was made for ibv_wr_start(), or by a function of its provider's own");
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct watched *w = service_is_here() ? watch_find(qp->context, qp->qp_num) : NULL;
+	bool ends = w && ends_unloading(attr, mask);
+	int err;
+
+	if (!w) {
+		modified_unknown(qp, attr, mask);
+		return NEXT(ibv_modify_qp)(qp, attr, mask);
+	}
+	if (ends)
+		end(w);
+	pthread_mutex_lock(&watch_life);
+	if (ends) {
+		end_copying(w);
+		w->seek = SEEK_NONE;
+	}
+	err = NEXT(ibv_modify_qp)(qp, attr, mask);
+	if (!err)
+		modified(w, attr, mask);
+	pthread_mutex_unlock(&watch_life);
+	return err;
+}
+
+/* The device's own functions call each other: only the program's call counts, and only once. */
+static __thread bool is_inside;
+
+static struct ibv_mr *registered(struct ibv_mr *mr, uint64_t iova, unsigned int access)
+{
+	is_inside = false;
+	if (mr)
+		device_registered(mr, iova, access);
+	return mr;
+}
+
+/* Whether this is the outermost call. Then registered() ends it. */
+static bool enter(void)
+{
+	bool was = is_inside;
+
+	is_inside = true;
+	return !was;
+}
+
+struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct ibv_mr *mr;
+
+	is_inside = true;
+	mr = NEXT(ibv_reg_mr)(pd, addr, length, access);
+	is_inside = false;
+	return mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr)(pd, addr, length, access);
+
+	return outermost ? registered(mr, (uintptr_t)addr, (unsigned int)access) : mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova)(pd, addr, length, iova, access);
+
+	return outermost ? registered(mr, iova, (unsigned int)access) : mr;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned int access)
+{
+	bool outermost = enter();
+	struct ibv_mr *mr = NEXT(ibv_reg_mr_iova2)(pd, addr, length, iova, access);
+
+	return outermost ? registered(mr, iova, access) : mr;
+}
+
+/* What was registered anew goes by the device: its rights are not known here. */
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			int access)
+{
+	device_deregister(mr);
+	return NEXT(ibv_rereg_mr)(mr, flags, pd, addr, length, access);
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	device_deregister(mr);
+	return NEXT(ibv_dereg_mr)(mr);
+}

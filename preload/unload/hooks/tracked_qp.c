@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/unload/clock.h"
+#include "preload/unload/hooks/device.h"
+#include "preload/unload/hooks/fork.h"
+#include "preload/unload/pressure.h"
+#include "preload/unload/unload_rx.h"
+#include "preload/unload/diag.h"
+#include "preload/unload/settings.h"
+#include "preload/unload/hooks/tracked_qp.h"
+
+#define CHAINS 1024
+#define COUNTERS (1u << 20) /* pages of 4 GiB; untouched ones take no memory */
+
+pthread_mutex_t watch_life = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct watched *table[CHAINS];
+
+static struct watched **chain_of(uint32_t qpn)
+{
+	return &table[qpn % CHAINS];
+}
+
+/* Context: with table_lock. */
+static struct watched *find(const struct ibv_context *context, uint32_t qpn)
+{
+	struct watched *w = *chain_of(qpn);
+
+	while (w && (w->qp->qp_num != qpn || w->qp->context != context))
+		w = w->chain;
+	return w;
+}
+
+struct watched *watch_find(const struct ibv_context *context, uint32_t qpn)
+{
+	struct watched *w;
+
+	pthread_rwlock_rdlock(&table_lock);
+	w = find(context, qpn);
+	pthread_rwlock_unlock(&table_lock);
+	return w;
+}
+
+void watch_each(void (*visit)(struct watched *w, void *arg), void *arg)
+{
+	struct watched *w;
+	int i;
+
+	for (i = 0; i < CHAINS; i++)
+		for (w = table[i]; w; w = w->chain)
+			visit(w, arg);
+}
+
+struct watched *watch_on(const struct device *device)
+{
+	struct watched *w;
+	int i;
+
+	for (i = 0; i < CHAINS; i++)
+		for (w = table[i]; w; w = w->chain)
+			if (w->device == device)
+				return w;
+	return NULL;
+}
+
+void watch_retire_ring(struct watched *w)
+{
+	pthread_mutex_lock(&w->device->lock);
+	ring_retire(w->ring);
+	w->ring = NULL;
+	pthread_mutex_unlock(&w->device->lock);
+}
+
+static int route_init(struct watched *w)
+{
+	struct weir_route_config config = {
+		.policy = settings_policy(),
+		.bytes_max = 1,
+		.hot_pages = settings_hot_pages(),
+		.nr_counters = COUNTERS,
+	};
+
+	if (weir_route_counts(config.policy)) {
+		w->counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+		if (!w->counters)
+			return -ENOMEM;
+	}
+	return weir_route_init(&w->route, &config, w->counters);
+}
+
+static void watched_free(struct watched *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_destroy(&w->post);
+	pthread_mutex_destroy(&w->lock);
+	free(w->expected);
+	free(w->counters);
+	free(w);
+}
+
+static struct watched *watched_make(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
+{
+	struct watched *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->qp = qp;
+	w->device = device_of(qp->context);
+	w->sig_all = sig_all;
+	pthread_mutex_init(&w->post, NULL);
+	pthread_mutex_init(&w->lock, NULL);
+	w->cap = *cap;
+	w->expected_max = 2 * cap->max_send_wr + 1;
+	w->expected = calloc(w->expected_max, sizeof(*w->expected));
+	if (w->device && w->expected && !route_init(w))
+		return w;
+	watched_free(w);
+	return NULL;
+}
+
+void watch_created(struct ibv_qp *qp, bool sig_all, const struct ibv_qp_cap *cap)
+{
+	struct watched *w;
+
+	if (qp->qp_type != IBV_QPT_RC)
+		return;
+	w = watched_make(qp, sig_all, cap);
+	if (!w)
+		return;
+	pthread_rwlock_wrlock(&table_lock);
+	w->chain = *chain_of(qp->qp_num);
+	*chain_of(qp->qp_num) = w;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void watch_destroyed(struct ibv_qp *qp)
+{
+	struct watched **at, *w;
+
+	pthread_rwlock_wrlock(&table_lock);
+	at = chain_of(qp->qp_num);
+	while (*at && (*at)->qp != qp)
+		at = &(*at)->chain;
+	w = *at;
+	if (w)
+		*at = w->chain;
+	pthread_rwlock_unlock(&table_lock);
+	if (w)
+		pressure_add(&w->route);
+	watched_free(w);
+}
+
+/* Nobody will know how long it took. Context: with w->lock. */
+static void forgo(struct watched *w, unsigned int path)
+{
+	if (path & WEIR_PATH_PROBE)
+		weir_route_forgo(&w->route);
+}
+
+void watch_forgo(struct watched *w, unsigned int path)
+{
+	pthread_mutex_lock(&w->lock);
+	forgo(w, path);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void watch_reset(struct watched *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->sent = w->over = w->through = 0;
+	for (; w->head != w->tail; w->head = (w->head + 1) % w->expected_max)
+		forgo(w, w->expected[w->head].of.path);
+	pthread_mutex_unlock(&w->lock);
+	w->seek = SEEK_NONE;
+	__atomic_store_n(&w->is_plain, false, __ATOMIC_RELAXED);
+}
+
+void watch_make_plain(struct watched *w, const char *why)
+{
+	if (!__atomic_exchange_n(&w->is_plain, true, __ATOMIC_RELAXED))
+		say_plain(w->qp->qp_num, why);
+}
+
+bool watch_is_idle(struct watched *w)
+{
+	bool is_idle;
+
+	pthread_mutex_lock(&w->lock);
+	is_idle = w->is_polled && w->over >= w->through;
+	pthread_mutex_unlock(&w->lock);
+	return is_idle;
+}
+
+bool watch_has_room(struct watched *w)
+{
+	bool has_room;
+
+	pthread_mutex_lock(&w->lock);
+	has_room = w->sent - w->over < w->cap.max_send_wr;
+	pthread_mutex_unlock(&w->lock);
+	return has_room;
+}
+
+void watch_posting(struct watched *w, const struct posting *of)
+{
+	bool is_full = false;
+
+	pthread_mutex_lock(&w->lock);
+	w->sent++;
+	if (!of->is_copied)
+		w->through = w->sent;
+	if (of->is_signalled) {
+		w->expected[w->tail] = (struct expected){ *of, w->sent };
+		w->tail = (w->tail + 1) % w->expected_max;
+		is_full = w->tail == w->head;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (is_full)
+		watch_make_plain(w, "more completions are under way than it has room for");
+}
+
+/* What then is the last may have been unloaded: to take it for one that was not does no harm. */
+void watch_not_posted(struct watched *w, bool is_signalled)
+{
+	pthread_mutex_lock(&w->lock);
+	w->sent--;
+	if (w->through > w->sent)
+		w->through = w->sent;
+	if (is_signalled) {
+		w->tail = (w->tail + w->expected_max - 1) % w->expected_max;
+		forgo(w, w->expected[w->tail].of.path);
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Context: with w->lock. */
+static void take_expected(struct watched *w)
+{
+	const struct expected *e = &w->expected[w->head];
+
+	w->head = (w->head + 1) % w->expected_max;
+	w->over = e->sent;
+	if (e->of.path & WEIR_PATH_PROBE)
+		weir_route_completed(&w->route, e->of.path, clock_ns() - e->of.at_ns);
+}
+
+/* How an empty write ends whose peer has gone: of its own memory there is nothing wrong. */
+static bool is_of_the_wire(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_EEC_OP_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_MW_BIND_ERR:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/*
+ * Whether it is the completion that comes next. A flushed receive may look like it, by the same
+ * wr_id: then the other one comes later, is flushed, too, and looks like the receive.
+ *
+ * Context: with w->lock.
+ */
+static bool is_expected(const struct watched *w, const struct ibv_cq *cq, const struct ibv_wc *wc)
+{
+	return w->qp->send_cq == cq && w->head != w->tail &&
+	       w->expected[w->head].of.wr_id == wc->wr_id;
+}
+
+/* Return: whether it was expected. */
+static bool take(struct watched *w, const struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	bool is_next;
+
+	pthread_mutex_lock(&w->lock);
+	w->is_polled = true;
+	is_next = is_expected(w, cq, wc);
+	if (is_next && w->expected[w->head].of.is_copied && is_of_the_wire(wc->status)) {
+		wc->status = IBV_WC_SUCCESS;
+		wc->opcode = IBV_WC_RDMA_WRITE;
+		wc->wc_flags = 0;
+	}
+	if (is_next && wc->status == IBV_WC_SUCCESS)
+		take_expected(w);
+	pthread_mutex_unlock(&w->lock);
+	return is_next;
+}
+
+static void polled(struct watched *w, const struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	const enum ibv_wc_status status = wc->status;
+	bool was_expected = take(w, cq, wc);
+
+	/* What is flushed says no more than that the program, or its peer, has ended the QP. */
+	if (status == IBV_WC_WR_FLUSH_ERR)
+		__atomic_store_n(&w->is_plain, true, __ATOMIC_RELAXED);
+	else if (status != IBV_WC_SUCCESS)
+		watch_make_plain(w, "something on it has failed");
+	else if (!was_expected)
+		watch_make_plain(w, "it has completed what it was not seen to post");
+}
+
+/* Another thread may destroy the QP that this completion is of: the lock keeps it here until then. */
+void watch_polled(const struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	struct watched *w;
+
+	if (wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV)
+		return;
+	pthread_rwlock_rdlock(&table_lock);
+	w = find(cq->context, wc->qp_num);
+	if (w)
+		polled(w, cq, wc);
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void watch_forget(void)
+{
+	memset(table, 0, sizeof(table));
+	pthread_mutex_init(&watch_life, NULL);
+	pthread_rwlock_init(&table_lock, NULL);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/unload/cpu_budget.h"
+#include "core/poll/poll.h"
+#include "preload/unload/clock.h"
+#include "preload/unload/hooks/device.h"
+#include "preload/unload/hooks/fork.h"
+#include "preload/unload/discovery/discovery.h"
+#include "preload/unload/memory.h"
+#include "preload/unload/hooks/next.h"
+#include "preload/unload/hooks/post.h"
+#include "preload/unload/pressure.h"
+#include "preload/unload/unload_rx.h"
+#include "preload/unload/diag.h"
+#include "preload/unload/service.h"
+#include "preload/unload/settings.h"
+#include "preload/unload/hooks/tracked_qp.h"
+
+#define WAKE_NS 50000 /* what it costs to be woken */
+#define LOOK_NS 200000 /* awake, it looks at its sockets so often */
+#define TEND_MS 4 /* what asks for no completion is looked after so often */
+#define TEND_ON_NS NS_PER_S /* and so long: to be woken costs who posts more than to look costs us */
+#define BUSY_PERCENT_MAX 50 /* of its time it polls for nothing */
+
+/* What it sleeps on: the sockets, of which there may be fewer, the bell, the devices. */
+enum { SOCKETS = 2, BELL = SOCKETS, DEVICES };
+
+/**
+ * struct service - the thread's
+ * @sockets: for offers; @bell: rung by service_wake()
+ * @seek_ns: when to look for peers
+ * @is_tending: looks what becomes of what asks for no completion; @tended_ns: and when last, or
+ * first, there was such
+ */
+static struct service {
+	pid_t pid;
+	struct meet_sockets sockets;
+	int bell;
+	struct weir_ceiling ceiling;
+	struct weir_gaps gaps;
+	struct weir_poll poll;
+	uint64_t seek_ns;
+	uint64_t looked_ns;
+	uint64_t tended_ns;
+	bool is_tending;
+} service = { .bell = -1 };
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool was_started; /* or not to be had; with start_lock */
+static bool tends; /* something is to be looked after; atomic */
+
+static uint32_t serve_rings(void)
+{
+	struct ring *ring, *next;
+	struct device *device;
+	uint32_t n = 0;
+
+	for (device = device_first(); device; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		for (ring = device->rings; ring; ring = next) {
+			next = ring->next;
+			n += ring_serve(ring, &service.ceiling);
+			if (ring_is_over(ring))
+				ring_close(ring, 0);
+		}
+		pthread_mutex_unlock(&device->lock);
+	}
+	return n;
+}
+
+static void arm_rings(void)
+{
+	struct device *device;
+	struct ring *ring;
+
+	for (device = device_first(); device; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		for (ring = device->rings; ring; ring = ring->next)
+			ring_arm(ring);
+		pthread_mutex_unlock(&device->lock);
+	}
+}
+
+/* Events only wake us: whatever there is is found by polling. */
+static void take_events(struct device *device)
+{
+	struct pollfd fd = { .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	pthread_mutex_lock(&device->lock);
+	if (device->channel) {
+		fd.fd = device->channel->fd;
+		while (poll(&fd, 1, 0) == 1 &&
+		       !NEXT(ibv_get_cq_event)(device->channel, &cq, &context))
+			NEXT(ibv_ack_cq_events)(cq, 1);
+	}
+	pthread_mutex_unlock(&device->lock);
+}
+
+static int timeout_ms(uint64_t now_ns)
+{
+	const uint64_t tend_ns = now_ns + TEND_MS * NS_PER_MS;
+	uint64_t until_ns = service.seek_ns;
+
+	if (__atomic_load_n(&tends, __ATOMIC_RELAXED) && until_ns > tend_ns)
+		until_ns = tend_ns;
+	if (until_ns == UINT64_MAX)
+		return -1;
+	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / NS_PER_MS) + 1;
+}
+
+static void tend_one(struct watched *w, void *again)
+{
+	if (post_tend(w, clock_ns()))
+		*(bool *)again = true;
+}
+
+/* Who posts while it is looked at rings the bell, or finds that it will be looked at again. */
+static void tend(void)
+{
+	uint64_t now_ns = clock_ns();
+	bool again = false;
+
+	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) || pthread_mutex_trylock(&watch_life))
+		return;
+	__atomic_store_n(&tends, false, __ATOMIC_RELAXED);
+	watch_each(tend_one, &again);
+	if (again || !service.is_tending)
+		service.tended_ns = now_ns;
+	service.is_tending = now_ns - service.tended_ns < TEND_ON_NS;
+	if (service.is_tending)
+		__atomic_store_n(&tends, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&watch_life);
+}
+
+/*
+ * Who destroys a QP waits until its peer has copied, and that may be waiting for us to copy: what
+ * there is to meet stays where it is until then, and is found again.
+ */
+static void meet(const struct pollfd *fds)
+{
+	uint64_t rung;
+	int i;
+
+	if (pthread_mutex_trylock(&watch_life)) {
+		sched_yield();
+		return;
+	}
+	for (i = 0; i < SOCKETS; i++)
+		if (fds[i].revents && meet_receive(fds[i].fd))
+			service.seek_ns = 0;
+	if (fds[BELL].revents && read(service.bell, &rung, sizeof(rung)) > 0)
+		service.seek_ns = 0;
+	if (service.seek_ns <= clock_ns())
+		service.seek_ns = meet_seek(&service.sockets, clock_ns());
+	pthread_mutex_unlock(&watch_life);
+}
+
+/* Looks at everything that has a descriptor, and sleeps until there is something if @may_sleep. */
+static void look(bool may_sleep)
+{
+	struct pollfd fds[DEVICES + DEVICE_CHANNELS_MAX] = {
+		{ .fd = service.sockets.here, .events = POLLIN },
+		{ .fd = service.sockets.hosts, .events = POLLIN },
+		{ .fd = service.bell, .events = POLLIN },
+	};
+	struct device *device, *at[DEVICE_CHANNELS_MAX];
+	uint64_t now_ns = clock_ns();
+	int i, n = 0;
+
+	for (device = device_first(); device && n < DEVICE_CHANNELS_MAX; device = device->next) {
+		pthread_mutex_lock(&device->lock);
+		if (device->channel) {
+			fds[DEVICES + n].fd = device->channel->fd;
+			fds[DEVICES + n].events = POLLIN;
+			at[n++] = device;
+		}
+		pthread_mutex_unlock(&device->lock);
+	}
+	service.looked_ns = now_ns;
+	if (poll(fds, DEVICES + n, may_sleep ? timeout_ms(now_ns) : 0) > 0)
+		for (i = 0; i < n; i++)
+			if (fds[DEVICES + i].revents)
+				take_events(at[i]);
+	if (fds[0].revents || fds[1].revents || fds[BELL].revents || service.seek_ns <= clock_ns())
+		meet(fds);
+	tend();
+}
+
+static void *run(void *arg)
+{
+	const struct weir_poll_config config = {
+		.mode = WEIR_POLL_ADAPTIVE, .wcs_max = 16, .busy_percent_max = BUSY_PERCENT_MAX,
+	};
+	enum weir_poll_verdict verdict;
+
+	weir_ceiling_init(&service.ceiling, settings_cpu_percent());
+	weir_gaps_init(&service.gaps, WAKE_NS, WAKE_NS);
+	weir_poll_init(&service.poll, &config, &service.gaps, clock_ns());
+	verdict = weir_poll_woken(&service.poll, clock_ns());
+	for (;;) {
+		if (verdict == WEIR_POLL_SLEEP) {
+			look(true);
+			verdict = weir_poll_woken(&service.poll, clock_ns());
+		} else if (clock_ns() - service.looked_ns > LOOK_NS) {
+			look(false);
+		}
+		if (verdict == WEIR_POLL_ARM)
+			arm_rings();
+		verdict = weir_poll_polled(&service.poll, serve_rings(), clock_ns());
+	}
+	return arg;
+}
+
+static void retire_ring(struct watched *w, void *arg)
+{
+	(void)arg;
+	watch_retire_ring(w);
+}
+
+/* It may still be posted to. */
+static void add_pressure(struct watched *w, void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&w->lock);
+	pressure_add(&w->route);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/*
+ * A peer may wait for a write to be copied that this program has seen: what ends it may have been
+ * that. All are told before one is waited for: those that are gone cost their wait once.
+ */
+static void at_exit(void)
+{
+	struct device *device;
+	struct timespec until;
+	uint64_t until_ns;
+
+	if (!service_is_here())
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	if (!pthread_mutex_timedlock(&watch_life, &until)) {
+		watch_each(retire_ring, NULL);
+		until_ns = clock_ns() + RING_LAST_NS;
+		for (device = device_first(); device; device = device->next)
+			device_close_rings(device, until_ns);
+		watch_each(add_pressure, NULL);
+		pressure_say();
+		pthread_mutex_unlock(&watch_life);
+	}
+	say_all();
+}
+
+static int thread_start(void)
+{
+	pthread_t thread;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_detach(thread);
+	return err;
+}
+
+/* Once: a child's are its parent's. */
+static int watch_process(void)
+{
+	static bool is_watched;
+
+	if (!is_watched && !atexit(at_exit) && !fork_watch())
+		is_watched = true;
+	return is_watched ? 0 : -ENOMEM;
+}
+
+static void start(void)
+{
+	int err;
+
+	if (!memory_can_be_asked()) {
+		say("this kernel does not say what memory may be touched, as Linux 5.14 does: nothing is unloaded");
+		return;
+	}
+	err = meet_open(&service.sockets);
+	service.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (err || service.bell < 0 || watch_process() || thread_start()) {
+		say("no socket or no thread is left for it: nothing is unloaded");
+		return;
+	}
+	service.pid = getpid();
+}
+
+bool service_start(void)
+{
+	pthread_mutex_lock(&start_lock);
+	if (!was_started)
+		start();
+	was_started = true;
+	pthread_mutex_unlock(&start_lock);
+	return service_is_here();
+}
+
+/* What the sockets are told is told the parent. */
+void service_forget(void)
+{
+	int fds[] = { service.sockets.here, service.sockets.hosts, service.bell };
+	size_t i;
+
+	for (i = 0; service.pid && i < sizeof(fds) / sizeof(*fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	service = (struct service){ .bell = -1 };
+	tends = was_started = false;
+	pthread_mutex_init(&start_lock, NULL);
+}
+
+bool service_is_here(void)
+{
+	return service.pid && service.pid == getpid();
+}
+
+void service_wake(void)
+{
+	uint64_t one = 1;
+
+	if (write(service.bell, &one, sizeof(one)) < 0)
+		return; /* it is rung already */
+}
+
+void service_tend(void)
+{
+	if (!__atomic_load_n(&tends, __ATOMIC_RELAXED) &&
+	    !__atomic_exchange_n(&tends, true, __ATOMIC_RELAXED))
+		service_wake();
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "sim/event/histogram.h"
+
+#define LINEAR (1ull << SIM_HISTOGRAM_LINEAR_BITS)
+
+/* Below 2 * LINEAR each value has its bucket; above, each power of two has LINEAR of them. */
+static unsigned int bucket_of(uint64_t value)
+{
+	unsigned int shift;
+
+	if (value < 2 * LINEAR)
+		return (unsigned int)value;
+	shift = 63 - SIM_HISTOGRAM_LINEAR_BITS - (unsigned int)__builtin_clzll(value);
+	return (shift << SIM_HISTOGRAM_LINEAR_BITS) + (unsigned int)(value >> shift);
+}
+
+static uint64_t middle_of(unsigned int bucket)
+{
+	unsigned int shift;
+
+	if (bucket < 2 * LINEAR)
+		return bucket;
+	shift = (bucket >> SIM_HISTOGRAM_LINEAR_BITS) - 1;
+	return ((LINEAR + (bucket & (LINEAR - 1))) << shift) + (1ull << shift >> 1);
+}
+
+void sim_histogram_add(struct sim_histogram *h, uint64_t value)
+{
+	h->buckets[bucket_of(value)]++;
+	h->count++;
+	h->sum += value;
+	if (value > h->max)
+		h->max = value;
+}
+
+uint64_t sim_histogram_at(const struct sim_histogram *h, uint32_t per_million)
+{
+	uint64_t wanted = (h->count * per_million + 999999) / 1000000, seen = 0, middle;
+	unsigned int i;
+
+	for (i = 0; i < SIM_HISTOGRAM_BUCKETS && h->count; i++) {
+		seen += h->buckets[i];
+		if (seen < wanted || !seen)
+			continue;
+		middle = middle_of(i);
+		return middle < h->max ? middle : h->max;
+	}
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * xoshiro256** of Blackman and Vigna, its state filled by splitmix64 as they advise, and numbers
+ * below a bound by Lemire's multiplication ("Fast Random Integer Generation in an Interval").
+ */
+#include "sim/event/rng.h"
+
+static uint64_t splitmix(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose, uint64_t number)
+{
+	uint64_t state = seed;
+	int i;
+
+	for (; *purpose; purpose++)
+		state = splitmix(&state) ^ (unsigned char)*purpose;
+	state = splitmix(&state) ^ number;
+	for (i = 0; i < 4; i++)
+		rng->state[i] = splitmix(&state);
+}
+
+static uint64_t rotate(uint64_t word, int bits)
+{
+	return word << bits | word >> (64 - bits);
+}
+
+uint64_t sim_rng_next(struct sim_rng *rng)
+{
+	uint64_t *s = rng->state, out = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotate(s[3], 45);
+	return out;
+}
+
+uint64_t sim_rng_below(struct sim_rng *rng, uint64_t count)
+{
+	uint64_t unfair = -count % count; /* so many low parts come once too often */
+	unsigned __int128 product;
+
+	do {
+		product = (unsigned __int128)sim_rng_next(rng) * count;
+	} while ((uint64_t)product < unfair);
+	return product >> 64;
+}

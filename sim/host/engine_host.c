@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sim/host/engine_host.h"
+
+#define POLL_WCS_MAX 256
+#define WAKE_NS 5000 /* what a wake-up costs, until gaps were seen */
+
+/* The core describes local memory just as the simulated verbs do. */
+static_assert(sizeof(struct weir_sge) == sizeof(struct sim_sge) &&
+	      offsetof(struct weir_sge, length) == offsetof(struct sim_sge, length) &&
+	      offsetof(struct weir_sge, lkey) == offsetof(struct sim_sge, key),
+	      "weir_sge is sim_sge");
+
+static uint64_t now_ns(const struct sim_weir *weir)
+{
+	return weir->node->host.clock->now_ps / SIM_PS_PER_NS;
+}
+
+static enum sim_op op_of(const struct weir_req *req)
+{
+	switch (req->op) {
+	case WEIR_OP_READ:
+		return SIM_OP_READ;
+	case WEIR_OP_WRITE:
+		return SIM_OP_WRITE;
+	case WEIR_OP_CAS:
+		return SIM_OP_CAS;
+	case WEIR_OP_FADD:
+		return SIM_OP_FADD;
+	default:
+		return SIM_OP_SEND;
+	}
+}
+
+static void fill(struct sim_session *session, struct sim_weir_channel *channel,
+		 const struct weir_wr *wr, struct sim_wr *out)
+{
+	const struct weir_req *req = wr->req;
+
+	*out = (struct sim_wr){
+		.id = (uintptr_t)wr,
+		.op = (uint8_t)op_of(req),
+		.nr_sge = wr->nr_sge,
+		.sge = (const struct sim_sge *)wr->sge,
+		.bytes = wr->length,
+		.rkey = req->rkey,
+		.remote = req->remote + wr->offset,
+		.compare = req->compare,
+		.operand = req->operand,
+	};
+	out->is_inline = (out->op == SIM_OP_WRITE || out->op == SIM_OP_SEND) &&
+			 wr->length <= session->weir->node->host.profile->inline_max;
+	out->is_silent = wr->next &&
+			 ++channel->unsignalled < session->weir->settings->sq_depth / 2;
+	if (!out->is_silent)
+		channel->unsignalled = 0;
+}
+
+static void post(struct sim_thread *self, struct sim_session *session,
+		 const struct weir_action *action)
+{
+	struct sim_weir_channel *channel = &session->channels[action->channel];
+	struct sim_wr chain[WEIR_BATCH_MAX];
+	struct weir_wr *wr;
+	uint32_t count = 0;
+
+	for (wr = action->wr; wr; wr = wr->next) {
+		session->reqs_posted += wr->nr_reqs;
+		fill(session, channel, wr, &chain[count++]);
+		if (channel->oldest)
+			channel->newest->next = wr;
+		else
+			channel->oldest = wr;
+		channel->newest = wr;
+	}
+	if (session->weir->peak_bytes < session->weir->window.bytes)
+		session->weir->peak_bytes = session->weir->window.bytes;
+	session->chains++;
+	session->wrs_posted += count;
+	if (sim_post_send(self, &session->weir->node->device, channel->qp, chain, count) != count)
+		abort(); /* the core posts no more than the channel holds */
+}
+
+static void feed(struct sim_session *session)
+{
+	if (weir_list_is_empty(&session->fed))
+		weir_list_add_tail(&session->weir->fed, &session->fed);
+}
+
+static void pay_for_waking(struct sim_thread *self)
+{
+	sim_thread_call(self, self->host->profile->wake_call_ps);
+}
+
+static void tell(struct sim_thread *self, struct sim_request *request)
+{
+	if (request->done(request))
+		pay_for_waking(self);
+}
+
+/* Does what the engine says until it has posted once. Return: whether it has. */
+static bool pull_chain(struct sim_thread *self, struct sim_session *session)
+{
+	struct weir_action action;
+
+	while (weir_engine_next(&session->engine, &action)) {
+		switch (action.type) {
+		case WEIR_ACTION_POST:
+			post(self, session, &action);
+			return true;
+		case WEIR_ACTION_DONE:
+			tell(self, container_of(action.req, struct sim_request, req));
+			break;
+		case WEIR_ACTION_WAKE:
+			feed(container_of(action.engine, struct sim_session, engine));
+			break;
+		case WEIR_ACTION_FAIL:
+			abort(); /* no channel fails here */
+		}
+	}
+	return false;
+}
+
+/* All up to the one that a completion tells of are done. */
+static void retire(struct sim_thread *self, struct weir_wr *last)
+{
+	struct sim_session *session = container_of(last->req, struct sim_request, req)->session;
+	struct sim_weir_channel *channel = &session->channels[last->channel];
+	struct weir_wc wc = { .wr = NULL };
+
+	while (wc.wr != last) {
+		wc.wr = channel->oldest;
+		channel->oldest = wc.wr->next;
+		sim_thread_run(self, wc.wr->nr_reqs * session->weir->settings->core_ps);
+		weir_engine_completed(&session->engine, &wc, now_ns(session->weir));
+	}
+	feed(session);
+}
+
+/* With the lock. Return: completions seen. */
+static uint32_t poll(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
+{
+	struct sim_wc wcs[POLL_WCS_MAX];
+	uint32_t i, taken = sim_poll_cq(self, &poller->cq, wcs,
+					(uint32_t)weir->settings->poll_wcs);
+
+	for (i = 0; i < taken; i++)
+		retire(self, (struct weir_wr *)(uintptr_t)wcs[i].id);
+	while (!weir_list_is_empty(&weir->fed)) {
+		struct sim_session *session =
+			weir_list_entry(weir->fed.next, struct sim_session, fed);
+
+		weir_list_del(&session->fed);
+		while (pull_chain(self, session))
+			;
+	}
+	return taken;
+}
+
+/* With the lock. */
+static void take(struct sim_thread *self, struct sim_weir *weir)
+{
+	struct weir_inbox_node *node = weir_inbox_take(&weir->inbox), *next;
+
+	for (; node; node = next) {
+		struct sim_request *r = container_of(node, struct sim_request, node);
+
+		next = node->next;
+		sim_thread_run(self, weir->settings->core_ps);
+		if (weir_engine_submit(&r->session->engine, &r->req, now_ns(weir)))
+			abort(); /* it must make sense */
+		feed(r->session);
+	}
+}
+
+/* Gives the lock back. Return: whether there is work for who has it. */
+static bool unlock_and_look(struct sim_thread *self, struct sim_weir *weir)
+{
+	bool more = !weir_list_is_empty(&weir->fed);
+
+	sim_lock_give(&weir->lock, self);
+	return more || !weir_inbox_is_empty(&weir->inbox);
+}
+
+static void serve_first(struct sim_thread *self, struct sim_weir *weir,
+			const struct sim_session *mine)
+{
+	struct sim_session *session = weir_list_entry(weir->fed.next, struct sim_session, fed);
+
+	weir_list_del(&session->fed);
+	if (pull_chain(self, session))
+		feed(session);
+	else if (session == mine)
+		poll(self, weir, session->poller);
+}
+
+static void serve(struct sim_thread *self, struct sim_weir *weir, const struct sim_session *mine)
+{
+	do {
+		if (!sim_lock_try(&weir->lock, self))
+			return; /* who has it looks when it is given back */
+		take(self, weir);
+		if (!weir_list_is_empty(&weir->fed))
+			serve_first(self, weir, mine);
+	} while (unlock_and_look(self, weir));
+}
+
+void sim_weir_submit(struct sim_thread *self, struct sim_request *request)
+{
+	struct sim_weir *weir = request->session->weir;
+
+	weir_inbox_push(&weir->inbox, &request->node);
+	sim_thread_run(self, self->host->profile->lock_ps); /* one atomic exchange */
+	serve(self, weir, request->session);
+}
+
+static uint32_t poll_and_serve(struct sim_thread *self, struct sim_weir *weir,
+			       struct sim_poller *poller)
+{
+	uint32_t taken;
+
+	sim_lock_take(&weir->lock, self);
+	take(self, weir);
+	taken = poll(self, weir, poller);
+	if (unlock_and_look(self, weir))
+		serve(self, weir, NULL);
+	return taken;
+}
+
+/* One look, after what the poller wants done before it. */
+static void lead(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller)
+{
+	uint32_t taken;
+
+	if (poller->poll.config.mode == WEIR_POLL_BUSY) {
+		sim_await_cq(self, &poller->cq, SIM_NEVER);
+		poll_and_serve(self, weir, poller);
+		return;
+	}
+	if (poller->verdict == WEIR_POLL_SLEEP) {
+		sim_get_cq_event(self, &poller->events);
+		poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
+	}
+	if (poller->verdict == WEIR_POLL_ARM)
+		sim_req_notify_cq(self, &poller->cq);
+	taken = poll_and_serve(self, weir, poller);
+	poller->verdict = weir_poll_polled(&poller->poll, taken, now_ns(weir));
+}
+
+static void hand_over(struct sim_thread *self, struct sim_poller *poller)
+{
+	struct sim_thread *next;
+
+	poller->leader = NULL;
+	if (weir_list_is_empty(&poller->followers))
+		return;
+	next = weir_list_entry(poller->followers.next, struct sim_thread, wait_link);
+	sim_thread_wake(next);
+	pay_for_waking(self);
+}
+
+void sim_weir_await(struct sim_thread *self, struct sim_weir *weir, struct sim_poller *poller,
+		    bool (*happened)(void *arg), void *arg)
+{
+	while (!happened || !happened(arg)) {
+		if (poller->leader && poller->leader != self) {
+			weir_list_add_tail(&poller->followers, &self->wait_link);
+			sim_thread_sleep(self, SIM_NEVER);
+			weir_list_del(&self->wait_link);
+			continue;
+		}
+		poller->leader = self;
+		lead(self, weir, poller);
+	}
+	if (poller->leader == self)
+		hand_over(self, poller);
+}
+
+static int poller_init(struct sim_poller *poller, struct sim_weir *weir, uint32_t number)
+{
+	const struct sim_load_settings *s = weir->settings;
+	const struct weir_poll_config config = { (enum weir_poll_mode)s->poll,
+						 (uint32_t)s->poll_wcs, (uint32_t)s->poll_retries,
+						 100 };
+	struct sim_host *host = &weir->node->host;
+
+	weir_list_init(&poller->followers);
+	sim_channel_init(&poller->events, &host->cores[number % host->nr_cores]);
+	weir_gaps_init(&poller->gaps, WAKE_NS, WAKE_NS);
+	weir_poll_init(&poller->poll, &config, &poller->gaps, now_ns(weir));
+	poller->verdict = weir_poll_woken(&poller->poll, now_ns(weir));
+	return sim_cq_init(&poller->cq, &poller->events, (uint32_t)(s->qps * s->sq_depth));
+}
+
+int sim_weir_init(struct sim_weir *weir, struct sim_node *node,
+		  const struct sim_load_settings *settings, uint32_t nr_pollers)
+{
+	uint32_t i;
+	int rc;
+
+	*weir = (struct sim_weir){ .node = node, .settings = settings };
+	sim_lock_init(&weir->lock, settings->lock == SIM_LOCK_MUTEX);
+	weir_inbox_init(&weir->inbox);
+	weir_list_init(&weir->fed);
+	rc = weir_window_init(&weir->window, settings->window, (uint32_t)settings->window_wrs);
+	weir->pollers = calloc(nr_pollers, sizeof(*weir->pollers));
+	if (!weir->pollers)
+		return -ENOMEM;
+	weir->nr_pollers = nr_pollers;
+	for (i = 0; i < nr_pollers && !rc; i++)
+		rc = poller_init(&weir->pollers[i], weir, i);
+	return rc;
+}
+
+void sim_weir_fini(struct sim_weir *weir)
+{
+	uint32_t i;
+
+	for (i = 0; i < weir->nr_pollers; i++)
+		sim_cq_fini(&weir->pollers[i].cq);
+	free(weir->pollers);
+}
+
+static int engine_init(struct sim_session *session, struct sim_world *world)
+{
+	const struct sim_load_settings *s = session->weir->settings;
+	const struct weir_engine_config config = {
+		.fragment_bytes = (uint32_t)s->fragment,
+		.chain_max = (uint16_t)s->chain,
+		.sge_max = (uint8_t)s->sge_max,
+		.merge = s->merge,
+		.seed = world->settings->seed,
+	};
+	uint32_t wrs = (uint32_t)(s->qps * s->sq_depth);
+
+	session->wrs = calloc(wrs, sizeof(*session->wrs));
+	if (!session->wrs)
+		return -ENOMEM;
+	return weir_engine_init(&session->engine, &config, &session->weir->window, session->wrs,
+				wrs);
+}
+
+static int channels_init(struct sim_session *session, struct sim_world *world)
+{
+	const struct sim_load_settings *s = session->weir->settings;
+	struct sim_node *peer = sim_world_next_peer(world, session->weir->node);
+	uint16_t i;
+	int rc = 0;
+
+	for (i = 0; i < s->qps && !rc; i++) {
+		session->channels[i].qp = sim_world_connect(world, session->weir->node, peer,
+							    &session->poller->cq, s,
+							    (uint32_t)s->sq_depth);
+		if (!session->channels[i].qp)
+			return -ENOMEM;
+		rc = weir_engine_channel_up(&session->engine, i, (uint32_t)s->sq_depth);
+	}
+	return rc;
+}
+
+int sim_session_init(struct sim_session *session, struct sim_weir *weir, struct sim_world *world)
+{
+	int rc;
+
+	*session = (struct sim_session){ .weir = weir };
+	session->poller = &weir->pollers[weir->nr_sessions++ % weir->nr_pollers];
+	weir_list_init(&session->fed);
+	rc = engine_init(session, world);
+	return rc ? rc : channels_init(session, world);
+}
+
+void sim_session_fini(struct sim_session *session)
+{
+	free(session->wrs);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the target's CPU copies, beside a list that is looked through from end to end and a naive
+ * memory: registrations come and go, overlap, and some write where they may, and some where they may
+ * not, or a byte beyond. What is not refused is there, nothing else is, and it is told of once.
+ */
+#include <string.h>
+
+#include "core/unload/unload_rx.h"
+#include "sim/hunt/hunt.h"
+
+#define SIZE 32 /* of the table */
+#define TAGS 40
+#define OWNERS 3
+#define STEPS 300
+#define AREA 128 /* registrations begin at a multiple, and may be longer */
+#define AREAS 8
+#define LENGTH 200 /* of a registration, at most */
+#define MEMORY ((AREAS + 2) * AREA)
+#define TELL_MAX 4
+
+struct rights {
+	struct hunt *hunt;
+	struct sim_rng rng;
+	struct weir_copier copier;
+	uint8_t memory[MEMORY], model[MEMORY];
+	uint16_t copied, told; /* since the buffer is there */
+	struct weir_umtt map;
+	struct weir_umtt_entry table[SIZE];
+	struct weir_umtt_entry list[TAGS]; /* by tag; of no length: there is none */
+	uint32_t count;
+};
+
+static uint32_t below(struct rights *r, uint32_t count)
+{
+	return (uint32_t)sim_rng_below(&r->rng, count);
+}
+
+/* One draw a statement: in what order an initializer makes them the compiler may choose. */
+static void add(struct rights *r, uint32_t tag)
+{
+	struct weir_umtt_entry entry = { .tag = tag * 0x101 };
+	int rc;
+
+	entry.addr = (uintptr_t)r->memory + AREA * (1 + below(r, AREAS - 1));
+	entry.length = 1 + below(r, LENGTH);
+	entry.owner = below(r, OWNERS);
+	entry.is_writable = below(r, 4);
+	rc = weir_umtt_add(&r->map, &entry);
+	hunt_expect(r->hunt, (rc == -EEXIST) == !!r->list[tag].length,
+		    "tag %u is registered, and that returns %d", tag, rc);
+	hunt_expect(r->hunt, rc != -ENOSPC || r->count >= SIZE - SIZE / 4,
+		    "there is no room for tag %u", tag);
+	if (rc)
+		return;
+	r->list[tag] = entry;
+	r->count++;
+}
+
+static void take_out(struct rights *r, uint32_t tag)
+{
+	weir_umtt_remove(&r->map, tag * 0x101);
+	r->count -= !!r->list[tag].length;
+	r->list[tag].length = 0;
+}
+
+/* What was refused ends a buffer; the initiator gets another when it knows. */
+static void tell(struct rights *r, bool more)
+{
+	bool is_news = r->copied != r->told || r->copier.is_refused;
+	bool tells = weir_copier_tells(&r->copier, more);
+
+	hunt_expect(r->hunt, !tells || is_news, "a return says nothing new");
+	hunt_expect(r->hunt, tells || more || !is_news, "%u writes are done, and nobody is told",
+		    r->copied - r->told);
+	hunt_expect(r->hunt, tells || r->copied - r->told < TELL_MAX, "too much is not told");
+	if (!tells)
+		return;
+	hunt_expect(r->hunt, r->copier.seen == r->copied, "%u writes are done, and %u are told",
+		    r->copied, r->copier.seen);
+	weir_copier_told(&r->copier);
+	r->told = r->copied;
+	if (r->copier.is_refused) {
+		weir_copier_init(&r->copier, TELL_MAX);
+		r->copied = r->told = 0;
+	}
+}
+
+static void write_one(struct rights *r, uint32_t tag)
+{
+	const struct weir_umtt_entry *e = &r->list[tag];
+	uint64_t addr = e->addr - 1 + below(r, (uint32_t)e->length + 3);
+	uint64_t length = below(r, (uint32_t)e->length + 2);
+	uint32_t owner = below(r, 4) ? e->owner : below(r, OWNERS);
+	bool may = e->length && length && owner == e->owner && e->is_writable && addr >= e->addr &&
+		   addr + length <= e->addr + e->length;
+	bool was_refused = r->copier.is_refused;
+	uint8_t bytes[LENGTH + 1 + 7], *data = bytes + below(r, 8);
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)below(r, 256);
+	rc = weir_copier_copy(&r->copier, &r->map, owner, tag * 0x101, addr, data, (uint32_t)length);
+	hunt_expect(r->hunt, rc == (was_refused ? -ECANCELED : may ? 0 : -EACCES),
+		    "a write by tag %u is checked, which gives %d", tag, rc);
+	if (may && !was_refused) {
+		memcpy(r->model + (addr - (uintptr_t)r->memory), data, length);
+		r->copied++;
+	}
+	hunt_expect(r->hunt, !memcmp(r->memory, r->model, MEMORY),
+		    "after a write by tag %u the memory is not the naive one", tag);
+	tell(r, below(r, 2));
+}
+
+static uint32_t digest(const struct rights *r)
+{
+	uint32_t i, of_all = 0;
+
+	for (i = 0; i < MEMORY; i++)
+		of_all = of_all * 31 + r->memory[i];
+	return of_all;
+}
+
+void hunt_rights(struct hunt *h, uint64_t seed)
+{
+	struct rights r = { .hunt = h };
+	uint32_t step;
+
+	sim_rng_init(&r.rng, seed, "rights", 0);
+	weir_copier_init(&r.copier, TELL_MAX);
+	hunt_expect(h, !weir_umtt_init(&r.map, r.table, SIZE), "there is no map");
+	for (step = 0; step < STEPS && !*h->why; step++) {
+		uint32_t tag = below(&r, TAGS), what = below(&r, 5);
+
+		if (!what)
+			take_out(&r, tag);
+		else if (what == 1)
+			add(&r, tag);
+		else
+			write_one(&r, tag);
+	}
+	hunt_note(h, "rights", r.count, digest(&r), 0);
+}

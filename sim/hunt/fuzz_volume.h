@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What volumes.c and volume_tasks.c have between them: a volume, and what is under way. */
+#ifndef WEIR_SIM_HUNT_FUZZ_VOLUME_H
+#define WEIR_SIM_HUNT_FUZZ_VOLUME_H
+
+#include "core/volume/volume.h"
+#include "sim/hunt/hunt.h"
+
+#define VOLUME_EXTENTS 2
+#define VOLUME_PAGES 68 /* of an extent: two chunks of a copy */
+#define VOLUME_RUN_MAX 4 /* pages of a read or write */
+#define VOLUME_DONORS 4
+#define VOLUME_TASKS 8
+#define VOLUME_MAYBE_MAX 8
+
+enum volume_task_kind {
+	VOLUME_NO_TASK,
+	VOLUME_WRITE,
+	VOLUME_READ,
+	VOLUME_COPY_READ,
+	VOLUME_COPY_WRITE,
+};
+
+/* What a replica is asked for. */
+struct volume_op {
+	bool is_asked, is_done, succeeded;
+	uint8_t donor;
+	uint32_t turn;
+};
+
+struct volume_task {
+	enum volume_task_kind kind;
+	struct weir_volume_write write;
+	uint32_t extent, page, pages;
+	uint32_t values[WEIR_VOLUME_CHUNK_PAGES], sums[VOLUME_RUN_MAX];
+	struct volume_op ops[WEIR_VOLUME_SLOTS_MAX];
+	uint8_t tried, failed;
+	uint32_t begun;
+};
+
+/* What may be read of a page: @sure, or what was written since and did not succeed. */
+struct volume_page {
+	uint32_t sure, maybe[VOLUME_MAYBE_MAX], nr_maybe;
+	bool is_being_written;
+	uint32_t changed; /* when a write of it began or ended */
+};
+
+struct volumes {
+	struct hunt *hunt;
+	struct sim_rng rng;
+	struct weir_volume volume;
+	struct weir_extent extents[VOLUME_EXTENTS];
+	uint32_t sums[VOLUME_EXTENTS][VOLUME_PAGES];
+	uint32_t memory[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX][VOLUME_PAGES];
+	bool is_there[VOLUME_EXTENTS][WEIR_VOLUME_SLOTS_MAX], was_lost[VOLUME_EXTENTS];
+	struct volume_page pages[VOLUME_EXTENTS][VOLUME_PAGES];
+	struct volume_task tasks[VOLUME_TASKS];
+	uint32_t chunk[WEIR_VOLUME_CHUNK_PAGES];
+	bool is_up[VOLUME_DONORS], is_calm;
+	uint32_t clock, turns, written, peril;
+};
+
+static inline uint32_t hunt_volume_below(struct volumes *v, uint32_t count)
+{
+	return (uint32_t)sim_rng_below(&v->rng, count);
+}
+
+/* volume_tasks.c: a task, which begins with a place for a few pages. */
+void hunt_volume_task(struct volumes *v, struct volume_task *task, enum volume_task_kind kind,
+		      uint32_t extent);
+bool hunt_volume_may_write(const struct volumes *v, const struct volume_task *task);
+/* Whether a replica is asked for something. */
+bool hunt_volume_is_busy(const struct volumes *v, uint32_t extent, uint8_t slot);
+/* Begin @task, which is unused; nothing happens when there is nothing to begin. */
+void hunt_volume_write(struct volumes *v, struct volume_task *task);
+void hunt_volume_read(struct volumes *v, struct volume_task *task);
+void hunt_volume_copy(struct volumes *v, struct volume_task *task);
+/* Some donor does something, or tells of something. */
+void hunt_volume_work(struct volumes *v);
+
+#endif

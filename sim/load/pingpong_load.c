@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Round trips of small writes, as uRDMA times them (section 4): a thread writes to the other side,
+ * where a thread waits for that, and writes back a word that the first one waits for. core/route
+ * says by which path each goes. An offloaded write is seen in memory. An unloaded one goes, with
+ * immediate, to a buffer that is always the same; the other thread takes its completion, posts a receive,
+ * checks, which is what handle_ns stands for, and copies.
+ *
+ * The NIC completes an unloaded write before it is copied. With parity, which the paper leaves open, the
+ * other thread sends an empty message when it has copied, before it answers: that is the completion.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/unload/path.h"
+#include "sim/load/load.h"
+
+#define ANSWER_BYTES 4
+#define HEAD_BYTES 8 /* of a slot: where the data belong */
+#define ANSWER_RKEY (1u << 30) /* and of the buffer; neither is ever out of the caches for long */
+#define BUFFER_RKEY (ANSWER_RKEY + 1)
+#define COUNTERS (1u << 20)
+
+struct trips;
+
+/* One end of what a thread does, and who waits there. */
+struct side {
+	struct trip *trip;
+	struct sim_node *node;
+	struct sim_thread thread;
+	bool has_thread;
+	struct sim_qp *qp;
+	struct sim_cq send_cq;
+	struct sim_sge sge;
+	uint64_t landed; /* writes that took effect in this side's memory */
+	uint64_t seen;
+	uint8_t op; /* of the last */
+};
+
+struct trip {
+	struct sim_loads *loads;
+	struct side here, there;
+	struct sim_cq slots; /* what is unloaded, there */
+	struct sim_cq returns; /* what is copied, here */
+	struct sim_pattern pattern;
+	struct weir_route *route;
+};
+
+/* A client's choice of path is one, with any number of queue pairs, as a session's is. */
+struct trips {
+	struct sim_loads loads;
+	struct trip *trips;
+	uint32_t count;
+	struct weir_route routes[SIM_CLIENTS_MAX];
+	uint8_t *counters[SIM_CLIENTS_MAX];
+};
+
+static void lands(void *arg, const struct sim_wr *wr)
+{
+	struct side *side = arg;
+
+	if (wr->op == SIM_OP_SEND)
+		return;
+	side->landed++;
+	side->op = wr->op;
+	sim_thread_poke(&side->thread, 0);
+}
+
+/* Looks at memory until something has come. */
+static void await(struct side *side)
+{
+	while (side->landed == side->seen)
+		sim_thread_spin(&side->thread, SIM_NEVER);
+	side->seen++;
+	sim_thread_run(&side->thread, side->node->host.profile->poll_empty_ps);
+}
+
+/* One write; the completion of the one before is taken first, so that the queue never fills. */
+static void post(struct side *side, struct sim_wr *wr)
+{
+	struct sim_wc wc;
+
+	if (side->send_cq.count)
+		sim_poll_cq(&side->thread, &side->send_cq, &wc, 1);
+	wr->sge = &side->sge;
+	wr->nr_sge = 1;
+	wr->is_inline = wr->bytes <= side->node->host.profile->inline_max;
+	side->sge.length = wr->bytes;
+	if (sim_post_send(&side->thread, &side->node->device, side->qp, wr, 1) != 1)
+		abort(); /* the queue is deeper than what one round trip leaves */
+}
+
+static void await_one(struct side *side, struct sim_cq *cq)
+{
+	struct sim_wc wc;
+
+	while (!cq->count)
+		sim_await_cq(&side->thread, cq, SIM_NEVER);
+	sim_poll_cq(&side->thread, cq, &wc, 1);
+}
+
+static bool is_returned(const struct trip *trip, unsigned int path)
+{
+	return trip->loads->settings->parity && path & WEIR_PATH_UNLOAD;
+}
+
+/* Until the write that went by @path is complete. */
+static void await_completion(struct trip *trip, unsigned int path)
+{
+	struct side *here = &trip->here;
+
+	if (!is_returned(trip, path)) {
+		await_one(here, &here->send_cq);
+		return;
+	}
+	await_one(here, &trip->returns);
+	sim_post_recv(&here->thread, trip->there.qp->peer, 1);
+}
+
+static enum weir_route_hint hint_of(const struct trip *trip, uint64_t region)
+{
+	if (trip->route->config.policy != WEIR_ROUTE_HINTS)
+		return WEIR_ROUTE_HINT_NONE;
+	return region < trip->route->config.hot_pages ? WEIR_ROUTE_HINT_HOT : WEIR_ROUTE_HINT_COLD;
+}
+
+/* The regions that are written most come first, as Zipf's law has it here. */
+static unsigned int next_write(struct trip *trip, struct sim_wr *wr)
+{
+	uint64_t region, offset, now_ns = trip->loads->world->clock.now_ps / SIM_PS_PER_NS;
+	unsigned int path;
+
+	sim_pattern_next(&trip->pattern, &region, &offset);
+	*wr = (struct sim_wr){ .op = SIM_OP_WRITE, .rkey = 1 + (uint32_t)region, .remote = offset,
+			       .bytes = (uint32_t)trip->loads->settings->size };
+	path = weir_route_decide(trip->route,
+				 region * trip->loads->settings->region_bytes + offset,
+				 hint_of(trip, region), true, now_ns);
+	if (path & WEIR_PATH_UNLOAD) {
+		wr->op = SIM_OP_WRITE_IMM;
+		wr->rkey = BUFFER_RKEY;
+		wr->remote = 0;
+		wr->bytes += HEAD_BYTES;
+	}
+	return path;
+}
+
+static void ask(void *arg)
+{
+	struct trip *trip = arg;
+	struct side *here = &trip->here;
+	struct sim_clock *clock = &trip->loads->world->clock;
+	bool is_until_answer = trip->loads->settings->until == SIM_UNTIL_ANSWER;
+
+	for (;;) {
+		uint64_t begin_ps = clock->now_ps, done_ps;
+		struct sim_wr wr;
+		unsigned int path;
+
+		if (weir_route_counts(trip->route->config.policy))
+			sim_thread_run(&here->thread, trip->loads->settings->core_ps);
+		path = next_write(trip, &wr);
+		post(here, &wr);
+		if (is_until_answer)
+			await(here);
+		else
+			await_completion(trip, path);
+		done_ps = clock->now_ps;
+		sim_loads_count(trip->loads, begin_ps, trip->loads->settings->size);
+		if (path & WEIR_PATH_PROBE)
+			weir_route_completed(trip->route, path,
+					     (done_ps - begin_ps) / SIM_PS_PER_NS);
+		if (!is_until_answer)
+			await(here);
+		else if (is_returned(trip, path))
+			await_completion(trip, path);
+	}
+}
+
+/* What was unloaded is checked and copied, and its sender is told if he wants to know. */
+static void copy(struct trip *trip)
+{
+	const struct sim_load_settings *s = trip->loads->settings;
+	struct side *there = &trip->there;
+	struct sim_wr wr = { .op = SIM_OP_SEND };
+	struct sim_wc wc;
+
+	sim_poll_cq(&there->thread, &trip->slots, &wc, 1);
+	sim_post_recv(&there->thread, wc.qp, 1);
+	sim_thread_run(&there->thread, s->handle_ps);
+	sim_copy(&there->thread, s->size);
+	if (s->parity)
+		post(there, &wr);
+}
+
+static void answer(void *arg)
+{
+	struct trip *trip = arg;
+	struct side *there = &trip->there;
+
+	for (;;) {
+		struct sim_wr wr = { .op = SIM_OP_WRITE, .rkey = ANSWER_RKEY,
+				     .bytes = ANSWER_BYTES };
+
+		await(there);
+		if (there->op == SIM_OP_WRITE_IMM)
+			copy(trip);
+		post(there, &wr);
+	}
+}
+
+/* @from's queue pair; what it writes lands at @to. */
+static int connect(struct trip *trip, struct side *from, struct side *to)
+{
+	struct sim_load_settings settings = *trip->loads->settings;
+
+	settings.op = SIM_OP_WRITE;
+	if (sim_cq_init(&from->send_cq, NULL, 8))
+		return -ENOMEM;
+	from->trip = trip;
+	from->qp = sim_world_connect(trip->loads->world, from->node, to->node, &from->send_cq,
+				     &settings, 8);
+	if (!from->qp)
+		return -ENOMEM;
+	from->qp->peer->execute = lands;
+	from->qp->peer->arg = to;
+	return 0;
+}
+
+/* Of the client whose first round trips these are. */
+static int route_init(struct trip *trip, uint8_t **counters)
+{
+	const struct sim_load_settings *s = trip->loads->settings;
+	const struct weir_route_config config = {
+		.policy = (enum weir_route_policy)s->unload,
+		.bytes_max = (uint32_t)s->size,
+		.hot_pages = (uint32_t)s->hot,
+		.nr_counters = COUNTERS,
+	};
+	struct sim_wr wr;
+	uint64_t i;
+	int rc;
+
+	*counters = calloc(WEIR_ROUTE_BYTES(COUNTERS), 1);
+	if (!*counters)
+		return -ENOMEM;
+	rc = weir_route_init(trip->route, &config, *counters);
+	/* What was written before the run: of trials nothing is known. */
+	for (i = 0; !rc && i < s->learn; i++) {
+		if (next_write(trip, &wr) & WEIR_PATH_PROBE)
+			weir_route_forgo(trip->route);
+	}
+	return rc;
+}
+
+static int side_start(struct side *side, void (*run)(void *arg))
+{
+	int rc = sim_thread_init(&side->thread, &side->node->host, -1, run, side->trip);
+
+	side->has_thread = !rc;
+	return rc;
+}
+
+static int trip_init(struct trips *all, struct trip *trip, uint32_t number)
+{
+	struct sim_world *world = all->loads.world;
+	uint32_t client = number % (uint32_t)world->settings->clients;
+	int rc;
+
+	trip->loads = &all->loads;
+	trip->route = &all->routes[client];
+	trip->here.node = &world->nodes[client];
+	trip->there.node = sim_world_next_peer(world, trip->here.node);
+	sim_pattern_init(&trip->pattern, all->loads.settings, &all->loads.zipf,
+			 world->settings->seed, number);
+	rc = connect(trip, &trip->here, &trip->there);
+	if (!rc)
+		rc = connect(trip, &trip->there, &trip->here);
+	if (!rc)
+		rc = sim_cq_init(&trip->slots, NULL, 8) || sim_cq_init(&trip->returns, NULL, 8) ?
+			     -ENOMEM : 0;
+	if (!rc && !all->counters[client])
+		rc = route_init(trip, &all->counters[client]);
+	if (rc)
+		return rc;
+	trip->here.qp->peer->recv_cq = &trip->slots;
+	trip->here.qp->peer->recvs = SIM_RECVS;
+	trip->there.qp->peer->recv_cq = &trip->returns;
+	trip->there.qp->peer->recvs = SIM_RECVS;
+	rc = side_start(&trip->there, answer);
+	return rc ? rc : side_start(&trip->here, ask);
+}
+
+static int start(struct sim_world *world, const struct sim_load_settings *load,
+		 struct sim_loads **out)
+{
+	struct trips *all = calloc(1, sizeof(*all));
+	uint32_t i;
+	int rc = 0;
+
+	*out = all ? &all->loads : NULL;
+	if (!all)
+		return -ENOMEM;
+	all->loads = (struct sim_loads){ .kind = &sim_trip_load, .settings = load, .world = world };
+	all->count = (uint32_t)(load->threads * world->settings->clients);
+	all->trips = calloc(all->count, sizeof(*all->trips));
+	if (!all->trips)
+		return -ENOMEM;
+	if (load->pattern == SIM_PATTERN_ZIPF &&
+	    sim_zipf_init(&all->loads.zipf, load->mrs, load->skew))
+		return -ENOMEM;
+	for (i = 0; !rc && i < all->count; i++)
+		rc = trip_init(all, &all->trips[i], i);
+	return rc;
+}
+
+static void side_fini(struct side *side)
+{
+	if (side->has_thread)
+		sim_thread_fini(&side->thread);
+	sim_cq_fini(&side->send_cq);
+}
+
+static void stop(struct sim_loads *loads)
+{
+	struct trips *all = container_of(loads, struct trips, loads);
+	uint32_t i;
+
+	for (i = 0; all->trips && i < all->count; i++) {
+		side_fini(&all->trips[i].here);
+		side_fini(&all->trips[i].there);
+		sim_cq_fini(&all->trips[i].slots);
+		sim_cq_fini(&all->trips[i].returns);
+	}
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		free(all->counters[i]);
+	free(all->trips);
+	free(all);
+}
+
+static void collect(struct sim_loads *loads)
+{
+	struct trips *all = container_of(loads, struct trips, loads);
+	uint32_t i;
+
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		loads->tally.unloaded += all->routes[i].unloaded;
+}
+
+static void forget(struct sim_loads *loads)
+{
+	struct trips *all = container_of(loads, struct trips, loads);
+	uint32_t i;
+
+	for (i = 0; i < SIM_CLIENTS_MAX; i++)
+		all->routes[i].unloaded = 0;
+}
+
+const struct sim_load_kind sim_trip_load = { start, stop, collect, forget };

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What the stages of a NIC want of each other; nic.h tells how they follow. */
+#ifndef WEIR_SIM_NIC_STAGES_H
+#define WEIR_SIM_NIC_STAGES_H
+
+#include "sim/nic/nic.h"
+#include "sim/profiles/profile.h"
+
+/**
+ * struct sim_looks - what looking up contexts came to
+ * @stall_ps: how long the pipeline waits
+ * @later_ps: how much later the message is
+ */
+struct sim_looks {
+	uint64_t stall_ps;
+	uint64_t later_ps;
+};
+
+/* nic.c: look up a QP's context; @bytes of memory at @addr under @key; a WQE. */
+void sim_look_qp(struct sim_nic *nic, const struct sim_qp *qp, struct sim_looks *looks);
+void sim_look_memory(struct sim_nic *nic, uint32_t key, uint64_t addr, uint32_t bytes,
+		     struct sim_looks *looks);
+void sim_look_wqe(struct sim_nic *nic, const struct sim_wqe *wqe, struct sim_looks *looks);
+
+/* nic.c: the entries that a WQE takes in the cache of WQEs come, and go. */
+void sim_wqe_cached(struct sim_nic *nic, const struct sim_wqe *wqe);
+void sim_wqe_forgotten(struct sim_nic *nic, const struct sim_wqe *wqe);
+
+/* nic.c: a free packet, and back. */
+struct sim_packet *sim_packet_get(struct sim_nic *nic, struct sim_wqe *wqe, uint32_t bytes,
+				  enum sim_packet_kind kind);
+void sim_packet_put(struct sim_nic *nic, struct sim_packet *packet);
+
+/* nic.c: when @bytes have been read from memory, or written. */
+uint64_t sim_pcie_read(struct sim_nic *nic, uint64_t from_ps, uint32_t bytes);
+uint64_t sim_pcie_write(struct sim_nic *nic, uint64_t from_ps, uint32_t bytes);
+
+/* transmit.c: a QP may have something for its PU; a PU is free again; WQEs were fetched. */
+void sim_qp_wants_pu(struct sim_qp *qp);
+void sim_pu_free(struct sim_event *event);
+void sim_fetch_over(struct sim_event *event);
+
+/* stream.c: a message is to be sent, after those of its stream. */
+void sim_stream_init(struct sim_stream *stream, struct sim_qp *qp);
+void sim_stream_put(struct sim_stream *stream, struct sim_wqe *wqe, uint32_t bytes);
+void sim_turn_over(struct sim_event *event);
+
+/* stream.c: @nic sends a packet to its peer's NIC from @at_ps on. */
+void sim_port_send(struct sim_nic *nic, struct sim_packet *packet, uint64_t at_ps);
+
+/* receive.c: a packet has come from the wire. */
+void sim_packet_arrives(struct sim_event *event);
+
+/* complete.c: what @wqe asked for has happened, and its memory is free. */
+void sim_wqe_done(struct sim_wqe *wqe);
+
+static inline bool sim_op_is_atomic(uint8_t op)
+{
+	return op == SIM_OP_CAS || op == SIM_OP_FADD;
+}
+
+/* Whether its answer brings data. */
+static inline bool sim_op_is_read(uint8_t op)
+{
+	return op == SIM_OP_READ || sim_op_is_atomic(op);
+}
+
+/* Whether it wants a receive at the other end. */
+static inline bool sim_op_wants_recv(uint8_t op)
+{
+	return op == SIM_OP_SEND || op == SIM_OP_WRITE_IMM;
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * From the pipeline to the wire. The payload of one QP at a time is read from memory, a quantum
+ * long; then it is another's turn, a lower class's only when no higher one wants any. What has
+ * been read goes to the port burst by burst, while the rest is being read. What carries its data
+ * with it, or has none, reads nothing and waits for no turn.
+ */
+#include "sim/nic/stages.h"
+
+void sim_stream_init(struct sim_stream *stream, struct sim_qp *qp)
+{
+	*stream = (struct sim_stream){ .qp = qp };
+	weir_list_init(&stream->link);
+	weir_list_init(&stream->messages);
+}
+
+static bool is_answer(const struct sim_stream *stream)
+{
+	return stream == &stream->qp->answers;
+}
+
+static uint64_t wire_bytes(const struct sim_profile *p, const struct sim_packet *packet)
+{
+	uint64_t packets = packet->bytes ? (packet->bytes + p->mtu - 1) / p->mtu : 1;
+
+	if (packet->kind == SIM_ANSWER && !packet->bytes)
+		return p->ack_bytes;
+	return packet->bytes + packets * p->header_bytes;
+}
+
+/* From this port to that of the other end: the first bit arrives while the last is still here. */
+static void at_port(struct sim_event *event)
+{
+	struct sim_packet *packet = container_of(event, struct sim_packet, event);
+	struct sim_qp *qp = packet->wqe->qp;
+	struct sim_nic *from = packet->kind == SIM_REQUEST ? qp->nic : qp->peer->nic;
+	struct sim_nic *to = packet->kind == SIM_REQUEST ? qp->peer->nic : qp->nic;
+	uint64_t out_ps = sim_bytes_ps(wire_bytes(from->profile, packet), from->profile->link_mbps);
+	uint64_t in_ps = sim_bytes_ps(wire_bytes(from->profile, packet), to->profile->link_mbps);
+	uint64_t sent_ps = sim_server_take(&from->port_out, from->clock->now_ps, out_ps);
+	uint64_t first_ps = sent_ps - out_ps + from->profile->wire_ps;
+
+	from->counts.packets++;
+	packet->event.happen = sim_packet_arrives;
+	sim_clock_at(from->clock, &packet->event, sim_server_take(&to->port_in, first_ps, in_ps));
+}
+
+void sim_port_send(struct sim_nic *nic, struct sim_packet *packet, uint64_t at_ps)
+{
+	packet->event.happen = at_port;
+	sim_clock_at(nic->clock, &packet->event, at_ps);
+}
+
+/* One packet of the first message of @stream, which can go at @at_ps. */
+static void emit(struct sim_stream *stream, uint32_t bytes, uint64_t at_ps)
+{
+	struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
+	struct sim_nic *nic = stream->qp->nic;
+	struct sim_packet *packet =
+		sim_packet_get(nic, wqe, bytes, is_answer(stream) ? SIM_ANSWER : SIM_REQUEST);
+
+	if (at_ps < stream->ready_ps)
+		at_ps = stream->ready_ps;
+	stream->ready_ps = at_ps;
+	if (is_answer(stream) || !sim_op_is_read(wqe->wr.op))
+		packet->offset = wqe->wr.bytes - wqe->left;
+	packet->is_first = !packet->offset;
+	wqe->left -= bytes;
+	packet->is_last = !wqe->left;
+	if (packet->is_last)
+		weir_list_del(&wqe->link);
+	sim_port_send(nic, packet, at_ps);
+}
+
+static bool reads_nothing(const struct sim_stream *stream, const struct sim_wqe *wqe)
+{
+	return !wqe->left || (wqe->wr.is_inline && !is_answer(stream)) ||
+	       sim_op_is_atomic(wqe->wr.op);
+}
+
+/* Sends what needs no turn. Return: whether something is left that does. */
+static bool pass(struct sim_stream *stream)
+{
+	while (!weir_list_is_empty(&stream->messages)) {
+		struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
+
+		if (!reads_nothing(stream, wqe))
+			return true;
+		emit(stream, wqe->left, stream->qp->nic->clock->now_ps);
+	}
+	return false;
+}
+
+static void read_quantum(struct sim_stream *stream)
+{
+	struct sim_nic *nic = stream->qp->nic;
+	struct sim_wqe *wqe = weir_list_entry(stream->messages.next, struct sim_wqe, link);
+	uint64_t now_ps = nic->clock->now_ps, quantum = nic->profile->tx_quantum_bytes;
+
+	if (quantum > wqe->left)
+		quantum = wqe->left;
+	while (quantum) {
+		uint32_t burst = (uint32_t)(quantum < nic->profile->burst_bytes
+						    ? quantum
+						    : nic->profile->burst_bytes);
+
+		quantum -= burst;
+		emit(stream, burst, sim_pcie_read(nic, now_ps, burst));
+	}
+}
+
+static struct sim_stream *next_turn(struct sim_nic *nic)
+{
+	int class;
+
+	for (class = 0; class < SIM_CLASSES; class++) {
+		if (!weir_list_is_empty(&nic->streams[class]))
+			return weir_list_entry(nic->streams[class].next, struct sim_stream, link);
+	}
+	return NULL;
+}
+
+/* Behind all others of its class, if it wants one. */
+static void wants_turn(struct sim_stream *stream)
+{
+	if (pass(stream))
+		weir_list_add_tail(&stream->qp->nic->streams[stream->qp->class], &stream->link);
+}
+
+static void take_turn(struct sim_nic *nic)
+{
+	struct sim_stream *stream = next_turn(nic);
+
+	if (nic->reading || !stream)
+		return;
+	weir_list_del(&stream->link);
+	nic->reading = stream;
+	read_quantum(stream);
+	sim_clock_at(nic->clock, &nic->turn, nic->pcie_read.free_ps);
+}
+
+void sim_turn_over(struct sim_event *event)
+{
+	struct sim_nic *nic = container_of(event, struct sim_nic, turn);
+
+	wants_turn(nic->reading);
+	nic->reading = NULL;
+	take_turn(nic);
+}
+
+void sim_stream_put(struct sim_stream *stream, struct sim_wqe *wqe, uint32_t bytes)
+{
+	struct sim_nic *nic = stream->qp->nic;
+
+	wqe->left = bytes;
+	weir_list_add_tail(&stream->messages, &wqe->link);
+	if (nic->reading == stream || !weir_list_is_empty(&stream->link))
+		return;
+	wants_turn(stream);
+	take_turn(nic);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * One connection: its socket, and what comes in there.
+ *
+ * The state says what may come next; anything else is a breach of protocol and ends the connection,
+ * as does the end of the socket. Once closed, a connection only waits to be destroyed.
+ */
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "cm.h"
+#include "event.h"
+
+enum {
+	MESSAGES_A_TURN = 4, /* then the engine serves others */
+	ACK_TIMEOUT_UNIT_NS = 4096,
+};
+
+/* A packet is far smaller than the socket's buffer, which holds at most two: never full. */
+int cm_conn_send(struct cm_id *id, const struct cm_msg *msg)
+{
+	uint8_t buf[CM_MSG_BYTES_MAX];
+	size_t len = cm_msg_encode(msg, buf);
+
+	return send(id->fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -ECONNRESET : 0;
+}
+
+void cm_conn_hang_up(struct cm_id *id)
+{
+	id->state = CM_CLOSED;
+	shutdown(id->fd, SHUT_RDWR);
+}
+
+void cm_conn_reject(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len)
+{
+	struct cm_msg msg = { .type = CM_MSG_REJ, .reason = reason, .private_len = len };
+
+	if (cm_id_is_datagram(id)) {
+		msg.type = CM_MSG_SIDR_REP;
+		msg.reason = reason == CM_REASON_INVALID_SERVICE_ID ? CM_SIDR_UNSUPPORTED :
+								      CM_SIDR_REJECT;
+	}
+	if (len)
+		memcpy(msg.private_data, data, len);
+	cm_conn_send(id, &msg);
+	cm_conn_hang_up(id);
+}
+
+void cm_conn_established(struct cm_id *id)
+{
+	id->state = CM_ESTABLISHED;
+	cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+}
+
+/* Packets may be under way for as long as the sender waits for their acknowledgement. */
+static void timewait_over(struct softnic_timer *timer)
+{
+	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_CLOSED)
+		cm_event_push(id, id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_conn_disconnected(struct cm_id *id)
+{
+	cm_event_push(id, id, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	softnic_timer_arm(&id->timer, (uint64_t)ACK_TIMEOUT_UNIT_NS << id->ack_timeout,
+			  timewait_over);
+}
+
+/* The socket has ended, or must: tell the user what that means where we are. */
+static void lost(struct cm_id *id, int status)
+{
+	enum cm_state state = id->state;
+
+	cm_conn_hang_up(id);
+	switch (state) {
+	case CM_REQ_SENT:
+	case CM_REP_SENT:
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, status, NULL);
+		break;
+	case CM_REP_RCVD:
+	case CM_ESTABLISHED:
+		cm_conn_disconnected(id);
+		break;
+	default:
+		break; /* the user learns it from rdma_accept() */
+	}
+}
+
+static void request_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	const struct cm_device *device;
+
+	if (id->listener->state != CM_LISTENING || cm_device_get(&device)) {
+		cm_conn_reject(id, CM_REASON_INVALID_SERVICE_ID, NULL, 0);
+		return;
+	}
+	if (id->listener->nr_requests >= id->listener->backlog) {
+		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
+		return;
+	}
+	id->remote_qpn = msg->qp_num;
+	id->responder_resources = msg->initiator_depth;
+	id->initiator_depth = msg->responder_resources;
+	id->retry_count = msg->retry_count;
+	id->rnr_retry_count = msg->rnr_retry_count;
+	id->remote_ece = (struct ibv_ece){ msg->ece_vendor, msg->ece_options, 0 };
+	cm_id_set_src(id, &msg->dst);
+	cm_id_set_dst(id, &msg->src);
+	cm_device_bind(id, device);
+	id->tos = msg->traffic_class;
+	cm_device_route(id, device);
+	id->state = CM_REQ_RCVD;
+	id->listener->nr_requests++;
+	cm_event_push(id->listener, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, msg);
+}
+
+static void reply_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	id->remote_qpn = msg->qp_num;
+	id->responder_resources = cm_lesser(id->responder_resources, msg->initiator_depth);
+	id->initiator_depth = cm_lesser(id->initiator_depth, msg->responder_resources);
+	id->rnr_retry_count = msg->rnr_retry_count;
+	id->remote_ece = (struct ibv_ece){ msg->ece_vendor, msg->ece_options, 0 };
+	id->state = CM_REP_RCVD;
+	cm_event_push(id, id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, msg);
+}
+
+static void rejected(struct cm_id *id, const struct cm_msg *msg)
+{
+	cm_conn_hang_up(id);
+	cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
+}
+
+/* The answer was all there is to come. */
+static void resolved(struct cm_id *id, const struct cm_msg *msg)
+{
+	cm_conn_hang_up(id);
+	if (msg->reason == CM_SIDR_SUCCESS)
+		cm_event_push(id, id, RDMA_CM_EVENT_ESTABLISHED, 0, msg);
+	else
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, msg->reason, msg);
+}
+
+static void datagram_received(struct cm_id *id, const struct cm_msg *msg)
+{
+	if (msg->type == CM_MSG_SIDR_REQ && id->state == CM_REQ_WAIT)
+		request_received(id, msg);
+	else if (msg->type == CM_MSG_SIDR_REP && id->state == CM_REQ_SENT)
+		resolved(id, msg);
+	else
+		lost(id, -EPROTO);
+}
+
+static void received(struct cm_id *id, const struct cm_msg *msg)
+{
+	if (msg->type == CM_MSG_REQ && id->state == CM_REQ_WAIT)
+		request_received(id, msg);
+	else if (msg->type == CM_MSG_REP && id->state == CM_REQ_SENT)
+		reply_received(id, msg);
+	else if (msg->type == CM_MSG_RTU && id->state == CM_REP_SENT)
+		cm_conn_established(id);
+	else if (msg->type == CM_MSG_RTU && id->state == CM_ESTABLISHED)
+		return; /* rdma_notify() knew already */
+	else if (msg->type == CM_MSG_REJ && (id->state == CM_REQ_SENT || id->state == CM_REP_SENT))
+		rejected(id, msg);
+	else
+		lost(id, -EPROTO);
+}
+
+/* Return: false if there is nothing more to read now. */
+static bool read_one(struct cm_id *id)
+{
+	uint8_t buf[CM_MSG_BYTES_MAX];
+	ssize_t len = recv(id->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	struct cm_msg msg;
+
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (len <= 0)
+		lost(id, id->timed_out ? -ETIMEDOUT : -ECONNRESET);
+	else if (cm_msg_decode(&msg, buf, len))
+		lost(id, -EPROTO);
+	else if (cm_id_is_datagram(id))
+		datagram_received(id, &msg);
+	else
+		received(id, &msg);
+	return true;
+}
+
+/* A request that never came: it would have bound the id to the device. */
+static bool is_nobodys(const struct cm_id *id)
+{
+	return id->state == CM_CLOSED && id->listener && !id->id.verbs;
+}
+
+static void conn_ready(void *arg, uint32_t events)
+{
+	struct cm_id *id = arg;
+	bool nobodys;
+	int i;
+
+	(void)events;
+	pthread_mutex_lock(&cm_lock);
+	for (i = 0; i < MESSAGES_A_TURN && id->state != CM_CLOSED && read_one(id); i++)
+		;
+	/*
+	 * Whoever destroys the id waits for this handler only while it is registered: after
+	 * unlocking, the id may be gone.
+	 */
+	if (id->state == CM_CLOSED)
+		softnic_loop_del(id->fd);
+	nobodys = is_nobodys(id);
+	if (nobodys)
+		cm_listen_forget(id);
+	pthread_mutex_unlock(&cm_lock);
+	if (nobodys)
+		cm_id_free(id);
+}
+
+/* The end of the socket is what tells the engine. */
+static void answer_overdue(struct softnic_timer *timer)
+{
+	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REQ_WAIT || id->state == CM_REQ_SENT || id->state == CM_REP_SENT) {
+		id->timed_out = true;
+		shutdown(id->fd, SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_conn_await(struct cm_id *id)
+{
+	softnic_timer_arm(&id->timer, CM_ANSWER_MS * 1000000ull, answer_overdue);
+}
+
+int cm_conn_watch(struct cm_id *id)
+{
+	cm_conn_await(id);
+	return softnic_loop_add(id->fd, EPOLLIN, conn_ready, id);
+}

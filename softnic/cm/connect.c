@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The calls of the user that make and end a connection.
+ *
+ * A call where nobody listens is tried for a moment longer before it is rejected. On a network, the
+ * steps before it take about that long, and programs have come to count on it: perftest's server
+ * closes its listener and opens it again while its client is on the way.
+ */
+#include <string.h>
+
+#include "cm.h"
+#include "event.h"
+
+enum {
+	REFUSED_MS = 300,
+	TRY_AGAIN_MS = 5,
+	RETRY_COUNT_MAX = 7,
+};
+
+/* Context: without cm_lock, but the state keeps everyone else away. */
+static int read_param(struct cm_id *id, const struct rdma_conn_param *param, struct cm_msg *msg)
+{
+	const struct rdma_conn_param defaults = {
+		.responder_resources = RDMA_MAX_RESP_RES,
+		.initiator_depth = RDMA_MAX_INIT_DEPTH,
+		.retry_count = RETRY_COUNT_MAX,
+		.rnr_retry_count = RETRY_COUNT_MAX,
+	};
+	size_t len = param && param->private_data ? param->private_data_len : 0;
+	struct ibv_qp *qp = id->id.qp;
+
+	if (!param && !qp && !cm_id_is_datagram(id))
+		return -EINVAL;
+	if (!param)
+		param = &defaults;
+	if (msg->private_len + len > cm_msg_private_max(msg->type))
+		return -EINVAL;
+	if (len)
+		memcpy(msg->private_data + msg->private_len, param->private_data, len);
+	msg->private_len += len;
+	msg->responder_resources = param->responder_resources;
+	msg->initiator_depth = param->initiator_depth;
+	msg->retry_count = cm_lesser(param->retry_count, RETRY_COUNT_MAX);
+	msg->rnr_retry_count = cm_lesser(param->rnr_retry_count, RETRY_COUNT_MAX);
+	msg->flow_control = param->flow_control;
+	msg->traffic_class = id->path.traffic_class;
+	msg->qp_num = (qp ? qp->qp_num : param->qp_num) & 0xffffff;
+	msg->srq = qp ? !!qp->srq : !!param->srq;
+	msg->ece_vendor = id->local_ece.vendor_id;
+	msg->ece_options = id->local_ece.options;
+	return 0;
+}
+
+/* RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH, which are one, mean as many as may be. */
+static int agree(uint8_t *resources, uint8_t asked, uint8_t most, uint8_t device_max)
+{
+	if (asked != RDMA_MAX_RESP_RES && asked > device_max)
+		return -EINVAL;
+	*resources = asked == RDMA_MAX_RESP_RES ? cm_lesser(most, device_max) : asked;
+	return 0;
+}
+
+/* Settle on what the QP serves and issues at once, within @served and @issued and the device. */
+static int agree_depths(struct cm_id *id, struct cm_msg *msg, uint8_t served, uint8_t issued)
+{
+	const struct cm_device *device;
+	int err = cm_device_get(&device);
+
+	if (!err)
+		err = agree(&id->responder_resources, msg->responder_resources, served,
+			    device->responder_resources_max);
+	if (!err)
+		err = agree(&id->initiator_depth, msg->initiator_depth, issued,
+			    device->initiator_depth_max);
+	msg->responder_resources = id->responder_resources;
+	msg->initiator_depth = id->initiator_depth;
+	return err;
+}
+
+/* Nobody answers: what a real host's CM would say, without a socket to say it on. */
+static void give_up(struct cm_id *id, int err)
+{
+	const struct cm_msg refusal = { .type = CM_MSG_REJ };
+
+	id->state = CM_CLOSED;
+	if (err == -ECONNREFUSED && cm_id_is_datagram(id))
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED, NULL);
+	else if (err == -ECONNREFUSED)
+		cm_event_push(id, id, RDMA_CM_EVENT_REJECTED, CM_REASON_INVALID_SERVICE_ID,
+			      &refusal);
+	else
+		cm_event_push(id, id, RDMA_CM_EVENT_UNREACHABLE, err, NULL);
+}
+
+static bool may_try_again(const struct cm_id *id, int err)
+{
+	uint64_t tried_ms = (softnic_now_ns() - id->called_ns) / 1000000;
+
+	if (err == -EAGAIN)
+		return tried_ms < CM_ANSWER_MS;
+	return err == -ECONNREFUSED && tried_ms < REFUSED_MS;
+}
+
+static void try_again(struct softnic_timer *timer);
+
+/* Context: cm_lock held. */
+static void try(struct cm_id *id)
+{
+	int err = cm_port_call(id, &id->request.dst);
+
+	if (err && may_try_again(id, err)) {
+		softnic_timer_arm(&id->timer, TRY_AGAIN_MS * 1000000ull, try_again);
+		return;
+	}
+	if (!err) {
+		cm_conn_send(id, &id->request);
+		err = cm_conn_watch(id);
+	}
+	if (err)
+		give_up(id, err == -EAGAIN ? -ETIMEDOUT : err);
+}
+
+static void try_again(struct softnic_timer *timer)
+{
+	struct cm_id *id = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REQ_SENT)
+		try(id);
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static int call(struct cm_id *id, const struct cm_msg *msg)
+{
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_ROUTE_RESOLVED) {
+		id->request = *msg;
+		cm_id_src(id, &id->request.src);
+		cm_id_dst(id, &id->request.dst);
+		id->retry_count = msg->retry_count;
+		id->called_ns = softnic_now_ns();
+		id->state = CM_REQ_SENT;
+		try(id);
+		err = 0;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return err;
+}
+
+int rdma_connect(struct rdma_cm_id *rid, struct rdma_conn_param *param)
+{
+	struct cm_id *id = cm_id(rid);
+	struct cm_msg msg = { .type = cm_id_is_datagram(id) ? CM_MSG_SIDR_REQ : CM_MSG_REQ };
+	int err;
+
+	msg.private_len = id->connect_len;
+	memcpy(msg.private_data, id->connect_data, id->connect_len);
+	err = read_param(id, param, &msg);
+	if (!err)
+		err = agree_depths(id, &msg, UINT8_MAX, UINT8_MAX);
+	if (!err)
+		err = call(id, &msg);
+	return cm_return(err ? err : cm_event_complete(id));
+}
+
+/* A request can have lost its other side before the user turned to it. */
+static int check_requested(struct cm_id *id)
+{
+	if (id->state == CM_REQ_RCVD)
+		return 0;
+	return id->state == CM_CLOSED ? -ECONNRESET : -EINVAL;
+}
+
+static int reply(struct cm_id *id, const struct cm_msg *msg)
+{
+	int err;
+
+	pthread_mutex_lock(&cm_lock);
+	err = check_requested(id);
+	if (!err)
+		err = cm_conn_send(id, msg);
+	if (!err) {
+		id->state = CM_REP_SENT;
+		cm_conn_await(id);
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return err;
+}
+
+/* The answer says it all; nothing comes back. */
+static int answer(struct cm_id *id, struct rdma_conn_param *param)
+{
+	struct cm_msg msg = { .type = CM_MSG_SIDR_REP, .reason = CM_SIDR_SUCCESS };
+	int err = read_param(id, param, &msg);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&cm_lock);
+	err = check_requested(id);
+	if (!err) {
+		cm_conn_send(id, &msg);
+		cm_conn_hang_up(id);
+	}
+	pthread_mutex_unlock(&cm_lock);
+	if (!err)
+		cm_event_ack_last(id);
+	return err;
+}
+
+int rdma_accept(struct rdma_cm_id *rid, struct rdma_conn_param *param)
+{
+	struct cm_msg msg = { .type = CM_MSG_REP };
+	struct cm_id *id = cm_id(rid);
+	int err;
+
+	if (cm_id_is_datagram(id))
+		return cm_return(answer(id, param));
+
+	pthread_mutex_lock(&cm_lock);
+	err = check_requested(id);
+	pthread_mutex_unlock(&cm_lock);
+	if (!err)
+		err = read_param(id, param, &msg);
+	if (!err)
+		err = agree_depths(id, &msg, id->responder_resources, id->initiator_depth);
+	if (err)
+		return cm_return(err);
+
+	err = cm_qp_connect(id);
+	if (!err)
+		err = reply(id, &msg);
+	if (err) {
+		cm_qp_fail(id);
+		return cm_return(err);
+	}
+	return cm_return(cm_event_complete(id));
+}
+
+static int refuse(struct cm_id *id, enum cm_reason reason, const void *data, uint8_t len)
+{
+	int err = 0;
+
+	if (!data)
+		len = 0;
+	if (len > cm_msg_private_max(cm_id_is_datagram(id) ? CM_MSG_SIDR_REP : CM_MSG_REJ))
+		return -EINVAL;
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
+		cm_conn_reject(id, reason, data, len);
+	else if (id->state != CM_CLOSED)
+		err = -EINVAL;
+	pthread_mutex_unlock(&cm_lock);
+	return err;
+}
+
+int rdma_reject(struct rdma_cm_id *rid, const void *data, uint8_t len)
+{
+	return cm_return(refuse(cm_id(rid), CM_REASON_CONSUMER_DEFINED, data, len));
+}
+
+int rdma_reject_ece(struct rdma_cm_id *rid, const void *data, uint8_t len)
+{
+	return cm_return(refuse(cm_id(rid), CM_REASON_VENDOR_OPTION, data, len));
+}
+
+int cm_call_open(struct cm_id *id)
+{
+	const struct cm_msg msg = { .type = CM_MSG_RTU };
+	int err = 0;
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REP_RCVD) {
+		id->state = CM_ESTABLISHED;
+		cm_conn_send(id, &msg);
+	} else if (id->state != CM_CLOSED) {
+		err = -EINVAL;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return err;
+}
+
+/* For those who bring their QP to RTS themselves. */
+int rdma_establish(struct rdma_cm_id *rid)
+{
+	return cm_return(rid->qp ? -EINVAL : cm_call_open(cm_id(rid)));
+}
+
+/* The first data may overtake RTU: whoever sees them come need not wait for it. */
+int rdma_notify(struct rdma_cm_id *rid, enum ibv_event_type event)
+{
+	struct cm_id *id = cm_id(rid);
+
+	if (event != IBV_EVENT_COMM_EST)
+		return cm_return(-EINVAL);
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REP_SENT)
+		cm_conn_established(id);
+	pthread_mutex_unlock(&cm_lock);
+	return 0;
+}
+
+/*
+ * Both sides get DISCONNECTED, each once: this one at once, for an answer could only say that the
+ * other is gone, and it need not live to give one.
+ */
+int rdma_disconnect(struct rdma_cm_id *rid)
+{
+	struct cm_id *id = cm_id(rid);
+	bool event_waits;
+	int err;
+
+	if (!rid->verbs)
+		return cm_return(-EINVAL);
+	err = cm_qp_fail(id);
+	if (err)
+		return cm_return(err);
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_ESTABLISHED || id->state == CM_REP_RCVD || id->state == CM_REP_SENT) {
+		cm_conn_hang_up(id);
+		cm_conn_disconnected(id);
+	} else if (id->state != CM_CLOSED) {
+		err = -EINVAL;
+	}
+	event_waits = !TAILQ_EMPTY(&cm_channel(rid->channel)->events);
+	pthread_mutex_unlock(&cm_lock);
+	if (!err && event_waits)
+		err = cm_event_complete(id);
+	return cm_return(err);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The device under the connection manager: opened when an id first needs it, shared by all, kept.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softnic/verbs/async.h"
+#include "cm.h"
+#include "event.h"
+#include "softnic/verbs/device.h"
+#include "softnic/loop/fork.h"
+
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_device device;
+static bool removed; /* for good; device_lock */
+static struct cm_id_list ids = TAILQ_HEAD_INITIALIZER(ids); /* bound to it; cm_lock */
+
+/* As it was before the first id. */
+static void forget(void)
+{
+	device.verbs = NULL;
+	removed = false;
+	TAILQ_INIT(&ids);
+}
+
+const struct fork_part cm_device_fork = { &device_lock, forget };
+
+static int query(struct cm_device *d)
+{
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	int err;
+
+	err = ibv_query_device(d->verbs, &attr);
+	if (!err)
+		err = ibv_query_port(d->verbs, SOFTNIC_PORT, &port);
+	if (err)
+		return -err;
+	d->responder_resources_max = (uint8_t)attr.max_qp_rd_atom;
+	d->initiator_depth_max = (uint8_t)attr.max_qp_init_rd_atom;
+	d->mtu = port.active_mtu;
+	return 0;
+}
+
+static void device_event(enum ibv_event_type type);
+
+static int open_device(struct cm_device *d)
+{
+	int err;
+
+	async_on_device(device_event);
+	errno = ENODEV;
+	d->verbs = ibv_open_device(softnic_device());
+	if (!d->verbs)
+		return -errno;
+	d->pd = ibv_alloc_pd(d->verbs);
+	err = d->pd ? query(d) : -errno;
+	if (err) {
+		if (d->pd)
+			ibv_dealloc_pd(d->pd);
+		ibv_close_device(d->verbs);
+		d->verbs = NULL;
+	}
+	return err;
+}
+
+int cm_device_get(const struct cm_device **d)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&device_lock);
+	if (removed)
+		err = -ENODEV;
+	else if (!device.verbs)
+		err = open_device(&device);
+	pthread_mutex_unlock(&device_lock);
+	if (!err)
+		*d = &device;
+	return err;
+}
+
+int cm_device_check(const struct cm_id *id)
+{
+	return id->id.ps == RDMA_PS_IPOIB ? -EINVAL : 0;
+}
+
+void cm_device_bind(struct cm_id *id, const struct cm_device *d)
+{
+	if (!id->device_link.tqe_prev)
+		TAILQ_INSERT_TAIL(&ids, id, device_link);
+	id->id.verbs = d->verbs;
+	id->id.port_num = SOFTNIC_PORT;
+	if (!id->id.pd)
+		id->id.pd = d->pd;
+}
+
+void cm_device_unbind(struct cm_id *id)
+{
+	pthread_mutex_lock(&cm_lock);
+	if (id->device_link.tqe_prev)
+		TAILQ_REMOVE(&ids, id, device_link);
+	id->device_link.tqe_prev = NULL;
+	pthread_mutex_unlock(&cm_lock);
+}
+
+static bool has_connection(const struct cm_id *id)
+{
+	return id->state >= CM_REQ_SENT && id->state < CM_CLOSED;
+}
+
+/*
+ * Each id that is bound gets DEVICE_REMOVAL, once; its connection ends, and it can do nothing more
+ * than be destroyed.
+ */
+static void device_event(enum ibv_event_type type)
+{
+	struct cm_id *id;
+
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		return;
+	pthread_mutex_lock(&device_lock);
+	removed = true;
+	pthread_mutex_unlock(&device_lock);
+
+	pthread_mutex_lock(&cm_lock);
+	TAILQ_FOREACH(id, &ids, device_link) {
+		if (has_connection(id))
+			cm_conn_hang_up(id);
+		id->state = CM_CLOSED;
+		/* A request that nobody has fetched has no user to tell yet. */
+		if (!id->listener)
+			cm_event_push(id, id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL);
+	}
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_device_route(struct cm_id *id, const struct cm_device *d)
+{
+	struct rdma_ib_addr *ib = &id->id.route.addr.addr.ibaddr;
+	union cm_addr src, dst;
+
+	cm_id_src(id, &src);
+	cm_id_dst(id, &dst);
+	cm_addr_gid(&src, &ib->sgid);
+	cm_addr_gid(&dst, &ib->dgid);
+	ib->pkey = htobe16(0xffff);
+	id->path = (struct ibv_sa_path_rec){
+		.sgid = ib->sgid,
+		.dgid = ib->dgid,
+		.pkey = ib->pkey,
+		.hop_limit = 64,
+		.traffic_class = id->tos,
+		.reversible = 1,
+		.numb_path = 1,
+		.mtu_selector = 2, /* exactly */
+		.mtu = d->mtu,
+	};
+	id->id.route.path_rec = &id->path;
+	id->id.route.num_paths = 1;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = calloc(2, sizeof(*list));
+	const struct cm_device *d;
+	int err;
+
+	if (!list)
+		return NULL;
+	err = cm_device_get(&d);
+	if (err) {
+		free(list);
+		errno = -err;
+		return NULL;
+	}
+	list[0] = d->verbs;
+	if (num_devices)
+		*num_devices = 1;
+	return list;
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

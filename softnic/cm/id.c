@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Ids: their life and their addresses.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "event.h"
+#include "softnic/loop/fork.h"
+
+static struct cm_id_list all = TAILQ_HEAD_INITIALIZER(all); /* cm_lock */
+
+enum { ACK_TIMEOUT_DEFAULT = 18 }; /* 4.096 us << 18: about a second, as RoCE has it */
+
+void cm_id_src(const struct cm_id *id, union cm_addr *addr)
+{
+	memcpy(addr, &id->id.route.addr.src_addr, sizeof(*addr));
+}
+
+void cm_id_dst(const struct cm_id *id, union cm_addr *addr)
+{
+	memcpy(addr, &id->id.route.addr.dst_addr, sizeof(*addr));
+}
+
+void cm_id_set_src(struct cm_id *id, const union cm_addr *addr)
+{
+	memcpy(&id->id.route.addr.src_storage, addr, sizeof(*addr));
+}
+
+void cm_id_set_dst(struct cm_id *id, const union cm_addr *addr)
+{
+	memcpy(&id->id.route.addr.dst_storage, addr, sizeof(*addr));
+}
+
+int cm_id_new(struct cm_channel *channel, void *context, enum rdma_port_space ps,
+	      enum ibv_qp_type type, struct cm_id **out)
+{
+	struct cm_id *id = calloc(1, sizeof(*id));
+	int err;
+
+	if (!id)
+		return -ENOMEM;
+	if (!channel) {
+		err = cm_channel_create(&channel);
+		if (err) {
+			free(id);
+			return err;
+		}
+		id->sync = true;
+	}
+	TAILQ_INIT(&id->children);
+	TAILQ_INIT(&id->groups);
+	id->fd = id->fd_ipv4 = -1;
+	id->ack_timeout = ACK_TIMEOUT_DEFAULT;
+	id->id.channel = &channel->channel;
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = type;
+	TAILQ_INSERT_TAIL(&all, id, link);
+	*out = id;
+	return 0;
+}
+
+/* A socket that stays open would hold its port, and hide from its peer that we have ended. */
+static void forget(void)
+{
+	struct cm_id *id;
+
+	TAILQ_FOREACH(id, &all, link) {
+		if (id->fd >= 0)
+			close(id->fd);
+		if (id->fd_ipv4 >= 0)
+			close(id->fd_ipv4);
+	}
+	TAILQ_INIT(&all);
+}
+
+const struct fork_part cm_fork = { &cm_lock, forget };
+
+static void close_socket(int fd)
+{
+	if (fd < 0)
+		return;
+	softnic_loop_del(fd);
+	close(fd);
+}
+
+void cm_id_free(struct cm_id *id)
+{
+	/* In this order: a listener's timer may watch its sockets again. */
+	softnic_timer_disarm(&id->timer);
+	cm_device_unbind(id);
+	cm_mcast_free(id);
+	close_socket(id->fd);
+	close_socket(id->fd_ipv4);
+	pthread_mutex_lock(&cm_lock);
+	TAILQ_REMOVE(&all, id, link);
+	pthread_mutex_unlock(&cm_lock);
+	if (id->sync)
+		cm_channel_destroy(cm_channel(id->id.channel));
+	rdma_freeaddrinfo(id->found);
+	free(id->qp_init_attr);
+	free(id);
+}
+
+enum ibv_qp_type cm_id_default_type(enum rdma_port_space ps)
+{
+	return ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+}
+
+int cm_id_check_type(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV)
+		return -EOPNOTSUPP;
+	switch (ps) {
+	case RDMA_PS_TCP:
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return type == cm_id_default_type(ps) ? 0 : -EINVAL;
+	case RDMA_PS_IB:
+		return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD ? 0 : -EINVAL;
+	default:
+		return -EINVAL;
+	}
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **rid, void *context,
+		   enum rdma_port_space ps)
+{
+	struct cm_id *id;
+	int err;
+
+	err = cm_id_check_type(ps, cm_id_default_type(ps));
+	if (err)
+		return cm_return(err);
+	pthread_mutex_lock(&cm_lock);
+	err = cm_id_new(channel ? cm_channel(channel) : NULL, context, ps, cm_id_default_type(ps),
+			&id);
+	pthread_mutex_unlock(&cm_lock);
+	if (!err)
+		*rid = &id->id;
+	return cm_return(err);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *rid)
+{
+	struct cm_id *id = cm_id(rid);
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state == CM_REQ_RCVD || id->state == CM_REP_RCVD)
+		cm_conn_reject(id, CM_REASON_CONSUMER_DEFINED, NULL, 0);
+	id->state = CM_CLOSED;
+	pthread_mutex_unlock(&cm_lock);
+
+	/* Whatever would still push an event first, then the events. */
+	softnic_timer_disarm(&id->timer);
+	cm_device_unbind(id);
+	pthread_mutex_lock(&cm_lock);
+	cm_event_drop(id);
+	pthread_mutex_unlock(&cm_lock);
+	cm_listen_stop(id);
+	if (rid->event)
+		rdma_ack_cm_event(rid->event);
+	cm_event_wait_acked(id);
+	cm_id_free(id);
+	return 0;
+}
+
+int cm_id_bind(struct cm_id *id, union cm_addr *addr,
+	       int (*take)(struct cm_id *id, union cm_addr *addr))
+{
+	int err;
+
+	if (id->state != CM_IDLE)
+		return -EINVAL;
+	err = take(id, addr);
+	if (err)
+		return err;
+	cm_id_set_src(id, addr);
+	id->state = CM_BOUND;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *rid, struct sockaddr *sa)
+{
+	const struct cm_device *device = NULL;
+	struct cm_id *id = cm_id(rid);
+	union cm_addr addr;
+	int err;
+
+	err = cm_addr_read(&addr, sa);
+	if (err)
+		return cm_return(err);
+	if (cm_addr_lacks_scope(&addr))
+		return cm_return(-EINVAL);
+	if (!cm_addr_is_any(&addr)) {
+		if (!cm_addr_is_local(&addr))
+			return cm_return(-EADDRNOTAVAIL);
+		err = cm_device_check(id);
+		if (!err)
+			err = cm_device_get(&device);
+		if (err)
+			return cm_return(err);
+	}
+
+	pthread_mutex_lock(&cm_lock);
+	err = cm_id_bind(id, &addr, cm_port_take);
+	if (!err && device) {
+		cm_device_bind(id, device);
+		cm_addr_gid(&addr, &rid->route.addr.addr.ibaddr.sgid);
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return cm_return(err);
+}
+
+__be16 rdma_get_src_port(struct rdma_cm_id *rid)
+{
+	union cm_addr addr;
+
+	cm_id_src(cm_id(rid), &addr);
+	return cm_addr_port(&addr);
+}
+
+__be16 rdma_get_dst_port(struct rdma_cm_id *rid)
+{
+	union cm_addr addr;
+
+	cm_id_dst(cm_id(rid), &addr);
+	return cm_addr_port(&addr);
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Listeners, and requests until the user fetches them.
+ */
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "event.h"
+
+enum {
+	ACCEPTS_A_TURN = 16, /* then the engine serves others */
+	SILENT_MAX = 256, /* callers that have not said yet what they want */
+	REST_MS = 100,
+};
+
+/* Context: cm_lock held. */
+static struct cm_id *add_child(struct cm_id *listener, int fd)
+{
+	struct cm_id *child;
+
+	if (listener->state != CM_LISTENING || listener->nr_children == CM_BACKLOG_MAX)
+		return NULL;
+	/* The listener's channel until it is fetched; nothing is pushed there under its name. */
+	if (cm_id_new(cm_channel(listener->id.channel), NULL, listener->id.ps,
+		      listener->id.qp_type, &child))
+		return NULL;
+	child->fd = fd;
+	child->state = CM_REQ_WAIT;
+	child->ack_timeout = listener->ack_timeout;
+	child->listener = listener;
+	TAILQ_INSERT_TAIL(&listener->children, child, child_link);
+	listener->nr_children++;
+	return child;
+}
+
+void cm_listen_forget(struct cm_id *child)
+{
+	TAILQ_REMOVE(&child->listener->children, child, child_link);
+	child->listener->nr_children--;
+	child->listener = NULL;
+}
+
+/*
+ * One that means to say something says it at once: of too many that do not, the oldest is to go.
+ * NULL if there are not too many. Context: cm_lock held.
+ */
+static struct cm_id *most_silent(const struct cm_id *listener)
+{
+	struct cm_id *child, *oldest = NULL;
+	int silent = 0;
+
+	TAILQ_FOREACH(child, &listener->children, child_link) {
+		if (child->state != CM_REQ_WAIT)
+			continue;
+		if (!silent++)
+			oldest = child;
+	}
+	return silent > SILENT_MAX ? oldest : NULL;
+}
+
+static void welcome(struct cm_id *listener, int fd)
+{
+	struct cm_id *child = NULL, *leaving = NULL;
+
+	pthread_mutex_lock(&cm_lock);
+	if (cm_port_peer_is_ours(fd))
+		child = add_child(listener, fd);
+	if (child)
+		leaving = most_silent(listener);
+	if (leaving)
+		cm_listen_forget(leaving);
+	pthread_mutex_unlock(&cm_lock);
+	if (leaving)
+		cm_id_free(leaving);
+	if (!child) {
+		close(fd);
+		return;
+	}
+	if (!cm_conn_watch(child))
+		return;
+
+	pthread_mutex_lock(&cm_lock);
+	cm_listen_forget(child);
+	pthread_mutex_unlock(&cm_lock);
+	cm_id_free(child);
+}
+
+static void rest(struct cm_id *listener);
+
+static void on_ready(struct cm_id *listener, int fd)
+{
+	int i, conn;
+
+	for (i = 0; i < ACCEPTS_A_TURN; i++) {
+		conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (conn < 0)
+			break;
+		welcome(listener, conn);
+	}
+	if (i < ACCEPTS_A_TURN && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		rest(listener);
+}
+
+static void listener_ready(void *arg, uint32_t events)
+{
+	struct cm_id *listener = arg;
+
+	(void)events;
+	on_ready(listener, listener->fd);
+}
+
+static void listener_ipv4_ready(void *arg, uint32_t events)
+{
+	struct cm_id *listener = arg;
+
+	(void)events;
+	on_ready(listener, listener->fd_ipv4);
+}
+
+static int watch(struct cm_id *listener)
+{
+	int err = softnic_loop_add(listener->fd, EPOLLIN, listener_ready, listener);
+
+	if (!err && listener->fd_ipv4 >= 0)
+		err = softnic_loop_add(listener->fd_ipv4, EPOLLIN, listener_ipv4_ready, listener);
+	if (err)
+		softnic_loop_del(listener->fd);
+	return err;
+}
+
+static void unwatch(struct cm_id *listener)
+{
+	softnic_loop_del(listener->fd);
+	softnic_loop_del(listener->fd_ipv4);
+}
+
+static void rested(struct softnic_timer *timer)
+{
+	struct cm_id *listener = (void *)((char *)timer - offsetof(struct cm_id, timer));
+
+	if (watch(listener))
+		softnic_timer_arm(timer, REST_MS * 1000000ull, rested);
+}
+
+/*
+ * Without a free descriptor accept() fails and the socket stays ready: look away for a while, or
+ * the engine would spin.
+ */
+static void rest(struct cm_id *listener)
+{
+	pthread_mutex_lock(&cm_lock);
+	if (listener->state == CM_LISTENING) {
+		unwatch(listener);
+		softnic_timer_arm(&listener->timer, REST_MS * 1000000ull, rested);
+	}
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void cm_listen_stop(struct cm_id *id)
+{
+	struct cm_id *child;
+
+	if (id->fd < 0)
+		return;
+	softnic_timer_disarm(&id->timer);
+	unwatch(id);
+	for (;;) {
+		pthread_mutex_lock(&cm_lock);
+		child = TAILQ_FIRST(&id->children);
+		if (child) {
+			cm_listen_forget(child);
+			cm_conn_reject(child, CM_REASON_CONSUMER_DEFINED, NULL, 0);
+		}
+		pthread_mutex_unlock(&cm_lock);
+		if (!child)
+			break;
+		cm_id_free(child);
+	}
+}
+
+static int bind_wildcard(struct rdma_cm_id *id)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	return rdma_bind_addr(id, (struct sockaddr *)&any);
+}
+
+static int start(struct cm_id *id, int backlog)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&cm_lock);
+	if (id->state != CM_BOUND)
+		err = -EINVAL;
+	else
+		err = cm_port_make_unique(id);
+	if (err)
+		goto unlock;
+	if (listen(id->fd, SOMAXCONN) < 0 ||
+		 (id->fd_ipv4 >= 0 && listen(id->fd_ipv4, SOMAXCONN) < 0))
+		err = -errno;
+	else
+		id->state = CM_LISTENING;
+	id->backlog = backlog > 0 && backlog < CM_BACKLOG_MAX ? backlog : CM_BACKLOG_MAX;
+unlock:
+	pthread_mutex_unlock(&cm_lock);
+	return err ? err : watch(id);
+}
+
+int rdma_listen(struct rdma_cm_id *rid, int backlog)
+{
+	const struct cm_device *device;
+	struct cm_id *id = cm_id(rid);
+	int err;
+
+	err = cm_device_get(&device); /* requests will be bound to it, on the engine thread */
+	if (err)
+		return cm_return(err);
+	if (id->state == CM_IDLE && bind_wildcard(rid) < 0)
+		return -1;
+	return cm_return(start(id, backlog));
+}
+
+int rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **rid)
+{
+	struct cm_id *id = cm_id(listener);
+	struct ibv_qp_init_attr attr;
+	int err;
+
+	if (!id->sync)
+		return cm_return(-EINVAL);
+	err = cm_event_complete(id);
+	if (!err && listener->event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		err = -EINVAL;
+	if (!err && id->qp_init_attr) {
+		attr = *id->qp_init_attr;
+		if (rdma_create_qp(listener->event->id, listener->pd, &attr) < 0)
+			err = -errno;
+	}
+	if (err)
+		return cm_return(err);
+	*rid = listener->event->id;
+	(*rid)->event = listener->event;
+	listener->event = NULL;
+	return 0;
+}

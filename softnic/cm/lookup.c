@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * rdma_getaddrinfo() as an event, and events of the user's own. Since rdma-core 58; what older
+ * headers lack is declared here.
+ */
+#include <string.h>
+
+#include "cm.h"
+#include "event.h"
+
+enum { /* enum rdma_cm_event_type goes on */
+	EVENT_ADDRINFO_RESOLVED = RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
+	EVENT_ADDRINFO_ERROR,
+	EVENT_USER,
+};
+
+#pragma GCC visibility push(default)
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints);
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status,
+			uint64_t arg);
+#pragma GCC visibility pop
+
+/* Return: 0, or -EBUSY: the last result was not asked for yet. */
+static int begin(struct cm_id *id)
+{
+	int err;
+
+	pthread_mutex_lock(&cm_lock);
+	err = id->looking_up ? -EBUSY : 0;
+	id->looking_up = true;
+	pthread_mutex_unlock(&cm_lock);
+	return err;
+}
+
+static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		   struct rdma_addrinfo **info)
+{
+	int ret;
+
+	ret = rdma_getaddrinfo(node, service, hints, info);
+	if (!ret)
+		return 0;
+	return ret == -1 ? -errno : -ENOENT; /* EAI_ numbers are no errno */
+}
+
+int rdma_resolve_addrinfo(struct rdma_cm_id *rid, const char *node, const char *service,
+			  const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *info = NULL;
+	struct cm_id *id;
+	int err;
+
+	if (!rid)
+		return cm_return(-EINVAL);
+	id = cm_id(rid);
+	err = begin(id);
+	if (err)
+		return cm_return(err);
+	err = look_up(node, service, hints, &info);
+
+	pthread_mutex_lock(&cm_lock);
+	id->looking_up = !err;
+	id->found = info;
+	if (!err)
+		cm_event_push(id, id, (enum rdma_cm_event_type)EVENT_ADDRINFO_RESOLVED, 0, NULL);
+	pthread_mutex_unlock(&cm_lock);
+	return cm_return(err ? err : cm_event_complete(id));
+}
+
+int rdma_query_addrinfo(struct rdma_cm_id *rid, struct rdma_addrinfo **info)
+{
+	struct cm_id *id;
+	int err = -ENOENT;
+
+	if (!rid || !info)
+		return cm_return(-EINVAL);
+	id = cm_id(rid);
+	pthread_mutex_lock(&cm_lock);
+	if (id->found) {
+		*info = id->found;
+		id->found = NULL;
+		id->looking_up = false;
+		err = 0;
+	}
+	pthread_mutex_unlock(&cm_lock);
+	return cm_return(err);
+}
+
+int rdma_write_cm_event(struct rdma_cm_id *rid, enum rdma_cm_event_type event, int status,
+			uint64_t arg)
+{
+	struct cm_id *id = cm_id(rid);
+	struct cm_event *e;
+
+	if ((int)event != EVENT_USER)
+		return cm_return(-EINVAL);
+	pthread_mutex_lock(&cm_lock);
+	e = cm_event_push(id, id, event, status, NULL);
+	if (e)
+		memcpy(&e->event.param, &arg, sizeof(arg)); /* param.arg */
+	pthread_mutex_unlock(&cm_lock);
+	return cm_return(e ? 0 : -ENOMEM);
+}
+
+const char *cm_lookup_event_str(int event)
+{
+	switch (event) {
+	case EVENT_ADDRINFO_RESOLVED:
+		return "RDMA_CM_EVENT_ADDRINFO_RESOLVED";
+	case EVENT_ADDRINFO_ERROR:
+		return "RDMA_CM_EVENT_ADDRINFO_ERROR";
+	case EVENT_USER:
+		return "RDMA_CM_EVENT_USER";
+	default:
+		return "UNKNOWN EVENT";
+	}
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What two connection managers say to each other.
+ *
+ * A connection speaks over one SOCK_SEQPACKET socket, one message a packet:
+ *
+ *	active			passive
+ *	REQ	------------>			rdma_connect
+ *		<------------	REP | REJ	rdma_accept | rdma_reject
+ *	RTU	------------>			the QPs can send
+ *
+ * The end of the socket is the end of the connection, whoever closed it and however it died, so
+ * there is no message for that. Datagrams need no connection, only to know whom to send to; the
+ * socket ends with the answer:
+ *
+ *	SIDR_REQ ---------->			rdma_connect
+ *		<------------	SIDR_REP	rdma_accept | rdma_reject
+ *
+ * Parsing is pure: bytes in, a checked message out, no I/O.
+ */
+#ifndef WEIR_SOFTNIC_CM_MSG_H
+#define WEIR_SOFTNIC_CM_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "addr.h"
+
+/* What rdma_cm leaves to the user of the private data of the InfiniBand messages, in bytes. */
+#define CM_REQ_PRIVATE_MAX 56
+#define CM_REP_PRIVATE_MAX 196
+#define CM_REJ_PRIVATE_MAX 148
+#define CM_SIDR_REQ_PRIVATE_MAX 180
+#define CM_SIDR_REP_PRIVATE_MAX 136
+#define CM_PRIVATE_MAX CM_REP_PRIVATE_MAX
+
+/* Longer than any message; a packet that fills it is malformed. */
+#define CM_MSG_BYTES_MAX 320
+
+/* Why a request was rejected; the numbers are those of the InfiniBand specification. */
+enum cm_reason {
+	CM_REASON_INVALID_SERVICE_ID = 8,
+	CM_REASON_CONSUMER_DEFINED = 28,
+	CM_REASON_VENDOR_OPTION = 35,
+};
+
+enum cm_msg_type {
+	CM_MSG_REQ = 1,
+	CM_MSG_REP,
+	CM_MSG_REJ,
+	CM_MSG_RTU,
+	CM_MSG_SIDR_REQ,
+	CM_MSG_SIDR_REP,
+};
+
+/* How a SIDR_REQ was answered, likewise. */
+enum cm_sidr_status {
+	CM_SIDR_SUCCESS = 0,
+	CM_SIDR_UNSUPPORTED = 1, /* nobody listens */
+	CM_SIDR_REJECT = 2,
+};
+
+/**
+ * struct cm_msg - one message, in the form the code works with
+ * @type: decides which of the other fields mean something
+ * @qp_num: of the sender (REQ, REP, SIDR_REP), 24 bits
+ * @responder_resources: reads the sender can serve at once (REQ, REP)
+ * @initiator_depth: reads the sender wants to issue at once (REQ, REP)
+ * @retry_count: how often either side sends again, at most 7 (REQ)
+ * @rnr_retry_count: how often the other side sends again when we are not ready, at most 7
+ *	(REQ, REP)
+ * @srq: the sender receives from an SRQ (REQ, REP)
+ * @flow_control: as in rdma_conn_param, carried only (REQ, REP)
+ * @traffic_class: of the packets, both ways (REQ)
+ * @ece_vendor: enhanced connection establishment, carried only (REQ, REP)
+ * @ece_options: likewise
+ * @reason: enum cm_reason (REJ), enum cm_sidr_status (SIDR_REP)
+ * @src: address of the active side (REQ, SIDR_REQ)
+ * @dst: address it called (REQ, SIDR_REQ)
+ * @private_len: bytes in @private_data, within the limit of @type
+ * @private_data: the user's
+ */
+struct cm_msg {
+	enum cm_msg_type type;
+	uint32_t qp_num;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+	uint8_t flow_control;
+	uint8_t traffic_class;
+	uint32_t ece_vendor;
+	uint32_t ece_options;
+	uint16_t reason;
+	union cm_addr src;
+	union cm_addr dst;
+	uint8_t private_len;
+	uint8_t private_data[CM_PRIVATE_MAX];
+};
+
+/* Return: bytes of private data a message of @type may carry; 0 for RTU. */
+size_t cm_msg_private_max(enum cm_msg_type type);
+
+/**
+ * cm_msg_encode() - put a message into bytes
+ * @msg: valid in the sense of struct cm_msg
+ * @buf: at least CM_MSG_BYTES_MAX bytes
+ *
+ * Return: the bytes used.
+ */
+size_t cm_msg_encode(const struct cm_msg *msg, void *buf);
+
+/**
+ * cm_msg_decode() - check bytes from a peer and make a message of them
+ * @msg: written on success only
+ * @buf: the packet; read once, so the caller need not fear that it changes
+ * @len: its bytes, any number
+ *
+ * Return: 0, or -EPROTO: the bytes are not a message of this version.
+ */
+int cm_msg_decode(struct cm_msg *msg, const void *buf, size_t len);
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The port space: who has which address and port.
+ *
+ * A port is the name of an abstract Unix socket. The kernel keeps such names unique, and forgets
+ * them when their process dies, however it dies. The name carries the user: each has port spaces
+ * of its own, apart also from TCP's, as on real RDMA. Only the credentials of the socket prove the
+ * user, for anybody may bind any name.
+ *
+ * A listener on the wildcard has the wildcard's own name, so a caller tries the address it calls
+ * and then the wildcard. The IPv6 wildcard takes the IPv4 one too. That a wildcard and an address
+ * exclude each other no kernel watches: cm_claims.c does, after the name was taken. Of two that
+ * try at the same moment at least one sees the other, so it may be that neither gets the port, but
+ * never that both do.
+ */
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "claims.h"
+
+enum {
+	/* Where port 0 is looked for: Linux's default for TCP. */
+	PORT_EPHEMERAL_MIN = 32768,
+	PORT_EPHEMERAL_MAX = 60999,
+};
+
+static const char *space(const struct cm_id *id)
+{
+	switch (id->id.ps) {
+	case RDMA_PS_UDP:
+		return "udp";
+	case RDMA_PS_IPOIB:
+		return "ipoib";
+	case RDMA_PS_IB:
+		return "ib";
+	default:
+		return "tcp";
+	}
+}
+
+static void claim_init(struct cm_claim *claim, const struct cm_id *id, const union cm_addr *addr)
+{
+	union cm_addr plain = *addr;
+	size_t len;
+
+	memset(claim, 0, sizeof(*claim));
+	cm_addr_unmap(&plain);
+	claim->port = ntohs(cm_addr_port(&plain));
+	claim->token = id->reuse;
+	if (plain.sa.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &plain.in.sin_addr, claim->addr, sizeof(claim->addr));
+		return;
+	}
+	inet_ntop(AF_INET6, &plain.in6.sin6_addr, claim->addr, sizeof(claim->addr));
+	len = strlen(claim->addr);
+	if (IN6_IS_ADDR_LINKLOCAL(&plain.in6.sin6_addr))
+		snprintf(claim->addr + len, sizeof(claim->addr) - len, "%%%u",
+			 plain.in6.sin6_scope_id);
+}
+
+/* Return: the length of the name. */
+static socklen_t name(struct sockaddr_un *un, const struct cm_id *id, const struct cm_claim *claim)
+{
+	size_t room = sizeof(un->sun_path) - 1;
+	int len;
+
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	len = cm_claim_name(un->sun_path + 1, room, space(id), claim);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + len;
+}
+
+static int open_claimed(const struct cm_id *id, const union cm_addr *addr)
+{
+	struct cm_claim claim;
+	struct sockaddr_un un;
+	socklen_t len;
+	int s, err;
+
+	claim_init(&claim, id, addr);
+	len = name(&un, id, &claim);
+	s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return -errno;
+	if (bind(s, (struct sockaddr *)&un, len) < 0) {
+		err = errno == EADDRINUSE ? cm_claim_conflict(&claim, &claim) : -errno;
+		close(s);
+		return err;
+	}
+	return s;
+}
+
+static bool covers_ipv4(const struct cm_id *id, const union cm_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 && cm_addr_is_any(addr) && !id->afonly;
+}
+
+static int open_both(const struct cm_id *id, const union cm_addr *addr, int fd[2])
+{
+	union cm_addr ipv4 = { .in = { .sin_family = AF_INET, .sin_port = cm_addr_port(addr) } };
+
+	fd[1] = -1;
+	fd[0] = open_claimed(id, addr);
+	if (fd[0] < 0)
+		return fd[0];
+	if (!covers_ipv4(id, addr))
+		return 0;
+	fd[1] = open_claimed(id, &ipv4);
+	if (fd[1] >= 0)
+		return 0;
+	close(fd[0]);
+	return fd[1];
+}
+
+static int check_others(const struct cm_id *id, const union cm_addr *addr, uint32_t own_token)
+{
+	union cm_addr ipv4 = { .in = { .sin_family = AF_INET, .sin_port = cm_addr_port(addr) } };
+	struct cm_claim claim;
+	int err;
+
+	claim_init(&claim, id, addr);
+	err = cm_claims_check(space(id), &claim, own_token);
+	if (err || !covers_ipv4(id, addr))
+		return err;
+	claim_init(&claim, id, &ipv4);
+	return cm_claims_check(space(id), &claim, own_token);
+}
+
+static void close_both(const int fd[2])
+{
+	close(fd[0]);
+	if (fd[1] >= 0)
+		close(fd[1]);
+}
+
+static int take(struct cm_id *id, const union cm_addr *addr)
+{
+	int fd[2];
+	int err;
+
+	err = open_both(id, addr, fd);
+	if (err)
+		return err;
+	err = check_others(id, addr, id->reuse);
+	if (err) {
+		close_both(fd);
+		return err;
+	}
+	id->fd = fd[0];
+	id->fd_ipv4 = fd[1];
+	return 0;
+}
+
+/* The wildcard's name keeps everybody else off the port, so nobody need be looked for. */
+static int take_whole(struct cm_id *id, const union cm_addr *addr)
+{
+	union cm_addr any = { .sa.sa_family = addr->sa.sa_family };
+	int fd;
+
+	cm_addr_set_port(&any, cm_addr_port(addr));
+	fd = open_claimed(id, &any);
+	if (fd < 0)
+		return fd;
+	id->fd = fd;
+	return 0;
+}
+
+static int take_free(struct cm_id *id, union cm_addr *addr,
+		     int (*take_one)(struct cm_id *id, const union cm_addr *addr))
+{
+	const unsigned int nr = PORT_EPHEMERAL_MAX - PORT_EPHEMERAL_MIN + 1;
+	unsigned int start = 0, i;
+	int err = -EADDRNOTAVAIL;
+
+	if (getrandom(&start, sizeof(start), 0) < 0)
+		start = (unsigned int)softnic_now_ns();
+	for (i = 0; i < nr && (err == -EADDRINUSE || err == -EADDRNOTAVAIL); i++) {
+		cm_addr_set_port(addr, htons(PORT_EPHEMERAL_MIN + (start % nr + i) % nr));
+		err = take_one(id, addr);
+	}
+	return err;
+}
+
+int cm_port_take(struct cm_id *id, union cm_addr *addr)
+{
+	return cm_addr_port(addr) ? take(id, addr) : take_free(id, addr, take);
+}
+
+int cm_port_take_source(struct cm_id *id, union cm_addr *addr)
+{
+	return take_free(id, addr, take_whole);
+}
+
+int cm_port_make_unique(struct cm_id *id)
+{
+	const uint32_t token = id->reuse;
+	union cm_addr addr;
+	int fd[2];
+	int err;
+
+	if (!token)
+		return 0;
+	cm_id_src(id, &addr);
+	id->reuse = 0;
+	err = open_both(id, &addr, fd);
+	if (err)
+		goto shared;
+	err = check_others(id, &addr, token);
+	if (err) {
+		close_both(fd);
+		goto shared;
+	}
+	close(id->fd);
+	if (id->fd_ipv4 >= 0)
+		close(id->fd_ipv4);
+	id->fd = fd[0];
+	id->fd_ipv4 = fd[1];
+	return 0;
+shared:
+	id->reuse = token;
+	return err;
+}
+
+uint32_t cm_port_token(void)
+{
+	uint32_t token = 0;
+
+	while (!token)
+		if (getrandom(&token, sizeof(token), 0) < 0)
+			token = (uint32_t)softnic_now_ns();
+	return token;
+}
+
+bool cm_port_peer_is_ours(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid();
+}
+
+static int call(const struct cm_id *id, const union cm_addr *addr)
+{
+	struct cm_claim claim;
+	struct sockaddr_un un;
+	socklen_t len;
+
+	claim_init(&claim, id, addr);
+	claim.token = 0;
+	len = name(&un, id, &claim);
+	if (connect(id->fd, (struct sockaddr *)&un, len) < 0)
+		return errno == EAGAIN ? -EAGAIN : -ECONNREFUSED;
+	return cm_port_peer_is_ours(id->fd) ? 0 : -ECONNREFUSED;
+}
+
+int cm_port_call(const struct cm_id *id, const union cm_addr *addr)
+{
+	union cm_addr plain = *addr, any = { 0 };
+	int err;
+
+	cm_addr_unmap(&plain);
+	err = call(id, &plain);
+	if (err != -ECONNREFUSED)
+		return err;
+	any.sa.sa_family = plain.sa.sa_family;
+	cm_addr_set_port(&any, cm_addr_port(&plain));
+	return call(id, &any);
+}

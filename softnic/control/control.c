@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The socket that every process listens on to be asked for queue pairs also takes these. The
+ * kernel says whose it is, so nobody need be disturbed to find the right one.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "softnic/shm/shared.h"
+
+enum { ANSWER_MS_MAX = 500 };
+
+static int connect_to(pid_t wanted, int *fd)
+{
+	struct sockaddr_un addr;
+	socklen_t len;
+	uint32_t slot;
+	pid_t pid;
+
+	for (slot = 1; slot < SOFTNIC_SLOTS; slot++) {
+		*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (*fd < 0)
+			return -errno;
+		len = shared_address(slot, &addr);
+		if (!connect(*fd, (struct sockaddr *)&addr, len) && shared_is_ours(*fd, &pid) &&
+		    pid == wanted)
+			return 0;
+		close(*fd);
+	}
+	return -ESRCH;
+}
+
+static int set_one(int fd, enum softnic_option option, uint64_t value)
+{
+	struct message m = { .type = MSG_SET_FAULT, .qpn = option, .value = value };
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	int err;
+
+	err = message_send(fd, &m, NULL, 0);
+	if (err)
+		return err;
+	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
+		return -ETIMEDOUT;
+	err = message_receive(fd, &m, NULL);
+	if (err)
+		return err;
+	return m.type == MSG_FAULT_SET ? -(int)m.value : -EPROTO;
+}
+
+/* What the others only describe is set before it comes about. */
+static bool is_trigger(int option)
+{
+	return option == OPTION_PORT_DOWN_AFTER || option == OPTION_DEVICE_GONE_AFTER;
+}
+
+int softnic_fault(pid_t pid, const struct softnic_options *options)
+{
+	int err, fd, i, triggers;
+
+	err = connect_to(pid, &fd);
+	if (err)
+		return err;
+	for (triggers = 0; triggers <= 1; triggers++)
+		for (i = OPTION_FIRST_FAULT; i < OPTIONS && !err; i++)
+			if (is_trigger(i) == triggers && (options->given & 1u << i))
+				err = set_one(fd, i, options->value[i]);
+	close(fd);
+	return err;
+}

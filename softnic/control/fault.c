@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * All faults come about in the requester, between its send queue and the peer, for that is
+ * where a real network loses, delays and breaks; only memory runs out where it is
+ * registered. A port that is down is also written where peers look before each step.
+ */
+#include <errno.h>
+
+#include "softnic/verbs/async.h"
+#include "config.h"
+#include "fault.h"
+#include "softnic/loop/fork.h"
+#include "softnic/verbs/nic.h"
+
+bool fault_any;
+
+static struct {
+	pthread_mutex_t lock;		/* setting */
+	uint64_t value[OPTIONS];	/* read without it */
+	uint64_t epoch;			/* how often OPTION_ERROR_AFTER was set */
+	uint64_t ops;			/* begun by the process so far */
+	uint64_t port_down_at, gone_at;	/* at which of them */
+	uint32_t queue_pairs;		/* made so far */
+	uint64_t mr_bytes;
+	bool gone;
+	struct softnic_timer port_up;
+	struct softnic_work vanish;
+} faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* What a draw is for. */
+enum draw { DRAW_ERROR, DRAW_RNR, DRAW_DELAY };
+
+/* splitmix64's finalizer (Steele, Lea and Flood, OOPSLA 2014) */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static uint64_t value(enum softnic_option option)
+{
+	return load_relaxed(&faults.value[option]);
+}
+
+static uint64_t draw(const struct qp_faults *f, enum draw what, uint32_t nth)
+{
+	uint64_t x = mix(value(OPTION_SEED));
+
+	x = mix(x ^ f->number);
+	x = mix(x ^ f->ops);
+	return mix(x ^ ((uint64_t)what << 32 | nth));
+}
+
+static bool happens(const struct qp_faults *f, enum draw what, uint32_t nth, uint64_t ppm)
+{
+	return draw(f, what, nth) % OPTION_PPM < ppm;
+}
+
+static void port_goes_up(struct softnic_timer *t)
+{
+	(void)t;
+	store_release(&nic.pub->life.down, 0);
+	async_raise_ports(IBV_EVENT_PORT_ACTIVE);
+}
+
+static void port_goes_down(void)
+{
+	if (!swap_ordered(&nic.pub->life.down, 1))
+		async_raise_ports(IBV_EVENT_PORT_ERR);
+	softnic_timer_arm(&faults.port_up, value(OPTION_PORT_DOWN_MS) * 1000000, port_goes_up);
+}
+
+/* Queue pairs cannot all be locked by who holds one of them: this is the engine's work. */
+static bool vanish(struct softnic_work *w)
+{
+	struct qp *qp = NULL;
+
+	(void)w;
+	while ((qp = nic_next_qp(qp))) {
+		pthread_mutex_lock(&qp->lock);
+		qp_error(qp);
+		pthread_mutex_unlock(&qp->lock);
+	}
+	async_raise_device(IBV_EVENT_DEVICE_FATAL);
+	return false;
+}
+
+static void device_goes(void)
+{
+	if (!__atomic_exchange_n(&faults.gone, true, __ATOMIC_SEQ_CST))
+		softnic_work_kick(&faults.vanish);
+}
+
+/* Under faults.lock, or before anybody else looks. */
+static void set(enum softnic_option option, uint64_t to)
+{
+	uint64_t at = to == OPTION_NEVER ? OPTION_NEVER : load_relaxed(&faults.ops) + to;
+
+	store_relaxed(&faults.value[option], to);
+	if (option == OPTION_ERROR_AFTER)
+		add_ordered(&faults.epoch, 1);
+	else if (option == OPTION_PORT_DOWN_AFTER)
+		store_relaxed(&faults.port_down_at, at);
+	else if (option == OPTION_DEVICE_GONE_AFTER)
+		store_relaxed(&faults.gone_at, at);
+}
+
+void fault_open(void)
+{
+	const struct softnic_options *options = config_get();
+	uint32_t i;
+
+	faults.vanish.fn = vanish;
+	for (i = OPTION_FIRST_FAULT; i < OPTIONS; i++)
+		set(i, options->value[i]);
+	if (options->given >> OPTION_FIRST_FAULT)
+		store_release(&fault_any, true);
+}
+
+/* What counts operations counts the child's. */
+static void forget(void)
+{
+	faults.ops = faults.mr_bytes = 0;
+	faults.queue_pairs = 0;
+	faults.gone = false;
+}
+
+const struct fork_part fault_fork = { &faults.lock, forget };
+
+int fault_set(uint32_t option, uint64_t to)
+{
+	bool goes_down = option == OPTION_PORT_DOWN_AFTER && !to;
+	bool goes = option == OPTION_DEVICE_GONE_AFTER && !to;
+
+	if (option < OPTION_FIRST_FAULT || !option_is_valid(option, to))
+		return -EINVAL;
+	pthread_mutex_lock(&faults.lock);
+	/* What comes now does not come again with the next operation. */
+	set(option, goes_down || goes ? OPTION_NEVER : to);
+	store_release(&fault_any, true);
+	pthread_mutex_unlock(&faults.lock);
+	if (goes_down)
+		port_goes_down();
+	if (goes)
+		device_goes();
+	return 0;
+}
+
+bool fault_is_gone(void)
+{
+	return load_acquire(&faults.gone);
+}
+
+bool fault_port_is_down(void)
+{
+	return load_acquire(&nic.pub->life.down);
+}
+
+void fault_adopt(struct qp *qp)
+{
+	qp->faults.number = add_ordered(&faults.queue_pairs, 1);
+}
+
+bool fault_mr_change(uint64_t from, uint64_t to)
+{
+	uint64_t max = value(OPTION_MR_BYTES_MAX);
+
+	if (add_ordered(&faults.mr_bytes, to - from) <= max || to <= from)
+		return true;
+	fault_mr_give(to - from);
+	return false;
+}
+
+bool fault_mr_take(uint64_t bytes)
+{
+	return fault_mr_change(0, bytes);
+}
+
+void fault_mr_give(uint64_t bytes)
+{
+	add_ordered(&faults.mr_bytes, -bytes);
+}
+
+static bool needs_receive(const struct qp *qp, const struct send_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return qp->ibv.qp_type == IBV_QPT_RC;
+	default:
+		return false;
+	}
+}
+
+enum { RNR_IN_A_ROW_MAX = 1000 };
+
+/* How many tries in a row find no receive. */
+static uint32_t rnr_tries(const struct qp_faults *f)
+{
+	uint64_t ppm = value(OPTION_RNR);
+	uint32_t n = 0;
+
+	if (ppm == OPTION_PPM)
+		return UINT32_MAX;
+	while (n < RNR_IN_A_ROW_MAX && happens(f, DRAW_RNR, n, ppm))
+		n++;
+	return n;
+}
+
+static void count_for_process(void)
+{
+	uint64_t begun = add_ordered(&faults.ops, 1) - 1;
+
+	if (begun == load_relaxed(&faults.port_down_at))
+		port_goes_down();
+	if (begun == load_relaxed(&faults.gone_at))
+		device_goes();
+}
+
+/* Once an operation: all that will go wrong with it. */
+static void foresee(struct qp *qp, const struct send_wqe *wqe)
+{
+	struct qp_faults *f = &qp->faults;
+	uint64_t epoch = load_relaxed(&faults.epoch), delay_us = value(OPTION_DELAY_US);
+
+	if (f->epoch != epoch) {
+		f->epoch = epoch;
+		f->ops_at_epoch = f->ops;
+	}
+	f->fails = f->ops - f->ops_at_epoch == value(OPTION_ERROR_AFTER) ||
+		   happens(f, DRAW_ERROR, 0, value(OPTION_ERROR));
+	f->rnr = needs_receive(qp, wqe) ? rnr_tries(f) : 0;
+	f->begin_ns = delay_us ? softnic_now_ns() +
+				 draw(f, DRAW_DELAY, 0) % (delay_us + 1) * 1000 : 0;
+	f->ops++;
+	count_for_process();
+}
+
+int fault_meet(struct qp *qp, const struct send_wqe *wqe)
+{
+	struct qp_faults *f = &qp->faults;
+
+	if (!qp->sq.foreseen) {
+		qp->sq.foreseen = true;
+		foresee(qp, wqe);
+	}
+	if (fault_is_gone())
+		return IBV_WC_WR_FLUSH_ERR;
+	if (fault_port_is_down())
+		return RESP_SILENT;
+	if (f->begin_ns && softnic_now_ns() < f->begin_ns)
+		return RESP_LATER;
+	if (f->fails)
+		return IBV_WC_RETRY_EXC_ERR;
+	if (!f->rnr)
+		return 0;
+	f->rnr--;
+	return RESP_RNR;
+}

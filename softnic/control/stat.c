@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Reading other processes' counters: knock at every slot, and map what is shown.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "softnic/shm/shared.h"
+
+enum { ANSWER_MS_MAX = 500 };
+
+static int read_pub(int fd, struct softnic_process *p)
+{
+	const struct shared_pub *pub;
+	size_t size;
+	void *map;
+	int err;
+
+	err = shared_map(fd, sizeof(*pub), PROT_READ, &map, &size);
+	if (err)
+		return err;
+	pub = map;
+	memcpy(p->comm, pub->comm, sizeof(p->comm));
+	p->comm[sizeof(p->comm) - 1] = '\0';
+	p->counters = pub->counters;
+	munmap(map, size);
+	return 0;
+}
+
+static int ask(int fd, struct softnic_process *p)
+{
+	struct message hello = { .type = MSG_HELLO }, m;
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	int fds[MESSAGE_FDS_MAX], err;
+
+	if (!shared_is_ours(fd, &p->pid))
+		return -EPERM;
+	err = message_send(fd, &hello, NULL, 0);
+	if (err)
+		return err;
+	if (poll(&answer, 1, ANSWER_MS_MAX) != 1)
+		return -ETIMEDOUT;
+	err = message_receive(fd, &m, fds);
+	if (err)
+		return err;
+	err = m.type == MSG_WELCOME ? read_pub(fds[0], p) : -EPROTO;
+	message_close_fds(fds);
+	return err;
+}
+
+int softnic_stat(struct softnic_process *out, size_t room, size_t *count)
+{
+	struct sockaddr_un addr;
+	socklen_t len;
+	uint32_t slot;
+	size_t n = 0;
+	int fd = -1;
+
+	for (slot = 1; slot < SOFTNIC_SLOTS && n < room; slot++) {
+		if (fd < 0)
+			fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0)
+			return -errno;
+		len = shared_address(slot, &addr);
+		if (connect(fd, (struct sockaddr *)&addr, len) < 0)
+			continue;	/* nobody there: the socket may try the next */
+		if (!ask(fd, &out[n]))
+			n++;
+		close(fd);
+		fd = -1;
+	}
+	if (fd >= 0)
+		close(fd);
+	*count = n;
+	return 0;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "ready_list.h"
+
+enum { SEAT_BITS = 8, WORD_BITS = 64, WORDS = SHARED_SEATS / WORD_BITS };
+_Static_assert(SHARED_SEATS == 1 << SEAT_BITS, "a seat for each hash");
+
+/*
+ * Fibonacci hashing (Knuth, volume 3, 6.4): numbers at any one distance from each other, as
+ * programs that deal queue pairs out to queues make them, are spread evenly.
+ */
+static uint32_t seat_of(uint32_t qpn)
+{
+	return qpn * 0x9e3779b1u >> (32 - SEAT_BITS);
+}
+
+void source_mark(struct shared_cq *bell, uint32_t qpn)
+{
+	uint32_t seat = seat_of(qpn);
+
+	__atomic_fetch_or(&bell->ready[seat / WORD_BITS], 1ull << seat % WORD_BITS,
+			  __ATOMIC_SEQ_CST);
+}
+
+void source_mark_all(struct shared_cq *bell)
+{
+	int i;
+
+	for (i = 0; i < WORDS; i++)
+		store_ordered(&bell->ready[i], UINT64_MAX);
+}
+
+void sources_init(struct sources *s)
+{
+	int i;
+
+	for (i = 0; i < SHARED_SEATS; i++)
+		LIST_INIT(&s->seats[i]);
+	TAILQ_INIT(&s->ready);
+}
+
+void sources_add(struct sources *s, struct cq_source *source, uint32_t qpn)
+{
+	LIST_INSERT_HEAD(&s->seats[seat_of(qpn)], source, at_seat);
+	s->num++;
+}
+
+static void set_ready(struct sources *s, struct cq_source *source)
+{
+	if (!source->is_ready)
+		TAILQ_INSERT_TAIL(&s->ready, source, among_ready);
+	source->is_ready = true;
+}
+
+static void set_done(struct sources *s, struct cq_source *source)
+{
+	if (source->is_ready)
+		TAILQ_REMOVE(&s->ready, source, among_ready);
+	source->is_ready = false;
+}
+
+void sources_del(struct sources *s, struct cq_source *source)
+{
+	set_done(s, source);
+	LIST_REMOVE(source, at_seat);
+	s->num--;
+}
+
+void sources_hear(struct sources *s, struct shared_cq *bell)
+{
+	struct cq_source *source;
+	uint64_t bits;
+	int i;
+
+	for (i = 0; i < WORDS; i++) {
+		if (!load_relaxed(&bell->ready[i]))
+			continue;
+		for (bits = swap_ordered(&bell->ready[i], 0); bits; bits &= bits - 1)
+			LIST_FOREACH(source, &s->seats[i * WORD_BITS + __builtin_ctzll(bits)],
+				     at_seat)
+				set_ready(s, source);
+	}
+}
+
+int sources_poll(struct sources *s, struct ibv_wc *wc, int room)
+{
+	struct cq_source *source;
+	int n = 0;
+
+	while (n < room && (source = TAILQ_FIRST(&s->ready))) {
+		set_done(s, source);
+		n += source->poll(source->qp, wc + n, room - n);
+		if (n == room)
+			set_ready(s, source);	/* it may have more: after the others */
+	}
+	return n;
+}
+
+uint32_t sources_waiting(const struct sources *s)
+{
+	const struct cq_source *source;
+	uint32_t n = 0;
+	int i;
+
+	for (i = 0; i < SHARED_SEATS; i++)
+		LIST_FOREACH(source, &s->seats[i], at_seat)
+			n += source->waiting(source->qp);
+	return n;
+}
+
+void sources_visit(const struct sources *s, void (*fn)(struct qp *qp))
+{
+	const struct cq_source *source;
+	int i;
+
+	for (i = 0; i < SHARED_SEATS; i++)
+		LIST_FOREACH(source, &s->seats[i], at_seat)
+			fn(source->qp);
+}

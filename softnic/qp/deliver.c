@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A datagram to a group is so many datagrams. Those whose other end is known go at once, the rest
+ * when that is, all asked for at the same time. To look up a group is slow, so it is done once for
+ * all that was posted by then: whoever was attached before a post is found. Who is detached while
+ * that is under way may still get it, as with what is on a wire.
+ */
+#include <string.h>
+
+#include "softnic/verbs/ah.h"
+#include "deliver.h"
+#include "softnic/control/fault.h"
+#include "unreliable.h"
+#include "softnic/verbs/mw.h"
+#include "resp.h"
+
+/* At the other end qp->to. */
+static int attempt(struct qp *qp, const struct send_wqe *wqe)
+{
+	const struct send_queue *sq = &qp->sq;
+	size_t at = wqe - sq->wqes;
+	int status = qp->to->shared ? fault_step(qp, wqe) : RESP_SILENT;
+
+	if (!status)
+		status = resp_step(qp, wqe, sq->sges + at * sq->max_sge,
+				   sq->inlined + at * sq->max_inline);
+	return qp_is_reliable(qp) ? status : lossy_status(qp, status);
+}
+
+/* Does it have to be looked up after a work request was posted, or is that done? */
+static bool is_known(const struct qp *qp, const union ibv_gid *group)
+{
+	const struct fanout *f = qp->sq.fanout;
+
+	return f->is_known && (int32_t)(f->known_to - qp->sq.done) > 0 &&
+	       !memcmp(&f->group, group, sizeof(*group));
+}
+
+static void look_up(struct qp *qp, const union ibv_gid *group)
+{
+	struct fanout *f = qp->sq.fanout;
+
+	f->known_to = load_ordered(&qp->sq.tail);
+	f->num_members = group_members(group, f->members);
+	f->group = *group;
+	f->is_known = true;
+}
+
+static void begin(struct qp *qp, const union ibv_gid *group)
+{
+	struct fanout *f = qp->sq.fanout;
+	struct remote *r;
+	uint32_t i;
+
+	if (!is_known(qp, group))
+		look_up(qp, group);
+	f->num_left = 0;
+	for (i = 0; i < f->num_members; i++) {
+		if (f->members[i] == qp->ibv.qp_num && qp->blocks_own)
+			continue;
+		r = qp_remote(qp, f->members[i]);
+		if (r)
+			f->left[f->num_left++] = r;
+	}
+	f->has_begun = true;
+}
+
+static int send_to_group(struct qp *qp, const struct send_wqe *wqe, const union ibv_gid *group)
+{
+	struct fanout *f = qp->sq.fanout;
+	uint32_t i = 0;
+	int status;
+
+	if (!f->has_begun)
+		begin(qp, group);
+	while (i < f->num_left) {
+		qp->to = f->left[i];
+		status = attempt(qp, wqe);
+		if (status == RESP_SILENT) {
+			i++;
+			continue;
+		}
+		if (status)
+			return status;
+		qp->sq.offset = 0;
+		f->left[i] = f->left[--f->num_left];
+	}
+	return f->num_left ? RESP_SILENT : IBV_WC_SUCCESS;
+}
+
+static int send_datagram(struct qp *qp, const struct send_wqe *wqe)
+{
+	const struct av *av = &qp->sq.avs[wqe - qp->sq.wqes];
+
+	if (wqe->length > SOFTNIC_DATAGRAM_MAX)
+		return IBV_WC_LOC_LEN_ERR;
+	if (wqe->ud.qpn == GROUP_QPN && ah_is_multicast(&av->dgid))
+		return send_to_group(qp, wqe, &av->dgid);
+	qp->to = qp_remote(qp, wqe->ud.qpn);
+	return qp->to ? attempt(qp, wqe) : IBV_WC_LOC_QP_OP_ERR;
+}
+
+int deliver_step(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+	struct send_wqe *wqe = &sq->wqes[sq->done & (sq->size - 1)];
+
+	if (qp_is_datagram(qp))
+		return send_datagram(qp, wqe);
+	qp->to = &qp->remote;
+	return wr_is_local(wqe->opcode) ? mw_step(qp, wqe) : attempt(qp, wqe);
+}
+
+uint32_t deliver_awaits(struct qp *qp, struct remote ***ends)
+{
+	struct fanout *f = qp->sq.fanout;
+
+	if (f && f->has_begun) {
+		*ends = f->left;
+		return f->num_left;
+	}
+	*ends = &qp->to;
+	return qp->to ? 1 : 0;
+}
+
+void deliver_give_up(struct qp *qp)
+{
+	struct remote **ends;
+	uint32_t n = deliver_awaits(qp, &ends);
+
+	while (n)
+		ends[--n]->is_mute = true;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * ibv_post_send(): checks, appends, and executes what is small at once.
+ *
+ * Small work is done where it is posted, if nothing is ahead of it: to wake another
+ * thread would cost more than the copy. What is large goes to the engine, so that the
+ * program can go on meanwhile.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "softnic/verbs/mw.h"
+#include "softnic/verbs/nic.h"
+#include "post.h"
+#include "req.h"
+
+static bool is_atomic(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool may_be_inline(enum ibv_wr_opcode op)
+{
+	return op != IBV_WR_RDMA_READ && !is_atomic(op);
+}
+
+/* Which operations a transport has. */
+static bool may_post(enum ibv_qp_type type, enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return true;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return type != IBV_QPT_UD;
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
+		return type == IBV_QPT_RC;
+	default:
+		return false;
+	}
+}
+
+static int check(const struct qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	const struct send_queue *sq = &qp->sq;
+	int i;
+
+	*length = 0;
+	if (!may_post(qp->ibv.qp_type, wr->opcode) || (qp->remotes && !wr->wr.ud.ah))
+		return EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW)
+		return mw_check_bind(qp, wr);
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
+		return EINVAL;
+	for (i = 0; i < wr->num_sge; i++)
+		*length += wr->sg_list[i].length;
+	if (*length > SOFTNIC_MESSAGE_MAX)
+		return EINVAL;
+	if (is_atomic(wr->opcode)) {
+		if (wr->num_sge != 1 || *length < sizeof(uint64_t))
+			return EINVAL;
+		*length = sizeof(uint64_t);
+	}
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    (!may_be_inline(wr->opcode) || *length > sq->max_inline))
+		return EINVAL;
+	return 0;
+}
+
+static void copy_inline(uint8_t *to, const struct ibv_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void fill(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
+		 uint32_t length)
+{
+	*wqe = (struct send_wqe){
+		.wr_id = wr->wr_id,
+		.length = length,
+		.imm = wr->imm_data,
+		.opcode = wr->opcode,
+		.num_sge = wr_is_local(wr->opcode) ? 0 : wr->num_sge,
+		.flags = wr->send_flags,
+	};
+	if (qp->init.sq_sig_all)
+		wqe->flags |= IBV_SEND_SIGNALED;
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		mw_fill_bind(wqe, wr);
+	} else if (qp_is_datagram(qp)) {
+		/* One with the upper bit set stands for the queue pair's own. */
+		wqe->ud.qpn = wr->wr.ud.remote_qpn;
+		wqe->ud.qkey = wr->wr.ud.remote_qkey >> 31 ? qp->attr.qkey :
+							     wr->wr.ud.remote_qkey;
+	} else if (is_atomic(wr->opcode)) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+}
+
+int post_append(struct qp *qp, struct posting *p, const struct ibv_send_wr *wr)
+{
+	struct send_queue *sq = &qp->sq;
+	uint32_t at = p->tail & (sq->size - 1);
+	uint64_t length;
+	int err, i;
+
+	if (p->tail - load_acquire(&sq->polled) >= qp->init.cap.max_send_wr)
+		return ENOMEM;
+	err = check(qp, wr, &length);
+	if (err)
+		return err;
+	fill(qp, &sq->wqes[at], wr, length);
+	if (sq->avs)
+		sq->avs[at] = to_ah(wr->wr.ud.ah)->av;
+	if ((wr->send_flags & IBV_SEND_INLINE) && length)
+		copy_inline(sq->inlined + (size_t)at * sq->max_inline, wr);
+	for (i = 0; i < sq->wqes[at].num_sge; i++)
+		sq->sges[(size_t)at * sq->max_sge + i] = wr->sg_list[i];
+	p->bytes += length;
+	p->tail++;
+	return 0;
+}
+
+static bool can_post(const struct qp *qp)
+{
+	enum ibv_qp_state s = load_acquire(&qp->state);
+
+	return s == IBV_QPS_RTS || s == IBV_QPS_SQD || s == IBV_QPS_SQE || s == IBV_QPS_ERR;
+}
+
+int post_begin(struct qp *qp, struct posting *p)
+{
+	pthread_mutex_lock(&qp->post_lock);
+	p->tail = load_relaxed(&qp->sq.tail);
+	p->bytes = 0;
+	return can_post(qp) ? 0 : EINVAL;
+}
+
+void post_end(struct qp *qp, const struct posting *p)
+{
+	uint32_t n = p->tail - load_relaxed(&qp->sq.tail);
+
+	store_ordered(&qp->sq.tail, p->tail);
+	pthread_mutex_unlock(&qp->post_lock);
+	count(doorbells, 1);
+	count(send_wrs, n);
+	if (n)
+		req_execute_small(qp, p->bytes);
+}
+
+int req_post(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct qp *qp = to_qp(ibv);
+	struct posting p;
+	int err = post_begin(qp, &p);
+
+	for (; !err && wr; wr = wr->next) {
+		err = post_append(qp, &p, wr);
+		if (err)
+			break;
+	}
+	if (err)
+		*bad_wr = wr;
+	post_end(qp, &p);
+	return err;
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Queue pairs: their making and their end. States are in modify.c, errors in error.c,
+ * the other end in link.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "softnic/control/fault.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/verbs/pd.h"
+#include "qp.h"
+#include "qp_ex.h"
+#include "softnic/rq/recv.h"
+#include "req.h"
+#include "sq.h"
+#include "softnic/rq/srq.h"
+
+static int check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (fault_is_gone())
+		return EIO;
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+	    init->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq || init->send_cq->context != pd->context ||
+	    init->recv_cq->context != pd->context)
+		return EINVAL;
+	if (init->srq && init->srq->context != pd->context)
+		return EINVAL;
+	if (cap->max_send_wr > SHARED_WRS_MAX || cap->max_recv_wr > SHARED_WRS_MAX ||
+	    cap->max_send_sge > SHARED_SGES_MAX || cap->max_recv_sge > SHARED_SGES_MAX ||
+	    cap->max_inline_data > SOFTNIC_INLINE_MAX)
+		return EINVAL;
+	return 0;
+}
+
+/* As providers do, and as rdma_xclient expects: a little can always be sent inline. */
+static void grant_inline(struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr && cap->max_inline_data < SOFTNIC_INLINE_MIN)
+		cap->max_inline_data = SOFTNIC_INLINE_MIN;
+}
+
+enum { CONNECTED_GUARDS = 8 };	/* a cache line of them, though one would do */
+
+int qp_segment_create(const struct qp *qp, struct segment *segment)
+{
+	const struct recv_queue *own = &qp->own_rq;
+	uint32_t arrivals = arrivals_size_for(qp->rq->ring.size);
+	uint32_t guards = qp_is_datagram(qp) ? SHARED_GUARDS_MAX : CONNECTED_GUARDS;
+	size_t size = sizeof(struct shared_qp) + guards * sizeof(struct shared_guard) +
+		      arrivals_bytes(arrivals) +
+		      (qp->ibv.srq ? 0 : rq_bytes(own->ring.size, own->ring.sges));
+	struct shared_qp *s;
+	void *map;
+	int err;
+
+	err = shared_create("softnic-qp", size, false, &segment->fd, &map);
+	if (err)
+		return err;
+	s = map;
+	s->magic = SHARED_MAGIC;
+	s->version = SHARED_VERSION;
+	s->pd = qp->ibv.pd->handle;
+	s->recv_cq = qp->ibv.recv_cq->handle;
+	s->arrivals = arrivals;
+	s->guards = guards;
+	s->type = qp->ibv.qp_type;
+	segment->qp = s;
+	segment->guards = (struct guards){ (void *)s->rest, guards };
+	segment->size = size;
+	return 0;
+}
+
+void qp_segment_use(struct qp *qp, const struct segment *segment)
+{
+	struct recv_arrivals *a = &qp->arrivals;
+	struct shared_qp *s = segment->qp;
+	uint8_t *at = s->rest + segment->guards.num * sizeof(struct shared_guard);
+
+	qp->segment = *segment;
+	arrivals_format(&a->ring, at, s->arrivals);
+	if (!qp->ibv.srq)
+		recv_queue_format(qp->rq, at + arrivals_bytes(a->ring.size), s->pd);
+	a->polled = a->batch_end = arrivals_first_position(&a->ring);
+	store_release(&a->flushing, false);
+}
+
+void qp_segment_destroy(struct segment *segment)
+{
+	munmap(segment->qp, segment->size);
+	close(segment->fd);
+}
+
+static void init_fields(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	qp->init = *init;
+	qp->state = IBV_QPS_RESET;
+	qp->work.fn = req_run;
+	qp->sq.size = rq_size_for(init->cap.max_send_wr);
+	qp->sq.max_sge = init->cap.max_send_sge;
+	qp->sq.max_inline = init->cap.max_inline_data;
+	qp->rq = init->srq ? &to_srq(init->srq)->rq : &qp->own_rq;
+	qp->sends = (struct cq_source){ sq_poll, sq_waiting, qp };
+	qp->recvs = (struct cq_source){ recv_poll, recv_waiting, qp };
+	qp->ibv.context = pd->context;
+	qp->ibv.qp_context = init->qp_context;
+	qp->ibv.pd = pd;
+	qp->ibv.send_cq = init->send_cq;
+	qp->ibv.recv_cq = init->recv_cq;
+	qp->ibv.srq = init->srq;
+	qp->ibv.qp_type = init->qp_type;
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	qp->events = (struct async_subject){
+		.element = &qp->ibv,
+		.mutex = &qp->ibv.mutex,
+		.cond = &qp->ibv.cond,
+		.completed = &qp->ibv.events_completed,
+	};
+	pthread_mutex_init(&qp->post_lock, NULL);
+	pthread_mutex_init(&qp->lock, NULL);
+}
+
+static void free_qp(struct qp *qp)
+{
+	qp_ex_fini(qp);
+	recv_queue_fini(&qp->own_rq);
+	sq_fini(qp);
+	free(qp->remotes);
+	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->post_lock);
+	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	free(qp);
+}
+
+static int number(struct qp *qp)
+{
+	int err;
+
+	pthread_mutex_lock(&nic.lock);
+	err = nic_add_qp(qp, &qp->ibv.qp_num);
+	pthread_mutex_unlock(&nic.lock);
+	qp->ibv.handle = qp->ibv.qp_num;
+	return err;
+}
+
+static int allocate(struct qp *qp)
+{
+	const struct ibv_qp_cap *cap = &qp->init.cap;
+	struct segment segment;
+	int err;
+
+	err = recv_queue_init(&qp->own_rq, qp->ibv.srq ? 0 : cap->max_recv_wr, cap->max_recv_sge);
+	if (!err)
+		err = sq_init(qp);
+	if (!err && qp_is_datagram(qp)) {
+		qp->remotes = calloc(REMOTE_HASHES, sizeof(*qp->remotes));
+		err = qp->remotes ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = qp_segment_create(qp, &segment);
+	if (err)
+		return err;
+	qp_segment_use(qp, &segment);
+	err = number(qp);
+	if (err)
+		qp_segment_destroy(&qp->segment);
+	return err;
+}
+
+struct ibv_qp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	int err = check(pd, init);
+	struct qp *qp;
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	grant_inline(&init->cap);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	init_fields(qp, pd, init);
+	err = allocate(qp);
+	if (err) {
+		free_qp(qp);
+		errno = -err;
+		return NULL;
+	}
+	add_ordered(&to_pd(pd)->users, 1);
+	if (init->srq)
+		add_ordered(&to_srq(init->srq)->users, 1);
+	cq_add(to_cq(init->send_cq), &qp->sends, qp->ibv.qp_num);
+	cq_add(to_cq(init->recv_cq), &qp->recvs, qp->ibv.qp_num);
+	fault_adopt(qp);
+	count(qps, 1);
+	return &qp->ibv;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	return qp_create(pd, init);
+}
+
+#define LINGER_NS 500000000ull
+
+/*
+ * A NIC has sent what was posted long before a program gets here, so one that sends datagrams and
+ * asks for no completion, as mckey does, does not wait for them.
+ */
+static void linger(struct qp *qp)
+{
+	uint64_t deadline_ns = softnic_now_ns() + LINGER_NS;
+
+	while (qp_is_datagram(qp) && req_is_sending(qp) && softnic_now_ns() < deadline_ns)
+		usleep(50);
+}
+
+static bool is_attached(const struct qp *qp)
+{
+	bool attached;
+
+	pthread_mutex_lock(&nic.lock);
+	attached = qp->groups;
+	pthread_mutex_unlock(&nic.lock);
+	return attached;
+}
+
+/* First nobody new can come in, then whoever is in leaves, then what they used goes. */
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct qp *qp = to_qp(ibv);
+
+	if (is_attached(qp))
+		return EBUSY;
+	linger(qp);
+	pthread_mutex_lock(&qp->lock);
+	store_release(&qp->state, IBV_QPS_RESET);
+	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
+	pthread_mutex_unlock(&qp->lock);
+	qp_wait_for_copies(qp);
+	softnic_timer_disarm(&qp->quiet);	/* it looks at the guest, while that knows of us */
+	nic_del_qp(qp, ibv->qp_num);
+	softnic_timer_disarm(&qp->timer);
+	softnic_work_cancel(&qp->work);
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp_unlink(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	cq_del(to_cq(ibv->send_cq), &qp->sends);
+	cq_del(to_cq(ibv->recv_cq), &qp->recvs);
+	recv_forget(qp);
+	async_forget(ibv->context, &qp->events);
+	qp_segment_destroy(&qp->segment);
+	add_ordered(&to_pd(ibv->pd)->users, -1);
+	if (ibv->srq)
+		add_ordered(&to_srq(ibv->srq)->users, -1);
+	count(qps, -1);
+	free_qp(qp);
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct qp *qp = to_qp(ibv);
+
+	(void)attr_mask;	/* what was not asked for may be given as well */
+	if (fault_is_gone())
+		return EIO;
+	pthread_mutex_lock(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->sq_draining = qp->state == IBV_QPS_SQD && sq_has_begun(qp);
+	attr->cap = qp->init.cap;
+	*init = qp->init;
+	pthread_mutex_unlock(&qp->lock);
+	return 0;
+}

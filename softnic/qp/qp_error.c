@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Queue pairs in trouble, and getting a peer out of our memory.
+ *
+ * Whatever is taken away from a peer is marked so in shared memory first. A peer whose
+ * guard is even then, or changes afterwards, has seen the mark or will. One that does
+ * neither is stopped or stuck; it is given two seconds, then the connection ends, which
+ * at its side ends all it does with us. What it had begun to copy it may still finish:
+ * that is what a process that is woken after being cut off can do.
+ */
+#include <unistd.h>
+
+#include "unreliable.h"
+#include "softnic/verbs/nic.h"
+#include "qp.h"
+#include "softnic/rq/recv.h"
+#include "req.h"
+#include "softnic/shm/server.h"
+#include "softnic/rq/srq.h"
+
+#define PATIENCE_NS 2000000000ull
+#define LOOK_AGAIN_NS 1000000ull
+
+/* Have all left since the walk began? Cuts off one that does not for too long. */
+static bool have_left(struct qp *qp, struct guard_walk *walk)
+{
+	struct guest *guest;
+	uint32_t user = 0;
+	bool left;
+
+	pthread_mutex_lock(&qp->lock);	/* a reset may exchange the segment */
+	left = guard_walk_on(walk, &qp->segment.guards);
+	if (!left)
+		user = load_acquire(&qp->segment.guards.at[walk->at].user);
+	pthread_mutex_unlock(&qp->lock);
+	if (left)
+		return true;
+	pthread_mutex_lock(&nic.lock);
+	guest = serve_guest(qp, user);
+	if (!guest)
+		guard_walk_past(walk);
+	else if (softnic_now_ns() - walk->since_ns > PATIENCE_NS)
+		serve_cut_off(guest);
+	pthread_mutex_unlock(&nic.lock);
+	return false;
+}
+
+void qp_wait_for_copies(struct qp *qp)
+{
+	struct guard_walk walk = { .since_ns = softnic_now_ns() };
+
+	/* It takes the lock under which our own copies are done. */
+	while (!have_left(qp, &walk))
+		usleep(50);
+}
+
+/* On the engine's thread: until the peers are out, their last copy may fill a receive. */
+static void look_again(struct softnic_timer *t)
+{
+	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, quiet));
+	bool left = have_left(qp, &qp->leaving);
+
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_ERR && !load_relaxed(&qp->arrivals.flushing)) {
+		if (left)
+			recv_flush(qp);
+		else
+			softnic_timer_arm(t, LOOK_AGAIN_NS, look_again);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void qp_error(struct qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
+		return;
+	store_release(&qp->state, IBV_QPS_ERR);
+	store_ordered(&qp->segment.qp->state, SHARED_QP_ERROR);
+	req_flush(qp);
+	qp->leaving = (struct guard_walk){ .since_ns = softnic_now_ns() };
+	if (guard_walk_on(&qp->leaving, &qp->segment.guards))
+		recv_flush(qp);
+	else
+		softnic_timer_arm(&qp->quiet, LOOK_AGAIN_NS, look_again);
+}
+
+void qp_error_event(struct qp *qp, enum ibv_event_type event)
+{
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_RESET)
+		return;
+	qp_error(qp);
+	async_raise(qp->ibv.context, &qp->events, event);
+}
+
+/* Which events a peer may cause: programs tell by the event what it is about. */
+static bool is_complaint(uint64_t event)
+{
+	return event == IBV_EVENT_QP_ACCESS_ERR || event == IBV_EVENT_QP_REQ_ERR ||
+	       event == IBV_EVENT_QP_FATAL;
+}
+
+void qp_peer_complains(struct qp *qp, uint64_t value)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (!value)
+		qp_error(qp);
+	else
+		qp_error_event(qp, is_complaint(value - 1) ? value - 1 : IBV_EVENT_QP_FATAL);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* The first work request tells why, if there is one. */
+static void peer_died(struct qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state != IBV_QPS_ERR && qp->state != IBV_QPS_RESET) {
+		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
+		qp_error(qp);
+		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_QP_FATAL);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void qp_guest_ended(struct guest *guest, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < NIC_QPS; i++) {
+		struct qp *qp = nic.qps[i];
+
+		if (!qp)
+			continue;
+		srq_check_limit(qp);	/* it may have died about to tell */
+		if (!qp_is_reliable(qp)) {
+			lossy_guest_ended(qp, guest, slot);
+			continue;
+		}
+		if (qp->guest != guest)
+			continue;
+		qp->guest = NULL;
+		peer_died(qp);
+		/* Whatever state that found: our own flush may have come when the arm was taken. */
+		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
+	}
+}
+
+static bool was_asked_anew(struct qp *qp)
+{
+	bool asked;
+
+	pthread_mutex_lock(&qp->lock);
+	asked = qp_ask_anew(qp);
+	pthread_mutex_unlock(&qp->lock);
+	return asked;
+}
+
+/* A queue pair that was destroyed in good order before its process ended is no accident. */
+void qp_peer_ended(struct peer *peer)
+{
+	uint32_t i;
+
+	for (i = 0; i < NIC_QPS; i++) {
+		struct qp *qp = nic.qps[i];
+
+		if (qp && !qp_is_reliable(qp))
+			lossy_peer_ended(qp, peer);
+		if (!qp || qp->remote.peer != peer)
+			continue;
+		if (qp->remote.shared &&
+		    load_acquire(&qp->remote.shared->state) == SHARED_QP_GONE)
+			continue;
+		if (!was_asked_anew(qp))
+			peer_died(qp);
+	}
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The posting interface of struct ibv_qp_ex. A work request is put together piece by
+ * piece where ibv_post_send() would find it ready, and goes the same way as soon as the
+ * next one begins. From start to end the send queue is locked; an error on the way is kept
+ * for the end, which then posts nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softnic/verbs/nic.h"
+#include "post.h"
+#include "qp.h"
+#include "qp_ex.h"
+
+/* What lies between ibv_wr_start() and its end; under post_lock. */
+struct composer {
+	struct posting posting;
+	struct ibv_send_wr wr;
+	bool has_wr;			/* begun, not yet appended */
+	int err;
+	struct ibv_sge sges[SHARED_SGES_MAX];
+	uint8_t inlined[SOFTNIC_INLINE_MAX];
+};
+
+static struct composer *composer_of(struct ibv_qp_ex *ex)
+{
+	return to_qp(&ex->qp_base)->composer;
+}
+
+static void start(struct ibv_qp_ex *ex)
+{
+	struct composer *c = composer_of(ex);
+
+	c->err = post_begin(to_qp(&ex->qp_base), &c->posting);
+	c->has_wr = false;
+}
+
+static void append(struct ibv_qp_ex *ex)
+{
+	struct composer *c = composer_of(ex);
+
+	if (c->has_wr && !c->err)
+		c->err = post_append(to_qp(&ex->qp_base), &c->posting, &c->wr);
+	c->has_wr = false;
+}
+
+static void abandon(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&to_qp(&ex->qp_base)->post_lock);
+}
+
+static int complete(struct ibv_qp_ex *ex)
+{
+	struct composer *c = composer_of(ex);
+	int err;
+
+	append(ex);
+	err = c->err;
+	if (err)
+		abandon(ex);
+	else
+		post_end(to_qp(&ex->qp_base), &c->posting);
+	return err;
+}
+
+static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct composer *c = composer_of(ex);
+
+	append(ex);
+	c->has_wr = true;
+	c->wr = (struct ibv_send_wr){
+		.wr_id = ex->wr_id,
+		.opcode = opcode,
+		.send_flags = ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE,
+		.sg_list = c->sges,
+	};
+	return &c->wr;
+}
+
+static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
+				      uint32_t rkey, uint64_t remote_addr)
+{
+	struct ibv_send_wr *wr = begin(ex, opcode);
+
+	wr->wr.rdma.rkey = rkey;
+	wr->wr.rdma.remote_addr = remote_addr;
+	return wr;
+}
+
+static void rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_rdma(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_rdma(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm;
+}
+
+static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+		   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_send_wr *wr = begin(ex, opcode);
+
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.remote_addr = remote_addr;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+		    uint64_t swap)
+{
+	atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void send_plain(struct ibv_qp_ex *ex)
+{
+	begin(ex, IBV_WR_SEND);
+}
+
+static void send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	begin(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+}
+
+static void send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		    const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
+static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			uint32_t remote_qkey)
+{
+	struct ibv_send_wr *wr = &composer_of(ex)->wr;
+
+	wr->wr.ud.ah = ah;
+	wr->wr.ud.remote_qpn = remote_qpn;
+	wr->wr.ud.remote_qkey = remote_qkey;
+}
+
+static void set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges)
+{
+	struct composer *c = composer_of(ex);
+
+	if (num_sge > SHARED_SGES_MAX) {
+		c->err = EINVAL;
+		return;
+	}
+	memcpy(c->sges, sges, num_sge * sizeof(*sges));
+	c->wr.num_sge = num_sge;
+}
+
+static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct ibv_sge sge = { addr, length, lkey };
+
+	set_sge_list(ex, 1, &sge);
+}
+
+/* The program may use its buffers again at once, so they are copied here already. */
+static void set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
+				 const struct ibv_data_buf *bufs)
+{
+	struct composer *c = composer_of(ex);
+	size_t i, length = 0;
+
+	for (i = 0; i < num_buf; i++) {
+		if (bufs[i].length > sizeof(c->inlined) - length) {
+			c->err = EINVAL;
+			return;
+		}
+		memcpy(c->inlined + length, bufs[i].addr, bufs[i].length);
+		length += bufs[i].length;
+	}
+	c->sges[0] = (struct ibv_sge){ (uintptr_t)c->inlined, length, 0 };
+	c->wr.num_sge = length ? 1 : 0;
+	c->wr.send_flags |= IBV_SEND_INLINE;
+}
+
+static void set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	const struct ibv_data_buf buf = { addr, length };
+
+	set_inline_data_list(ex, 1, &buf);
+}
+
+static uint64_t supported(enum ibv_qp_type type)
+{
+	const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	const uint64_t reads = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+			       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+	const uint64_t windows = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
+				 IBV_QP_EX_WITH_SEND_WITH_INV;
+
+	switch (type) {
+	case IBV_QPT_RC:
+		return sends | writes | reads | windows;
+	case IBV_QPT_UC:
+		return sends | writes;
+	case IBV_QPT_UD:
+		return sends;
+	default:
+		return 0;
+	}
+}
+
+/* An operation that was not asked for stays NULL, as with hardware. */
+#define IF(flag, fn) (ops & IBV_QP_EX_WITH_##flag ? fn : NULL)
+
+static void init_operations(struct ibv_qp_ex *ex, uint64_t ops)
+{
+	ex->wr_start = start;
+	ex->wr_complete = complete;
+	ex->wr_abort = abandon;
+	ex->wr_rdma_read = IF(RDMA_READ, rdma_read);
+	ex->wr_rdma_write = IF(RDMA_WRITE, rdma_write);
+	ex->wr_rdma_write_imm = IF(RDMA_WRITE_WITH_IMM, rdma_write_imm);
+	ex->wr_send = IF(SEND, send_plain);
+	ex->wr_send_imm = IF(SEND_WITH_IMM, send_imm);
+	ex->wr_atomic_cmp_swp = IF(ATOMIC_CMP_AND_SWP, cmp_swp);
+	ex->wr_atomic_fetch_add = IF(ATOMIC_FETCH_AND_ADD, fetch_add);
+	ex->wr_send_inv = IF(SEND_WITH_INV, send_inv);
+	ex->wr_local_inv = IF(LOCAL_INV, local_inv);
+	ex->wr_bind_mw = IF(BIND_MW, bind_mw);
+	ex->wr_set_ud_addr = set_ud_addr;
+	ex->wr_set_sge = set_sge;
+	ex->wr_set_sge_list = set_sge_list;
+	ex->wr_set_inline_data = set_inline_data;
+	ex->wr_set_inline_data_list = set_inline_data_list;
+}
+
+/* Those that are there. */
+static uint32_t create_flags(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0;
+}
+
+struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	const bool composes = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint64_t ops = composes ? init->send_ops_flags : 0;
+	struct composer *c = NULL;
+	uint32_t flags = 0;
+	struct ibv_qp *ibv;
+
+	(void)context;
+	if (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		flags = init->create_flags;
+	if ((flags & ~create_flags(init->qp_type)) || (init->comp_mask & ~known) ||
+	    (ops & ~supported(init->qp_type))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (composes) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return NULL;
+	}
+	/* The first fields of the one structure are those of the other. */
+	ibv = qp_create(init->pd, (struct ibv_qp_init_attr *)init);
+	if (!ibv) {
+		free(c);
+		return NULL;
+	}
+	to_qp(ibv)->composer = c;
+	to_qp(ibv)->blocks_own = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	init_operations(&to_qp(ibv)->ex, ops);
+	return ibv;
+}
+
+void qp_ex_fini(struct qp *qp)
+{
+	free(qp->composer);
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return to_qp(qp)->composer ? &to_qp(qp)->ex : NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Queue pairs with the posting interface ibv_wr_*.
+ */
+#ifndef WEIR_SOFTNIC_QP_QP_EX_H
+#define WEIR_SOFTNIC_QP_QP_EX_H
+
+#include "softnic/verbs/verbs.h"
+
+struct qp;
+
+/** qp_ex_create() - ibv_create_qp_ex(), through the context */
+struct ibv_qp *qp_ex_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
+
+/** qp_ex_fini() - free what that made; any queue pair */
+void qp_ex_fini(struct qp *qp);
+
+#endif

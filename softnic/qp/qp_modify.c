@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The states of a queue pair, and what each change of state needs to know.
+ */
+#include <errno.h>
+
+#include "softnic/verbs/ah.h"
+#include "softnic/control/fault.h"
+#include "softnic/verbs/nic.h"
+#include "qp.h"
+#include "softnic/rq/recv.h"
+#include "req.h"
+#include "softnic/shm/server.h"
+#include "sq.h"
+
+enum {
+	TO_INIT = IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+	TO_RTR_UC = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	TO_RTR_RC = TO_RTR_UC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	TO_RTS_RC = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		    IBV_QP_MAX_QP_RD_ATOMIC,
+	ANY_RC = IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
+	IN_SQD_UC = IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
+	IN_SQD_RC = IN_SQD_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
+		    IBV_QP_MIN_RNR_TIMER,
+	IN_SQD_UD = IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+};
+
+/* Numbers of queue pairs and of packets have 24 bits. */
+enum { NUMBER_MAX = 0xffffff };
+
+/* What a change needs and what else it may have, by kind of queue pair. */
+struct masks {
+	int needed, allowed;
+};
+
+static const struct transition {
+	enum ibv_qp_state from, to;
+	struct masks rc, uc, ud;
+} transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 },
+	  { TO_INIT | IBV_QP_ACCESS_FLAGS, 0 }, { TO_INIT | IBV_QP_QKEY, 0 } },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, { 0, TO_INIT | IBV_QP_ACCESS_FLAGS },
+	  { 0, TO_INIT | IBV_QP_ACCESS_FLAGS }, { 0, TO_INIT | IBV_QP_QKEY } },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, { TO_RTR_RC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	  { TO_RTR_UC, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	  { 0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX } },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, { TO_RTS_RC, ANY_RC },
+	  { IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS }, { IBV_QP_SQ_PSN, IBV_QP_QKEY } },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
+	  { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, { -1, 0 }, { 0, IBV_QP_ACCESS_FLAGS }, { 0, IBV_QP_QKEY } },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	  { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY }, { 0, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, { 0, IN_SQD_RC }, { 0, IN_SQD_UC }, { 0, IN_SQD_UD } },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, { 0, ANY_RC }, { 0, IBV_QP_ACCESS_FLAGS },
+	  { 0, IBV_QP_QKEY } },
+};
+
+static const struct masks *masks_for(const struct transition *t, enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ? &t->rc : type == IBV_QPT_UC ? &t->uc : &t->ud;
+}
+
+static bool may_change(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+		       int mask)
+{
+	unsigned int i;
+
+	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return !mask;
+	for (i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
+		const struct transition *t = &transitions[i];
+		const struct masks *m = masks_for(t, type);
+
+		if (t->from == from && t->to == to)
+			return (mask & m->needed) == m->needed &&
+			       !(mask & ~(m->needed | m->allowed));
+	}
+	return false;
+}
+
+/*
+ * A queue pair heeds few of them, but programs give it the rights of their regions. The two to
+ * flush have names in newer verbs.h only.
+ */
+static bool rights_are_known(unsigned int access)
+{
+	const unsigned int flush = 1 << 8 | 1 << 9;
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+				   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | flush |
+				   IBV_ACCESS_OPTIONAL_RANGE;
+
+	return !(access & ~known);
+}
+
+static bool values_are_valid(const struct ibv_qp_attr *a, int mask)
+{
+	if ((mask & IBV_QP_PORT) && !device_has_port(a->port_num))
+		return false;
+	if ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index)
+		return false;
+	if ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
+		return false;
+	if ((mask & IBV_QP_ACCESS_FLAGS) && !rights_are_known(a->qp_access_flags))
+		return false;
+	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > NUMBER_MAX)
+		return false;
+	if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > SOFTNIC_RD_ATOMIC_MAX) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > SOFTNIC_RD_ATOMIC_MAX))
+		return false;
+	if ((mask & IBV_QP_TIMEOUT) && a->timeout > 31)
+		return false;
+	if (((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
+	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7))
+		return false;
+	return !(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer <= 31;
+}
+
+/* To one, never to a group. */
+static int check_path(const struct ibv_qp *qp, const struct ibv_ah_attr *to)
+{
+	struct av av;
+	int err = ah_resolve(qp->context, to, &av);
+
+	return err ? err : ah_is_multicast(&av.dgid) ? EINVAL : 0;
+}
+
+static int check(const struct ibv_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+		 const struct ibv_qp_attr *attr, int mask)
+{
+	if (fault_is_gone())
+		return EIO;
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return EINVAL;
+	if (!may_change(qp->qp_type, from, to, mask) || !values_are_valid(attr, mask))
+		return EINVAL;
+	return mask & IBV_QP_AV ? check_path(qp, &attr->ah_attr) : 0;
+}
+
+/* As the kernel has it: a new path of one that is drained takes the queue pair to its port. */
+static bool path_is_of_its_port(const struct qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	if (!(mask & IBV_QP_AV))
+		return true;
+	if (mask & IBV_QP_PORT)
+		return a->ah_attr.port_num == a->port_num;
+	return qp->state == IBV_QPS_SQD || a->ah_attr.port_num == qp->attr.port_num;
+}
+
+/* Of a packet's number a NIC takes the 24 bits that there are: some programs give more. */
+static void set_values(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
+{
+	if (mask & IBV_QP_PKEY_INDEX)
+		to->pkey_index = a->pkey_index;
+	if (mask & IBV_QP_PORT)
+		to->port_num = a->port_num;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		to->qp_access_flags = a->qp_access_flags;
+	if (mask & IBV_QP_QKEY)
+		to->qkey = a->qkey;
+	if (mask & IBV_QP_AV) {
+		to->ah_attr = a->ah_attr;
+		to->port_num = a->ah_attr.port_num;
+	}
+	if (mask & IBV_QP_PATH_MTU)
+		to->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_DEST_QPN)
+		to->dest_qp_num = a->dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = a->rq_psn & NUMBER_MAX;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		to->timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		to->retry_cnt = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		to->rnr_retry = a->rnr_retry;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = a->sq_psn & NUMBER_MAX;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		to->en_sqd_async_notify = a->en_sqd_async_notify;
+}
+
+void qp_drained(struct qp *qp)
+{
+	if (qp->attr.en_sqd_async_notify)
+		async_raise(qp->ibv.context, &qp->events, IBV_EVENT_SQ_DRAINED);
+	qp->attr.en_sqd_async_notify = 0;
+}
+
+/* What the peer goes by. The state comes last. */
+static void publish(struct qp *qp)
+{
+	struct shared_qp *s = qp->segment.qp;
+
+	store_relaxed(&s->dest_qpn, qp->attr.dest_qp_num);
+	store_relaxed(&s->access, qp->attr.qp_access_flags);
+	store_relaxed(&s->qkey, qp->attr.qkey);
+	store_relaxed(&s->reads, qp->attr.max_dest_rd_atomic);
+	store_relaxed(&s->min_rnr_timer, qp->attr.min_rnr_timer);
+	if (qp_is_connected(qp))
+		store_ordered(&s->state, SHARED_QP_READY);
+}
+
+/*
+ * The old peer keeps the old segment, marked as gone; the next one gets a new one. The
+ * completion queues must not look while it is exchanged.
+ */
+static int reset(struct qp *qp)
+{
+	struct segment fresh;
+	int err;
+
+	err = qp_segment_create(qp, &fresh);
+	if (err)
+		return -err;
+	pthread_mutex_lock(&qp->lock);
+	store_release(&qp->state, IBV_QPS_RESET);
+	store_ordered(&qp->segment.qp->state, SHARED_QP_GONE);
+	pthread_mutex_unlock(&qp->lock);
+	qp_wait_for_copies(qp);
+	softnic_timer_disarm(&qp->timer);
+	softnic_timer_disarm(&qp->quiet);
+
+	cq_del(to_cq(qp->ibv.send_cq), &qp->sends);
+	cq_del(to_cq(qp->ibv.recv_cq), &qp->recvs);
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp_unlink(qp);
+	recv_forget(qp);
+	qp_segment_destroy(&qp->segment);
+	qp_segment_use(qp, &fresh);
+	qp->guest = NULL;
+	qp->attr = (struct ibv_qp_attr){ 0 };
+	sq_reset(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	cq_add(to_cq(qp->ibv.send_cq), &qp->sends, qp->ibv.qp_num);
+	cq_add(to_cq(qp->ibv.recv_cq), &qp->recvs, qp->ibv.qp_num);
+	return 0;
+}
+
+static void to_error(struct qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_RESET)
+		store_release(&qp->state, IBV_QPS_INIT);	/* an error of nothing posted */
+	qp_error(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* nic.lock and qp->lock held */
+static void change(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
+		   enum ibv_qp_state to)
+{
+	bool connects = to == IBV_QPS_RTR, drains = to == IBV_QPS_SQD && qp->state != to;
+	bool goes_on = to == IBV_QPS_RTS && qp->state == IBV_QPS_SQD;
+
+	set_values(&qp->attr, attr, mask);
+	store_release(&qp->state, to);
+	qp->ibv.state = to;
+	publish(qp);
+	if (connects && !qp_is_datagram(qp)) {
+		qp->remote.qpn = qp->attr.dest_qp_num;
+		qp->to = &qp->remote;
+		serve_ready(qp);
+		qp_link(qp);
+	}
+	if (drains && !sq_has_begun(qp))
+		qp_drained(qp);
+	if (goes_on)
+		softnic_work_kick(&qp->work);
+}
+
+int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct qp *qp = to_qp(ibv);
+	enum ibv_qp_state from = load_acquire(&qp->state), to = from;
+	int err;
+
+	if (attr_mask & IBV_QP_STATE)
+		to = attr->qp_state;
+	err = check(ibv, from, to, attr, attr_mask);
+	if (err)
+		return err;
+	if (to == IBV_QPS_RESET) {
+		err = from == IBV_QPS_RESET ? 0 : reset(qp);
+	} else if (to == IBV_QPS_ERR) {
+		to_error(qp);
+	} else {
+		pthread_mutex_lock(&nic.lock);
+		pthread_mutex_lock(&qp->lock);
+		if (qp->state == from && path_is_of_its_port(qp, attr, attr_mask))
+			change(qp, attr, attr_mask, to);
+		else
+			err = EINVAL;	/* or an error came in between */
+		pthread_mutex_unlock(&qp->lock);
+		pthread_mutex_unlock(&nic.lock);
+	}
+	if (!err)
+		ibv->state = to;
+	return err;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A send queue is executed strictly in order, one work request after the other, by
+ * whoever holds qp->lock: so a fence is kept without doing anything for it.
+ *
+ * What cannot go on waits for the timer, see retry.c.
+ */
+#include "deliver.h"
+#include "unreliable.h"
+#include "softnic/verbs/nic.h"
+#include "req.h"
+#include "resp.h"
+#include "retry.h"
+#include "sq.h"
+
+enum {
+	/*
+	 * A post that moves more is for the engine: on small virtual machines, to wake that costs
+	 * as much as copying half of this, and then both want a CPU.
+	 */
+	SMALL_BYTES_MAX = 1 << 20,
+};
+
+static void count_done(const struct send_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		count(writes, 1);
+		count(write_bytes, wqe->length);
+		break;
+	case IBV_WR_RDMA_READ:
+		count(reads, 1);
+		count(read_bytes, wqe->length);
+		break;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		count(sends, 1);
+		count(send_bytes, wqe->length);
+		break;
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
+		break;		/* nothing went anywhere */
+	default:
+		count(atomics, 1);
+	}
+}
+
+void req_complete(struct qp *qp, enum ibv_wc_status status)
+{
+	struct send_queue *sq = &qp->sq;
+	struct cq *cq = to_cq(qp->ibv.send_cq);
+	struct send_wqe *wqe = sq_current(sq);
+	bool noticed;
+
+	wqe->status = status;
+	noticed = sq_is_noticed(wqe);
+	if (noticed)
+		wqe->done_ns = cq_stamp(cq->line.at);
+	if (status == IBV_WC_SUCCESS)
+		count_done(wqe);
+	sq_forget_attempt(sq);
+	store_release(&sq->done, sq->done + 1);
+	if (noticed)
+		cq_notice(cq, qp->ibv.qp_num, 1, status != IBV_WC_SUCCESS);
+	if (qp->state == IBV_QPS_SQD)
+		qp_drained(qp);
+}
+
+bool req_is_sending(struct qp *qp)
+{
+	bool is_sending;
+
+	pthread_mutex_lock(&qp->lock);
+	is_sending = qp->state == IBV_QPS_RTS && !sq_is_empty(&qp->sq);
+	pthread_mutex_unlock(&qp->lock);
+	return is_sending;
+}
+
+void req_flush(struct qp *qp)
+{
+	while (!sq_is_empty(&qp->sq))
+		req_complete(qp, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* The responder's program learns of a request it did not make. */
+static void complain(struct qp *qp, enum ibv_wr_opcode op, enum ibv_wc_status status)
+{
+	struct message m = {
+		.type = MSG_QP_ERROR,
+		.qpn = qp->attr.dest_qp_num,
+		.from = qp->ibv.qp_num,
+	};
+
+	if (status == IBV_WC_REM_ACCESS_ERR)
+		m.value = 1 + IBV_EVENT_QP_ACCESS_ERR;
+	else if (status == IBV_WC_REM_INV_REQ_ERR && !wr_is_send(op))
+		m.value = 1 + IBV_EVENT_QP_REQ_ERR;
+	else if (status == IBV_WC_REM_OP_ERR && !wr_is_send(op))
+		m.value = 1 + IBV_EVENT_QP_FATAL;
+	else if (status != IBV_WC_REM_INV_REQ_ERR && status != IBV_WC_REM_OP_ERR)
+		return;
+	peer_tell(qp->remote.peer, &m);
+}
+
+void req_fail(struct qp *qp, enum ibv_wc_status status)
+{
+	if (sq_is_empty(&qp->sq))
+		return;
+	if (!qp_is_reliable(qp)) {
+		req_complete(qp, status);
+		lossy_error(qp);
+		return;
+	}
+	if (qp->remote.shared)
+		complain(qp, sq_current(&qp->sq)->opcode, status);
+	req_complete(qp, status);
+	qp_error(qp);
+}
+
+static void step(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+	int status = deliver_step(qp);
+
+	switch (status) {
+	case RESP_MORE:
+		return;
+	case RESP_RNR:
+		retry_receiver_not_ready(qp);
+		break;
+	case RESP_SILENT:
+		retry_nobody_answers(qp);
+		break;
+	case RESP_LATER:
+		retry_after(qp, qp->faults.begin_ns - softnic_now_ns());
+		break;
+	case RESP_BUSY:
+		retry_atomic_busy(qp);
+		break;
+	case IBV_WC_SUCCESS:
+		req_complete(qp, IBV_WC_SUCCESS);
+		break;
+	default:
+		req_fail(qp, status);
+	}
+	if (sq->promised)
+		cq_keep(to_cq(qp->ibv.send_cq));
+	sq->promised = false;
+}
+
+/* Is there something to do, and may it be done now? */
+static bool is_ready(struct qp *qp)
+{
+	if (sq_is_empty(&qp->sq) || qp->sq.waiting)
+		return false;
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
+		req_flush(qp);
+		return false;
+	}
+	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && sq_has_begun(qp));
+}
+
+/* For the other end: it may be known now, or known not to be there. */
+static void ask(struct qp *qp)
+{
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	qp->sq.waiting = false;
+	if (!sq_is_empty(&qp->sq))
+		qp_link(qp);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+/* Lets go of qp->lock. Returns true if the other end was asked for. */
+static bool unlock_and_ask(struct qp *qp)
+{
+	bool asks = qp->sq.asks;
+
+	qp->sq.asks = false;
+	pthread_mutex_unlock(&qp->lock);
+	if (asks)
+		ask(qp);
+	return asks;
+}
+
+bool req_run(struct softnic_work *work)
+{
+	struct qp *qp = (struct qp *)((char *)work - offsetof(struct qp, work));
+	bool more = false;
+
+	pthread_mutex_lock(&qp->lock);
+	if (is_ready(qp)) {
+		step(qp);
+		more = is_ready(qp);
+	}
+	return unlock_and_ask(qp) || more;
+}
+
+/*
+ * If someone else executes, it may be past looking at the tail already: the engine will
+ * look again.
+ */
+void req_execute_small(struct qp *qp, uint64_t bytes)
+{
+	bool left = true, asked = true;
+
+	while (asked && bytes <= SMALL_BYTES_MAX && !pthread_mutex_trylock(&qp->lock)) {
+		uint32_t begin = qp->sq.done;
+		uint64_t room = SMALL_BYTES_MAX;
+
+		while (is_ready(qp) && qp->sq.done - begin < qp->sq.size &&
+		       sq_current(&qp->sq)->length <= room) {
+			room -= sq_current(&qp->sq)->length;
+			step(qp);
+		}
+		left = !sq_is_empty(&qp->sq) && !qp->sq.waiting;
+		asked = unlock_and_ask(qp);
+		left |= asked;
+	}
+	if (left)
+		softnic_work_kick(&qp->work);
+}
+
+/* How long it waits in all for whom it sends datagrams to does not grow with who else answers. */
+void req_resume(struct qp *qp)
+{
+	qp->sq.waiting = false;
+	if (!qp_is_datagram(qp))
+		qp->sq.give_up_ns = 0;
+	softnic_work_kick(&qp->work);
+}
+
+void req_timer_expired(struct softnic_timer *t)
+{
+	struct qp *qp = (struct qp *)((char *)t - offsetof(struct qp, timer));
+
+	ask(qp);
+	softnic_work_kick(&qp->work);
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Every step stands under the guard in the target's segment: guard made odd, then the
+ * target's state, keys and bounds looked up, then the copy, then guard made even. Whoever
+ * takes something away at the target (a region, a queue pair) stores that first and looks
+ * at the guard second, so either the check fails or the owner waits. Steps are short,
+ * lest it wait long.
+ */
+#include <errno.h>
+
+#include "softnic/verbs/ah.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/shm/iov_list.h"
+#include "resp.h"
+
+static struct mr_view own_view(const struct qp *qp)
+{
+	return (struct mr_view){ nic.pub, NULL, qp->ibv.pd->handle, 0 };
+}
+
+/* What the target's queue pair may be reached by from outside. */
+static struct mr_view target_view(const struct qp *qp)
+{
+	const struct remote *r = qp->to;
+
+	return (struct mr_view){
+		r->peer->pub, r->peer->bell, load_relaxed(&r->shared->pd), qp->attr.dest_qp_num,
+	};
+}
+
+static bool gather_local(struct pieces *p, struct qp *qp, const struct send_wqe *wqe,
+			 const struct ibv_sge *sges, void *inlined, uint32_t length)
+{
+	uint32_t access = wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+	const struct mr_view own = own_view(qp);
+
+	if (wqe->flags & IBV_SEND_INLINE) {
+		pieces_init(p);
+		pieces_add(p, (char *)inlined + qp->sq.offset, length);
+		return true;
+	}
+	return pieces_gather(p, NULL, &own, access, sges, wqe->num_sge, qp->sq.offset, length);
+}
+
+/* The kernel does not say whose memory it was that could not be reached. */
+static int copy(struct qp *qp, bool to, struct pieces *here, struct pieces *there)
+{
+	int err = pieces_copy(qp->to->peer, to, here, there);
+
+	if (!err)
+		return IBV_WC_SUCCESS;
+	if (err == -ESRCH)
+		return IBV_WC_RETRY_EXC_ERR;
+	return pieces_are_ours(here, !to) ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR;
+}
+
+/* The owner wants to know that few receives are left. */
+static void tell_low(struct qp *qp)
+{
+	const struct message m = {
+		.type = MSG_SRQ_LIMIT,
+		.qpn = qp->to->qpn,
+		.from = qp->ibv.qp_num,
+	};
+
+	peer_tell(qp->to->peer, &m);
+}
+
+/*
+ * The receive that this work request takes from the other end, once; it keeps it from the
+ * first step to the last. One that is too short is left there if nobody would be told.
+ */
+static int take_receive(struct qp *qp, uint32_t bytes)
+{
+	struct send_queue *sq = &qp->sq;
+	int err = 0;
+
+	while (!sq->has_receive && !err) {
+		err = rq_peek(&qp->to->rq, &sq->receive);
+		if (!err && bytes > sq->receive.room && !qp_is_reliable(qp))
+			return RESP_DROPPED;
+		if (!err)
+			sq->has_receive = rq_take(&qp->to->rq, &sq->receive, qp->ibv.qp_num);
+	}
+	switch (err) {
+	case 0:
+		break;
+	case -EAGAIN:
+		return RESP_RNR;
+	default:
+		return IBV_WC_REM_OP_ERR;
+	}
+	if (rq_should_tell(&qp->to->rq))
+		tell_low(qp);
+	return IBV_WC_SUCCESS;
+}
+
+static uint32_t flags_of(const struct send_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_WITH_IMM;
+	case IBV_WR_SEND_WITH_INV:
+		return IBV_WC_WITH_INV;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t header_length(const struct qp *qp)
+{
+	return qp_is_datagram(qp) ? sizeof(struct ibv_grh) : 0;
+}
+
+static uint32_t header_flags(const struct qp *qp, const struct send_wqe *wqe)
+{
+	if (!qp_is_datagram(qp))
+		return 0;
+	return IBV_WC_GRH | (ah_is_between_ipv4(&qp->sq.avs[wqe - qp->sq.wqes]) ? RECV_IPV4 : 0);
+}
+
+void resp_give_back(struct qp *qp)
+{
+	struct remote *r = qp->to;
+	const struct rq_result nothing = { .status = RECV_VOID, .dest_qp = r->qpn };
+
+	if (!qp->sq.has_receive)
+		return;
+	qp->sq.has_receive = false;
+	if (rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &nothing, &r->arrivals))
+		cq_nudge(r->cq, r->qpn);
+}
+
+static int finish_receive(struct qp *qp, const struct send_wqe *wqe, enum ibv_wc_status status)
+{
+	bool write = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	bool solicited = (wqe->flags & IBV_SEND_SOLICITED) || status != IBV_WC_SUCCESS;
+	struct remote *r = qp->to;
+	const struct rq_result result = {
+		.status = status,
+		.opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.flags = flags_of(wqe) | header_flags(qp, wqe),
+		.byte_len = wqe->length + header_length(qp),
+		.imm = wqe->imm,
+		.src_qp = qp->ibv.qp_num,
+		.dest_qp = r->qpn,
+		.done_ns = cq_stamp(r->cq),
+	};
+	const struct message overrun = {
+		.type = MSG_CQ_OVERRUN,
+		.qpn = qp->to->qpn,
+		.from = qp->ibv.qp_num,
+	};
+
+	qp->sq.has_receive = false;
+	if (!qp->sq.promised)
+		cq_promise(to_cq(qp->ibv.send_cq));
+	qp->sq.promised = true;
+	if (!rq_finish(&r->rq, &qp->sq.receive, qp->ibv.qp_num, &result, &r->arrivals))
+		return IBV_WC_RETRY_EXC_ERR;	/* it gave up on us */
+	if (r->own)
+		cq_notice(r->own, r->qpn, 1, solicited);
+	else if (!cq_ring(r->cq, r->qpn, r->pull, solicited))
+		peer_tell(r->peer, &overrun);
+	return status;
+}
+
+static uint32_t step_length(const struct qp *qp, const struct send_wqe *wqe)
+{
+	uint32_t left = wqe->length - qp->sq.offset;
+
+	return left < RESP_BYTES_MAX ? left : RESP_BYTES_MAX;
+}
+
+/*
+ * Only a window of type 2 is a peer's to invalidate, and only the peer's that it is bound to.
+ * @binds: written: which bind that is.
+ */
+static bool may_invalidate(const struct qp *qp, uint32_t key, uint32_t *binds)
+{
+	const struct mr_view view = target_view(qp);
+	struct shared_mr window;
+
+	if (!mr_read(&view, key, &window) || window.kind != SHARED_WINDOW_2)
+		return false;
+	*binds = window.binds;
+	return true;
+}
+
+static int resp_send(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+		     uint32_t length)
+{
+	const struct rq_receive *recv = &qp->sq.receive;
+	uint32_t header = header_length(qp);
+	struct remote *r = qp->to;
+	const struct mr_view view = {
+		r->peer->pub, r->peer->bell, load_relaxed(&r->rq.shared->pd), 0,
+	};
+	struct pieces there;
+	struct ibv_grh grh;
+	uint32_t binds = 0;
+	int status;
+
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV && !may_invalidate(qp, wqe->imm, &binds))
+		return IBV_WC_REM_ACCESS_ERR;
+	status = take_receive(qp, wqe->length + header);
+	if (status)
+		return status;
+	if (wqe->length > recv->room) {
+		finish_receive(qp, wqe, IBV_WC_LOC_LEN_ERR);
+		return IBV_WC_REM_INV_REQ_ERR;
+	}
+	if (!pieces_gather(&there, r->peer, &view, IBV_ACCESS_LOCAL_WRITE, recv->sges,
+			   recv->num_sge, qp->sq.offset, length + header)) {
+		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
+		return IBV_WC_REM_OP_ERR;
+	}
+	if (header) {
+		ah_fill_grh(&qp->sq.avs[wqe - qp->sq.wqes], wqe->length, &grh);
+		pieces_add_first(here, &grh, header);
+	}
+	status = copy(qp, true, here, &there);
+	if (status == IBV_WC_REM_OP_ERR)
+		finish_receive(qp, wqe, IBV_WC_LOC_PROT_ERR);
+	if (status)
+		return status;
+	qp->sq.offset += length;
+	if (qp->sq.offset < wqe->length)
+		return RESP_MORE;
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV)
+		store_release(&r->peer->bell->invalidated[wqe->imm >> 16], binds);
+	return finish_receive(qp, wqe, IBV_WC_SUCCESS);
+}
+
+/*
+ * Steps are done one after the other, so any depth will do, but not none: then a NIC does not send
+ * reads and atomics, or refuses them.
+ */
+static int check_depth(const struct qp *qp)
+{
+	if (!qp->attr.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	return load_relaxed(&qp->to->shared->reads) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR;
+}
+
+static int resp_rdma(struct qp *qp, const struct send_wqe *wqe, struct pieces *here,
+		     uint32_t length)
+{
+	bool write = wqe->opcode != IBV_WR_RDMA_READ;
+	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+	const struct mr_view view = target_view(qp);
+	struct remote *r = qp->to;
+	struct pieces there;
+	struct mr_place place;
+	int status = write ? IBV_WC_SUCCESS : check_depth(qp);
+
+	if (status)
+		return status;
+	if (!(r->shared->access & access))
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, wqe->length, &place))
+		return IBV_WC_REM_ACCESS_ERR;
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		status = take_receive(qp, 0);
+		if (status)
+			return status;
+	}
+	pieces_init(&there);
+	pieces_add_place(&there, r->peer, &place, qp->sq.offset, length);
+	status = copy(qp, write, here, &there);
+	if (status)
+		return status;
+	qp->sq.offset += length;
+	if (qp->sq.offset < wqe->length)
+		return RESP_MORE;
+	if (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		return finish_receive(qp, wqe, IBV_WC_SUCCESS);
+	return IBV_WC_SUCCESS;
+}
+
+static uint64_t atomic_result(const struct send_wqe *wqe, uint64_t old)
+{
+	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return old + wqe->compare_add;
+	return old == wqe->compare_add ? wqe->swap : old;
+}
+
+static int copy_u64(struct qp *qp, bool to, uint64_t *value, const struct mr_place *place)
+{
+	struct pieces here, there;
+
+	pieces_init(&here);
+	pieces_init(&there);
+	pieces_add(&here, value, sizeof(*value));
+	pieces_add_place(&there, qp->to->peer, place, 0, sizeof(*value));
+	return copy(qp, to, &here, &there);
+}
+
+/* The program may have unmapped where it wants it. A store would not say so; the kernel does. */
+static int deliver(uint64_t *value, const struct mr_place *result)
+{
+	struct iovec here = { (void *)(uintptr_t)result->addr, sizeof(*value) };
+	struct iovec there = { value, sizeof(*value) };
+
+	switch (copy_bytes(&nic.self, false, &here, 1, &there, 1)) {
+	case 0:
+		return IBV_WC_SUCCESS;
+	case -EFAULT:
+		return IBV_WC_LOC_PROT_ERR;
+	default:
+		return IBV_WC_LOC_QP_OP_ERR;
+	}
+}
+
+/*
+ * Atomic among all initiators, as the lock is one for the whole target process. What was there is
+ * delivered first, so that what cannot be delivered changes nothing.
+ */
+static int update(struct qp *qp, const struct send_wqe *wqe, const struct mr_place *place,
+		  const struct mr_place *result)
+{
+	uint64_t old, new;
+	int status;
+
+	status = peer_atomic_lock(qp->to->peer);
+	if (status)
+		return status == -EAGAIN ? RESP_BUSY : IBV_WC_LOC_QP_OP_ERR;
+	status = copy_u64(qp, false, &old, place);
+	if (!status)
+		status = deliver(&old, result);
+	if (!status) {
+		new = atomic_result(wqe, old);
+		if (new != old)
+			status = copy_u64(qp, true, &new, place);
+	}
+	peer_atomic_unlock(qp->to->peer);
+	return status;
+}
+
+static int resp_atomic(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges)
+{
+	const struct mr_view own = own_view(qp), view = target_view(qp);
+	const uint32_t access = IBV_ACCESS_REMOTE_ATOMIC, length = sizeof(uint64_t);
+	struct remote *r = qp->to;
+	struct mr_place result, place;
+	int status = check_depth(qp);
+
+	if (status)
+		return status;
+	if (!mr_translate(&own, sges[0].lkey, IBV_ACCESS_LOCAL_WRITE, sges[0].addr, length,
+			  &result))
+		return IBV_WC_LOC_PROT_ERR;
+	if (!(r->shared->access & access) || wqe->remote_addr % length)
+		return IBV_WC_REM_INV_REQ_ERR;
+	if (!mr_translate(&view, wqe->rkey, access, wqe->remote_addr, length, &place))
+		return IBV_WC_REM_ACCESS_ERR;
+	return update(qp, wqe, &place, &result);
+}
+
+/*
+ * May it come in at all? Returns 0 if so. One that has left answers nothing and says nothing, as on
+ * a network: its program may have had all it wanted, and ours sent more than that, which must not
+ * fail before it has polled what succeeded.
+ */
+static int check_in(const struct qp *qp, const struct send_wqe *wqe)
+{
+	const struct shared_qp *s = qp->to->shared;
+	uint32_t state = load_ordered(&s->state);
+
+	if (!qp_is_reliable(qp) && state == SHARED_QP_GONE)
+		return RESP_SILENT;
+	if (!qp_is_reliable(qp) && state != SHARED_QP_READY)
+		return RESP_DROPPED;
+	if (qp_is_datagram(qp))
+		return load_relaxed(&s->qkey) == wqe->ud.qkey ? 0 : RESP_DROPPED;
+	if (state != SHARED_QP_READY || load_relaxed(&s->dest_qpn) != qp->ibv.qp_num)
+		return RESP_SILENT;
+	return 0;
+}
+
+static int respond(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges,
+		   void *inlined)
+{
+	uint32_t length = step_length(qp, wqe);
+	struct pieces here;
+	int status;
+
+	status = check_in(qp, wqe);
+	if (status)
+		return status;
+	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return resp_atomic(qp, wqe, sges);
+	if (!gather_local(&here, qp, wqe, sges, inlined, length))
+		return IBV_WC_LOC_PROT_ERR;
+	if (wr_is_send(wqe->opcode))
+		return resp_send(qp, wqe, &here, length);
+	return resp_rdma(qp, wqe, &here, length);
+}
+
+int resp_step(struct qp *qp, const struct send_wqe *wqe, const struct ibv_sge *sges, void *inlined)
+{
+	int status;
+
+	guard_enter(&qp->to->guard);
+	status = respond(qp, wqe, sges, inlined);
+	guard_leave(&qp->to->guard);
+	return status;
+}

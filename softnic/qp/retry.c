@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A receiver without a buffer (RNR) is tried again as long as the receiver asked for, an end that
+ * does not answer until the transport's retries would have been used up.
+ */
+#include "deliver.h"
+#include "softnic/verbs/nic.h"
+#include "req.h"
+#include "retry.h"
+
+enum {
+	ASK_AGAIN_NS = 5000000,		/* for the other end */
+	ATOMIC_AGAIN_NS = 50000,
+	BACKOFF = 16,			/* times as long at most */
+	RNR_FOR_EVER = 7,
+};
+
+/*
+ * A loaded host takes a while to answer even where the network would not, more so when a
+ * thousand queue pairs connect at once; hardware, too, may take four times its timeout.
+ */
+#define GIVE_UP_NS_MIN 2000000000ull
+/*
+ * What is lost for want of an answer nobody sends again, and a NIC would have taken it though its
+ * host was busy.
+ */
+#define LOST_NS 10000000000ull
+/* And many who add to one counter a while to have their turn. */
+#define BUSY_NS_MIN 5000000000ull
+
+/* Units of 10 us, as the transport encodes them. */
+static uint64_t rnr_ns(uint32_t timer)
+{
+	static const uint16_t units[32] = {
+		65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
+		1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	return units[timer & 31] * 10000ull;
+}
+
+void retry_after(struct qp *qp, uint64_t ns)
+{
+	qp->sq.waiting = true;
+	softnic_timer_arm(&qp->timer, ns, req_timer_expired);
+}
+
+void retry_receiver_not_ready(struct qp *qp)
+{
+	struct send_queue *sq = &qp->sq;
+
+	count(rnr_naks, 1);
+	if (!sq->rnr_begun) {
+		sq->rnr_begun = true;
+		sq->rnr_left = qp->attr.rnr_retry;
+	}
+	if (!sq->rnr_left) {
+		req_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	if (qp->attr.rnr_retry != RNR_FOR_EVER)
+		sq->rnr_left--;
+	retry_after(qp, rnr_ns(load_relaxed(&qp->remote.shared->min_rnr_timer)));
+}
+
+/* The first attempt and its retries, each with the timeout; 0 stands for no limit. */
+static uint64_t give_up_after_ns(const struct qp *qp, uint64_t ns_min)
+{
+	uint64_t ns = (4096ull << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
+
+	if (!qp_is_reliable(qp))
+		return LOST_NS;
+	if (!qp->attr.timeout)
+		return UINT64_MAX / 2;
+	return ns < ns_min ? ns_min : ns;
+}
+
+/*
+ * Whoever is first to send a datagram there asks at once. Then it waits longer each time: many who
+ * ask again and again would keep each other from answers.
+ */
+static void again(struct qp *qp, uint64_t ns_min, uint64_t again_ns)
+{
+	struct send_queue *sq = &qp->sq;
+	uint64_t now_ns = softnic_now_ns();
+
+	if (!sq->give_up_ns) {
+		sq->give_up_ns = now_ns + give_up_after_ns(qp, ns_min);
+		sq->again_ns = again_ns;
+		sq->asks = sq->waiting = !qp_is_reliable(qp);
+		if (sq->asks)
+			return;
+	}
+	if (now_ns >= sq->give_up_ns && qp_is_reliable(qp)) {
+		req_fail(qp, IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	if (now_ns >= sq->give_up_ns) {
+		deliver_give_up(qp);
+		req_complete(qp, IBV_WC_SUCCESS);
+		return;
+	}
+	retry_after(qp, sq->again_ns);
+	if (sq->again_ns < BACKOFF * again_ns)
+		sq->again_ns *= 2;
+}
+
+void retry_nobody_answers(struct qp *qp)
+{
+	again(qp, GIVE_UP_NS_MIN, ASK_AGAIN_NS);
+}
+
+void retry_atomic_busy(struct qp *qp)
+{
+	again(qp, BUSY_NS_MIN, ATOMIC_AGAIN_NS);
+}

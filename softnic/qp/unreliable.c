@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A network would lose what is sent to nobody. Here the first send to a queue pair must
+ * ask for it, so it waits for the answer; if there is none in time, this and what follows
+ * is dropped until it comes.
+ */
+#include "unreliable.h"
+#include "softnic/verbs/nic.h"
+#include "req.h"
+#include "resp.h"
+
+int lossy_status(struct qp *qp, int status)
+{
+	struct remote *r = qp->to;
+	const struct message complaint = {
+		.type = MSG_QP_ERROR,
+		.qpn = r->qpn,
+		.from = qp->ibv.qp_num,
+	};
+
+	switch (status) {
+	case RESP_MORE:
+	case RESP_LATER:
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+		return status;
+	case RESP_SILENT:
+		if (r->shared ? remote_is_gone(r) : !r->is_refused && !r->is_mute)
+			return RESP_SILENT;
+		r->is_refused = r->was_asked_anew = false;
+		break;
+	case IBV_WC_REM_OP_ERR:
+		/* Its receive is at fault, and is done with; or else it is given back. */
+		if (!qp->sq.has_receive)
+			peer_tell(r->peer, &complaint);
+		break;
+	}
+	resp_give_back(qp);
+	return status == IBV_WC_WR_FLUSH_ERR ? status : IBV_WC_SUCCESS;
+}
+
+void lossy_error(struct qp *qp)
+{
+	if (qp->state != IBV_QPS_RTS)
+		return;
+	store_release(&qp->state, IBV_QPS_SQE);
+	req_flush(qp);
+}
+
+/* It is dead, or cut off: in that case it finds that what it had was taken back. */
+static bool take_back_all(struct qp *qp, uint32_t slot)
+{
+	const struct guards *guards = &qp->segment.guards;
+	bool found = false;
+	uint32_t i, user;
+
+	for (i = 0; i < guards->num; i++) {
+		user = load_acquire(&guards->at[i].user);
+		if (!user || user >> SOFTNIC_QP_INDEX_BITS != slot)
+			continue;
+		store_release(&guards->at[i].user, 0);
+		found = true;
+	}
+	if (found)
+		recv_take_back(qp, slot);
+	return found;
+}
+
+void lossy_guest_ended(struct qp *qp, const struct guest *guest, uint32_t slot)
+{
+	if (qp->guest == guest)
+		qp->guest = NULL;
+	/* It may have died between passing something on and ringing. */
+	if (take_back_all(qp, slot))
+		cq_ring_anyway(to_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
+}
+
+void lossy_peer_ended(struct qp *qp, struct peer *peer)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (qp_unlink_peer(qp, peer))
+		req_resume(qp);
+	pthread_mutex_unlock(&qp->lock);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Receives that are out are in a list, in the order posted, that ends at posted[size]. What is
+ * in shared memory is never read back: wr_ids and lengths stay here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "softnic/verbs/nic.h"
+#include "recv_queue.h"
+
+int recv_queue_init(struct recv_queue *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t size = rq_size_for(max_wr);
+
+	pthread_mutex_init(&rq->lock, NULL);
+	rq->max_wr = max_wr;
+	rq->max_sge = max_sge;
+	rq->ring.size = size;
+	rq->ring.sges = max_sge;
+	rq->posted = calloc(size + 1, sizeof(*rq->posted));
+	rq->free = calloc(size + 1, sizeof(*rq->free));
+	return rq->posted && rq->free ? 0 : -ENOMEM;
+}
+
+void recv_queue_fini(struct recv_queue *rq)
+{
+	free(rq->posted);
+	free(rq->free);
+	pthread_mutex_destroy(&rq->lock);
+}
+
+void recv_queue_format(struct recv_queue *rq, void *at, uint32_t pd)
+{
+	uint32_t size = rq->ring.size, i;
+
+	rq_format(&rq->ring, at, size, rq->ring.sges, pd);
+	for (i = 0; i < size; i++) {
+		rq->free[i] = size - 1 - i;
+		rq->posted[i].next = NOT_OUT;
+	}
+	rq->num_free = size;
+	rq->posted[size].prev = rq->posted[size].next = size;
+	rq->tail = rq_first_position(&rq->ring);
+}
+
+bool recv_is_out(const struct recv_queue *rq, uint32_t index)
+{
+	return index < rq->ring.size && rq->posted[index].next != NOT_OUT;
+}
+
+/* To the end of the list. */
+static void set_out(struct recv_queue *rq, uint32_t index)
+{
+	uint32_t end = rq->ring.size, last = rq->posted[end].prev;
+
+	rq->posted[index].prev = last;
+	rq->posted[index].next = end;
+	rq->posted[last].next = index;
+	rq->posted[end].prev = index;
+}
+
+void recv_set_in(struct recv_queue *rq, uint32_t index)
+{
+	struct posted_recv *p = &rq->posted[index];
+
+	rq->posted[p->prev].next = p->next;
+	rq->posted[p->next].prev = p->prev;
+	p->next = NOT_OUT;
+}
+
+void recv_set_free(struct recv_queue *rq, uint32_t index)
+{
+	rq->free[rq->num_free++] = index;
+}
+
+void recv_release(struct recv_queue *rq, uint32_t index)
+{
+	recv_set_in(rq, index);
+	recv_set_free(rq, index);
+}
+
+void recv_hand_out(struct recv_queue *rq, uint32_t index, const struct ibv_sge *sges,
+		   uint32_t num_sge)
+{
+	set_out(rq, index);
+	rq->posted[index].position = rq->tail;
+	rq_post(&rq->ring, rq->tail++, index, sges, num_sge);
+}
+
+void recv_hand_out_again(struct recv_queue *rq, uint32_t index)
+{
+	recv_set_in(rq, index);
+	recv_hand_out(rq, index, NULL, 0);
+}
+
+static int post_one(struct recv_queue *rq, const struct ibv_recv_wr *wr)
+{
+	struct posted_recv *posted;
+	uint32_t index;
+	int i;
+
+	if (rq->ring.size - rq->num_free >= rq->max_wr)
+		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	index = rq->free[--rq->num_free];
+	posted = &rq->posted[index];
+	posted->wr_id = wr->wr_id;
+	for (posted->room = 0, i = 0; i < wr->num_sge; i++)
+		posted->room += wr->sg_list[i].length;
+	recv_hand_out(rq, index, wr->sg_list, wr->num_sge);
+	return 0;
+}
+
+int recv_queue_post(struct recv_queue *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr,
+		    uint32_t *posted)
+{
+	uint32_t n = 0;
+	int err = 0;
+
+	pthread_mutex_lock(&rq->lock);
+	for (; wr; wr = wr->next) {
+		err = post_one(rq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+		n++;
+	}
+	pthread_mutex_unlock(&rq->lock);
+	count(doorbells, 1);
+	count(recv_wrs, n);
+	*posted = n;
+	return err;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The limit is watched by whoever takes a receive: the first to find too few left tells
+ * the owner's engine, which looks for itself. One that dies before it tells is noticed as
+ * every death is, and the engine looks then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "softnic/control/fault.h"
+#include "softnic/verbs/pd.h"
+#include "softnic/qp/qp.h"
+#include "srq.h"
+
+static int create(struct srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *attr)
+{
+	int err;
+
+	err = recv_queue_init(&srq->rq, attr->max_wr, attr->max_sge);
+	if (err)
+		return err;
+	srq->size = rq_bytes(srq->rq.ring.size, srq->rq.ring.sges);
+	err = shared_create("softnic-srq", srq->size, false, &srq->fd, &srq->map);
+	if (err)
+		return err;
+	recv_queue_format(&srq->rq, srq->map, pd->handle);
+	rq_set_limit(&srq->rq.ring, 0);
+	return 0;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	const struct ibv_srq_attr *attr = &init->attr;
+	struct srq *srq;
+	int err = EIO;
+
+	if (fault_is_gone())
+		goto fail;
+	err = EINVAL;
+	if (!attr->max_wr || attr->max_wr > SHARED_WRS_MAX || attr->max_sge > SHARED_SGES_MAX)
+		goto fail;
+	err = ENOMEM;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		goto fail;
+	err = -create(srq, pd, attr);
+	if (err) {
+		recv_queue_fini(&srq->rq);
+		free(srq);
+		goto fail;
+	}
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = init->srq_context;
+	srq->ibv.pd = pd;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	srq->events = (struct async_subject){
+		.element = &srq->ibv,
+		.mutex = &srq->ibv.mutex,
+		.cond = &srq->ibv.cond,
+		.completed = &srq->ibv.events_completed,
+	};
+	add_ordered(&to_pd(pd)->users, 1);
+	return &srq->ibv;
+
+fail:
+	errno = err;
+	return NULL;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct srq *srq = to_srq(ibv);
+
+	if (load_acquire(&srq->users))
+		return EBUSY;
+	async_forget(ibv->context, &srq->events);
+	add_ordered(&to_pd(ibv->pd)->users, -1);
+	munmap(srq->map, srq->size);
+	close(srq->fd);
+	recv_queue_fini(&srq->rq);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	free(srq);
+	return 0;
+}
+
+/* Under rq.lock. One arm, one event. */
+static void check_limit(struct srq *srq)
+{
+	if (!srq->limit || !rq_is_below_limit(&srq->rq.ring))
+		return;
+	srq->limit = 0;
+	rq_set_limit(&srq->rq.ring, 0);
+	async_raise(srq->ibv.context, &srq->events, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+void srq_check_limit(struct qp *qp)
+{
+	struct srq *srq = to_srq(qp->ibv.srq);
+
+	if (!srq)
+		return;
+	pthread_mutex_lock(&srq->rq.lock);
+	check_limit(srq);
+	pthread_mutex_unlock(&srq->rq.lock);
+}
+
+int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct srq *srq = to_srq(ibv);
+
+	if (fault_is_gone())
+		return EIO;
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP;
+	if (mask & ~IBV_SRQ_LIMIT || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->rq.max_wr))
+		return EINVAL;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	pthread_mutex_lock(&srq->rq.lock);
+	srq->limit = attr->srq_limit;
+	rq_set_limit(&srq->rq.ring, srq->limit);
+	check_limit(srq);	/* it may be so already */
+	pthread_mutex_unlock(&srq->rq.lock);
+	return 0;
+}
+
+int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct srq *srq = to_srq(ibv);
+
+	if (fault_is_gone())
+		return EIO;
+	pthread_mutex_lock(&srq->rq.lock);
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->rq.max_wr,
+		.max_sge = srq->rq.max_sge,
+		.srq_limit = srq->limit,
+	};
+	pthread_mutex_unlock(&srq->rq.lock);
+	return 0;
+}
+
+int srq_post(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	uint32_t posted;
+
+	return recv_queue_post(&to_srq(ibv)->rq, wr, bad_wr, &posted);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * What an address is a mapping of, the kernel says (mapping.h). A descriptor of that file is found
+ * among the program's own, as there is no other way without privilege.
+ * The program may close it afterwards. It may even put other memory there: a peer that has
+ * mapped the file goes on to reach what was registered, as it would pages that were pinned.
+ *
+ * A peer that has the file could reach all of it, not only what is registered. That gives it
+ * nothing new: it has our /proc/self/mem.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "softnic/loop/fork.h"
+#include "vma.h"
+#include "softnic/verbs/nic.h"
+#include "passed_fd.h"
+#include "server.h"
+#include "export.h"
+
+struct share {
+	uint32_t number;	/* of the latest in this place */
+	uint32_t users;		/* regions; 0: nobody has it */
+	int fd;
+	struct stat file;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct share at[SHARED_FILES];
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool is_of(const struct stat *file, const struct mapping *m)
+{
+	return file->st_ino == m->inode && major(file->st_dev) == m->dev_major &&
+	       minor(file->st_dev) == m->dev_minor;
+}
+
+static bool find_shared(int maps, uint64_t addr, struct mapping *m)
+{
+	return !mapping_find(maps, addr, m) && m->inode && m->is_shared && m->is_writable;
+}
+
+/* Where @addr is in the file, if the range is one run of it, in however many mappings. */
+static bool find_file(uint64_t addr, uint64_t length, struct mapping *first, uint64_t *offset)
+{
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	struct mapping m;
+	bool found = maps >= 0 && find_shared(maps, addr, first);
+	uint64_t end = first->end;
+
+	while (found && end - addr < length) {
+		found = find_shared(maps, end, &m) && m.inode == first->inode &&
+			m.dev_major == first->dev_major && m.dev_minor == first->dev_minor &&
+			m.offset == first->offset + (end - first->start);
+		end = m.end;
+	}
+	if (found)
+		*offset = first->offset + (addr - first->start);
+	if (maps >= 0)
+		close(maps);
+	return found;
+}
+
+/*
+ * By its path, and opened anew: the descriptor is the program's, which may close it any time. Of
+ * its other files none is asked for more than its seals: a file system may never answer.
+ */
+static int try_fd(int fd, const struct mapping *m, struct stat *file)
+{
+	char path[32];
+	int own;
+
+	if (!passed_is_sealed(fd))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (stat(path, file) < 0 || !is_of(file, m))
+		return -1;
+	own = open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0 || (shared_is_safe(own, file) && is_of(file, m)))
+		return own;
+	close(own);
+	return -1;
+}
+
+static int find_fd(const struct mapping *m, struct stat *file)
+{
+	DIR *all = opendir("/proc/self/fd");
+	struct dirent *entry;
+	int own = -1;
+
+	while (all && own < 0 && (entry = readdir(all)))
+		if (entry->d_name[0] != '.')
+			own = try_fd(atoi(entry->d_name), m, file);
+	if (all)
+		closedir(all);
+	return own;
+}
+
+/* Under table.lock. One that has grown since is another one, as peers map it once. */
+static struct share *find_share(const struct mapping *m, uint64_t end)
+{
+	uint32_t i;
+
+	for (i = 0; i < SHARED_FILES; i++) {
+		struct share *s = &table.at[i];
+
+		if (s->users && is_of(&s->file, m) && end <= (uint64_t)s->file.st_size)
+			return s;
+	}
+	return NULL;
+}
+
+/* Under table.lock. A number never comes again, so that one that is late is of no file. */
+static struct share *new_share(const struct mapping *m, uint64_t end)
+{
+	struct share *s = table.at;
+
+	while (s < table.at + SHARED_FILES && s->users)
+		s++;
+	if (s == table.at + SHARED_FILES)
+		return NULL;
+	s->fd = find_fd(m, &s->file);
+	if (s->fd < 0)
+		return NULL;
+	if (end > (uint64_t)s->file.st_size) {
+		close(s->fd);
+		return NULL;
+	}
+	s->number = s->number ? s->number + SHARED_FILES : SHARED_FILES + (s - table.at);
+	store_release(&nic.pub->files[s - table.at], s->number);
+	return s;
+}
+
+uint32_t share_take(const void *addr, size_t length, uint64_t *offset)
+{
+	struct mapping m;
+	uint32_t number = 0;
+	struct share *s;
+
+	if (!find_file((uintptr_t)addr, length, &m, offset))
+		return 0;
+	pthread_mutex_lock(&table.lock);
+	s = find_share(&m, *offset + length);
+	if (!s)
+		s = new_share(&m, *offset + length);
+	if (s) {
+		s->users++;
+		number = s->number;
+	}
+	pthread_mutex_unlock(&table.lock);
+	return number;
+}
+
+void share_give(uint32_t number)
+{
+	struct share *s = &table.at[number % SHARED_FILES];
+	bool last;
+
+	if (!number)
+		return;
+	pthread_mutex_lock(&table.lock);
+	last = !--s->users;
+	if (last) {
+		store_ordered(&nic.pub->files[s - table.at], 0);
+		close(s->fd);
+	}
+	pthread_mutex_unlock(&table.lock);
+	if (last)
+		serve_tell_files();
+}
+
+void share_send(int socket, uint32_t number)
+{
+	struct share *s = &table.at[number % SHARED_FILES];
+	struct message m = { .type = MSG_FILE, .value = number };
+
+	pthread_mutex_lock(&table.lock);
+	if (s->users && s->number == number)
+		message_send(socket, &m, &s->fd, 1);
+	pthread_mutex_unlock(&table.lock);
+}
+
+static void forget(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < SHARED_FILES; i++) {
+		if (table.at[i].users)
+			close(table.at[i].fd);
+		table.at[i] = (struct share){ 0 };
+	}
+}
+
+const struct fork_part share_fork = { &table.lock, forget };

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Nearly all that one can ask of a file goes to its file system: fstat(), fstatfs(), even
+ * close(). What does not is asked first: seals, which only memory has; the domain of a
+ * socket; the size of a block, which the kernel knows of every file and which is the same
+ * in every procfs, but not in what a user may mount.
+ */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "passed_fd.h"
+
+enum { PROC_BLOCK_SIZE = 1024 };
+
+static bool is_of(int fd, unsigned long magic)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (unsigned long)fs.f_type == magic;
+}
+
+static bool is_memory(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+/* Of huge pages, where one was cut out there may be none left to put in its place. */
+bool passed_is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && is_of(fd, TMPFS_MAGIC);
+}
+
+bool passed_is_proc(int fd)
+{
+	int block = 0;
+
+	return ioctl(fd, FIGETBSZ, &block) == 0 && block == PROC_BLOCK_SIZE &&
+	       is_of(fd, PROC_SUPER_MAGIC);
+}
+
+static bool is_option(int fd, int option, int value)
+{
+	int found;
+	socklen_t len = sizeof(found);
+
+	return getsockopt(fd, SOL_SOCKET, option, &found, &len) == 0 && found == value;
+}
+
+bool passed_is_socket(int fd, int type)
+{
+	return is_option(fd, SO_DOMAIN, AF_UNIX) && is_option(fd, SO_TYPE, type);
+}
+
+static void *close_slowly(void *fd)
+{
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+/* Without a thread it stays open: better than to wait for ever. */
+static void close_apart(int fd)
+{
+	pthread_t thread;
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (!pthread_create(&thread, NULL, close_slowly, (void *)(intptr_t)fd))
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void passed_close(int fd)
+{
+	if (fd < 0)
+		return;
+	if (is_memory(fd) || is_option(fd, SO_DOMAIN, AF_UNIX) || passed_is_proc(fd))
+		close(fd);
+	else
+		close_apart(fd);
+}

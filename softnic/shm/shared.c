@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Memory and descriptors that pass between processes.
+ *
+ * Only memfds and abstract sockets: the kernel forgets them with their last user, so a
+ * process that is killed leaves nothing behind. A memfd is mapped only if it is sealed
+ * against shrinking, for a file that shrinks under a mapping kills whoever reads it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "passed_fd.h"
+#include "shared.h"
+
+int shared_create(const char *name, size_t size, bool owner_only, int *fd, void **map)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | (owner_only ? F_SEAL_FUTURE_WRITE : 0);
+	int err;
+
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return -errno;
+	if (ftruncate(*fd, size) < 0)
+		goto close;
+	*map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (*map == MAP_FAILED)
+		goto close;
+	if (madvise(*map, size, MADV_DONTFORK) < 0 ||
+	    fcntl(*fd, F_ADD_SEALS, seals | F_SEAL_SEAL) < 0)
+		goto unmap;
+	return 0;
+
+unmap:
+	err = errno;
+	munmap(*map, size);
+	errno = err;
+close:
+	err = errno;
+	close(*fd);
+	return -err;
+}
+
+bool shared_is_safe(int fd, struct stat *st)
+{
+	return passed_is_sealed(fd) && !fstat(fd, st);
+}
+
+int shared_map(int fd, size_t size_min, int prot, void **map, size_t *size)
+{
+	struct stat st;
+	void *at;
+
+	if (!shared_is_safe(fd, &st) || (uint64_t)st.st_size < size_min)
+		return -EPROTO;
+	at = mmap(NULL, st.st_size, prot, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	madvise(at, st.st_size, MADV_DONTFORK);
+	*map = at;
+	*size = st.st_size;
+	return 0;
+}
+
+int shared_life_begin(struct shared_life *life)
+{
+	pthread_mutexattr_t attr;
+	int err = pthread_mutexattr_init(&attr);
+
+	if (err)
+		return -err;
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	err = pthread_mutex_init(&life->held, &attr);
+	pthread_mutexattr_destroy(&attr);
+	if (!err)
+		err = pthread_mutex_lock(&life->held);
+	return -err;
+}
+
+socklen_t shared_address(uint32_t slot, struct sockaddr_un *addr)
+{
+	int n;
+
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	n = snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "weir-softnic-%u-%u",
+		     (unsigned int)geteuid(), slot);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
+}
+
+bool shared_is_ours(int fd, pid_t *pid)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return false;
+	*pid = cred.pid;
+	return cred.uid == geteuid();
+}
+
+union fd_control {
+	char buf[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int message_send(int fd, const struct message *m, const int *fds, int num_fds)
+{
+	struct message copy = *m;
+	struct iovec iov = { &copy, sizeof(copy) };
+	union fd_control control = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	copy.magic = SHARED_MAGIC;
+	copy.version = SHARED_VERSION;
+	if (num_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static void take_fds(struct msghdr *msg, int *fds)
+{
+	struct cmsghdr *c;
+	int i, n;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n && i < MESSAGE_FDS_MAX; i++)
+			memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+}
+
+int message_receive(int fd, struct message *m, int *fds)
+{
+	struct iovec iov = { m, sizeof(*m) };
+	union fd_control control;
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		/* Where none is wanted, the kernel itself gets rid of them. */
+		.msg_control = fds ? &control : NULL,
+		/* To the byte: in the padding there would be room for one more. */
+		.msg_controllen = fds ? CMSG_LEN(MESSAGE_FDS_MAX * sizeof(int)) : 0,
+	};
+	ssize_t n;
+
+	if (fds)
+		memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
+	n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -EPIPE;
+	take_fds(&msg, fds);
+	if (!(msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) && n == sizeof(*m) && m->magic == SHARED_MAGIC &&
+	    m->version == SHARED_VERSION)
+		return 0;
+	if (fds)
+		message_close_fds(fds);
+	if (n == 0)
+		return -EPIPE;
+	return fds && (msg.msg_flags & MSG_CTRUNC) ? -EMFILE : -EPROTO;
+}
+
+int *message_fd(const struct message *m, int *fds, uint32_t which)
+{
+	return m->has & which ? &fds[1 + __builtin_popcount(m->has & (which - 1))] : NULL;
+}
+
+void message_close_fds(int *fds)
+{
+	int i;
+
+	for (i = 0; i < MESSAGE_FDS_MAX; i++)
+		passed_close(fds[i]);
+	memset(fds, -1, MESSAGE_FDS_MAX * sizeof(*fds));
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * PROCMAP_QUERY (Linux 6.11 on) tells of one mapping without the others. Before that there is the
+ * text of all of them, which takes longer the more there are.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/ioctl.h>
+#include <linux/types.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "vma.h"
+
+/* As in <linux/fs.h>, which is older than this on many machines. */
+struct mapping_query {
+	__u64 size;
+	__u64 query_flags;
+	__u64 query_addr;
+	__u64 start, end;
+	__u64 flags;
+	__u64 page_size;
+	__u64 offset;
+	__u64 inode;
+	__u32 dev_major, dev_minor;
+	__u32 name_size, build_id_size;
+	__u64 name_addr, build_id_addr;
+};
+#define MAPPING_QUERY _IOWR('f', 17, struct mapping_query)
+enum { IS_READABLE = 0x01, IS_WRITABLE = 0x02, IS_SHARED = 0x08 };
+
+int mapping_find(int maps, uint64_t addr, struct mapping *m)
+{
+	struct mapping_query q = { .size = sizeof(q), .query_addr = addr };
+
+	if (ioctl(maps, MAPPING_QUERY, &q))
+		return errno;
+	*m = (struct mapping){
+		.start = q.start,
+		.end = q.end,
+		.offset = q.offset,
+		.inode = q.inode,
+		.dev_major = q.dev_major,
+		.dev_minor = q.dev_minor,
+		.is_readable = q.flags & IS_READABLE,
+		.is_writable = q.flags & IS_WRITABLE,
+		.is_shared = q.flags & IS_SHARED,
+	};
+	return 0;
+}
+
+static int check_by_query(int maps, uint64_t at, uint64_t end, bool write)
+{
+	struct mapping m = { 0 };
+	int err;
+
+	for (; at < end; at = m.end) {
+		err = mapping_find(maps, at, &m);
+		if (err)
+			return err == ENOENT ? EFAULT : err;
+		if (write ? !m.is_writable : !m.is_readable)
+			return EFAULT;
+	}
+	return 0;
+}
+
+/* Lines come in the order of addresses, and begin "START-END rwxp". */
+int mapping_check_text(const void *addr, size_t length, bool write)
+{
+	uint64_t at = (uintptr_t)addr, end = at + length, first, last;
+	FILE *lines = fopen("/proc/self/maps", "re");
+	char line[512], right[2];
+	bool is_new = true, was_new;
+
+	if (!lines)
+		return errno;
+	while (at < end && fgets(line, sizeof(line), lines)) {
+		was_new = is_new;
+		is_new = strchr(line, '\n');	/* else it goes on with a long name */
+		if (!was_new || sscanf(line, "%" SCNx64 "-%" SCNx64 " %c%c", &first, &last,
+				       &right[0], &right[1]) != 4 || last <= at)
+			continue;
+		if (first > at || right[write] == '-')
+			break;
+		at = last;
+	}
+	fclose(lines);
+	return at < end ? EFAULT : 0;
+}
+
+int mapping_check(const void *addr, size_t length, bool write)
+{
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), err;
+
+	if (maps < 0)
+		return errno == EMFILE || errno == ENFILE ? errno : 0;
+	err = check_by_query(maps, (uintptr_t)addr, (uintptr_t)addr + length, write);
+	if (err == ENOTTY)
+		err = mapping_check_text(addr, length, write);
+	close(maps);
+	return err;
+}
+
+/* Linux 5.14. Before that, and where what is mapped has no pages, EINVAL. */
+int mapping_touch(const void *addr, size_t length, bool write)
+{
+	uintptr_t page = sysconf(_SC_PAGESIZE), at = (uintptr_t)addr & -page;
+
+	if (!madvise((void *)at, (uintptr_t)addr + length - at,
+		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	return errno == EINVAL ? mapping_check(addr, length, write) : EFAULT;
+}

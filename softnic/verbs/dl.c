@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Programs that load libibverbs or librdmacm while they run, as NCCL, TensorPipe and some bindings
+ * do, look its functions up in what dlopen() gives them, where nothing stands in front. So it gives
+ * them this library, which has all that there is to call in those two: what knows of no device goes
+ * on to libibverbs.
+ *
+ * dlopen() and dlvsym() ask who calls them, for the directories and the libraries that are looked
+ * in are that one's. So ours are left by a jump, as if the program had called the next ones itself.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "softnic/shm/shared.h"
+#include "verbs.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+#ifdef __clang__
+#define JUMP __attribute__((musttail)) return
+#define JUMPS
+#else
+#define JUMP return
+#define JUMPS __attribute__((optimize("O2")))
+#endif
+/* A sanitizer's runtime calls this when it begins, and is not ready for what it would call in turn. */
+#if defined(__clang__)
+#define EARLY __attribute__((disable_sanitizer_instrumentation))
+#else
+#define EARLY __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
+
+typedef void *open_fn(const char *path, int mode);
+typedef void *version_fn(void *handle, const char *name, const char *version);
+
+static void *this;	/* as a program got it */
+
+static open_fn *next_dlopen(void)
+{
+	static open_fn *next;
+
+	if (!load_relaxed(&next))
+		store_relaxed(&next, (open_fn *)dlsym(RTLD_NEXT, "dlopen"));
+	return load_relaxed(&next);
+}
+
+static bool stands_for(const char *path)
+{
+	static const char *const names[] = {
+		"libibverbs.so.1", "libibverbs.so", "librdmacm.so.1", "librdmacm.so",
+	};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* One that is not there must not be found: then the program does without. */
+static __attribute__((noinline)) void *open_this_instead(const char *path, int mode)
+{
+	static const char here;
+	open_fn *next = next_dlopen();
+	Dl_info info;
+
+	if (!path || !stands_for(path) || !next(path, mode) || !dladdr(&here, &info))
+		return NULL;
+	store_relaxed(&this, next(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
+	return load_relaxed(&this);
+}
+
+JUMPS EXPORTED void *dlopen(const char *path, int mode)
+{
+	open_fn *next = next_dlopen();
+	void *handle = open_this_instead(path, mode);
+
+	if (handle)
+		return handle;
+	JUMP next(path, mode);
+}
+
+/* Who asks for one version only is content with no other; these have none, and answer for all. */
+JUMPS EARLY EXPORTED void *dlvsym(void *handle, const char *name, const char *version)
+{
+	static version_fn *next;
+
+	if (handle && handle == load_relaxed(&this))
+		return dlsym(handle, name);
+	if (!load_relaxed(&next))
+		store_relaxed(&next, (version_fn *)dlsym(RTLD_NEXT, "dlvsym"));
+	JUMP load_relaxed(&next)(handle, name, version);
+}
+
+static void *of_libibverbs(const char *name)
+{
+	void *lib = next_dlopen()("libibverbs.so.1", RTLD_LAZY);
+
+	return lib ? dlsym(lib, name) : NULL;
+}
+
+#define PASS_ON(type, name, parameter)                                                             \
+	EXPORTED type name(parameter value)                                                        \
+	{                                                                                          \
+		static type (*next)(parameter);                                                    \
+                                                                                                   \
+		if (!load_relaxed(&next))                                                          \
+			store_relaxed(&next, (type (*)(parameter))of_libibverbs(#name));           \
+		return load_relaxed(&next)(value);                                                 \
+	}
+
+PASS_ON(const char *, ibv_event_type_str, enum ibv_event_type)
+PASS_ON(const char *, ibv_node_type_str, enum ibv_node_type)
+PASS_ON(const char *, ibv_port_state_str, enum ibv_port_state)
+PASS_ON(const char *, ibv_wc_status_str, enum ibv_wc_status)
+PASS_ON(int, ibv_rate_to_mbps, enum ibv_rate)
+PASS_ON(int, ibv_rate_to_mult, enum ibv_rate)
+PASS_ON(enum ibv_rate, mbps_to_ibv_rate, int)
+PASS_ON(enum ibv_rate, mult_to_ibv_rate, int)

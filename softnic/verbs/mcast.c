@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A name is "weir-softnic-UID-group-GID-QPN". Whoever attaches binds it first and counts second: of
+ * those who come at the same time one sees the other, so there are never more than may be.
+ *
+ * The kernel gives its list in pieces. If a socket comes or goes between two of them, another may
+ * be given twice, or be left out, once in very many times: as datagrams are.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ah.h"
+#include "softnic/control/fault.h"
+#include "mcast.h"
+#include "nic.h"
+#include "softnic/qp/qp.h"
+
+struct attachment {
+	union ibv_gid gid;
+	int fd;
+	struct attachment *next;
+};
+
+static uint32_t attachments;	/* of this process; nic.lock */
+
+enum { NAME_CHARS_MAX = 96 };
+
+/* What the names of a group's attachments begin with. Returns its length. */
+static int write_prefix(char name[NAME_CHARS_MAX], const union ibv_gid *gid)
+{
+	int n = sprintf(name, "weir-softnic-%u-group-", (unsigned int)geteuid());
+	size_t i;
+
+	for (i = 0; i < sizeof(*gid); i++)
+		n += sprintf(name + n, "%02x", gid->raw[i]);
+	return n + sprintf(name + n, "-");
+}
+
+static bool is_among(const uint32_t *qpns, uint32_t num, uint32_t qpn)
+{
+	while (num)
+		if (qpns[--num] == qpn)
+			return true;
+	return false;
+}
+
+/* Up to @room; -errno if the list cannot be read. */
+static int members(const union ibv_gid *gid, uint32_t *qpns, int room)
+{
+	char line[256], prefix[1 + NAME_CHARS_MAX] = "@";
+	int length = 1 + write_prefix(prefix + 1, gid), n = 0;
+	FILE *names = fopen("/proc/net/unix", "re");
+	const char *name;
+	uint32_t qpn;
+
+	if (!names)
+		return -errno;
+	while (n < room && fgets(line, sizeof(line), names)) {
+		name = strstr(line, prefix);
+		qpn = name ? strtoul(name + length, NULL, 10) : 0;
+		if (qpn && !is_among(qpns, n, qpn))
+			qpns[n++] = qpn;
+	}
+	fclose(names);
+	return n;
+}
+
+uint32_t group_members(const union ibv_gid *gid, uint32_t qpns[GROUP_QPS_MAX])
+{
+	int n = members(gid, qpns, GROUP_QPS_MAX);
+
+	return n > 0 ? n : 0;
+}
+
+/* With the one that is there already. 0 or -errno. */
+static int check_limit(const union ibv_gid *gid)
+{
+	uint32_t qpns[GROUP_QPS_MAX + 1];
+	int n = members(gid, qpns, GROUP_QPS_MAX + 1);
+
+	return n > GROUP_QPS_MAX ? -ENOMEM : n < 0 ? n : 0;
+}
+
+static int bind_name(const union ibv_gid *gid, uint32_t qpn)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char *name = addr.sun_path + 1;
+	int fd, err, n = write_prefix(name, gid);
+
+	n += sprintf(name + n, "%u", qpn);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	n += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (!bind(fd, (struct sockaddr *)&addr, n))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static struct attachment **find(struct qp *qp, const union ibv_gid *gid)
+{
+	struct attachment **at = &qp->groups;
+
+	while (*at && memcmp(&(*at)->gid, gid, sizeof(*gid)))
+		at = &(*at)->next;
+	return at;
+}
+
+static void detach(struct attachment **at)
+{
+	struct attachment *a = *at;
+
+	*at = a->next;
+	attachments--;
+	close(a->fd);
+	free(a);
+}
+
+/* 0 or -errno */
+static int attach(struct qp *qp, const union ibv_gid *gid)
+{
+	struct attachment *a;
+	int err;
+
+	if (*find(qp, gid))
+		return 0;
+	a = attachments < GROUP_ATTACHMENTS_MAX ? calloc(1, sizeof(*a)) : NULL;
+	if (!a)
+		return -ENOMEM;
+	a->gid = *gid;
+	a->fd = bind_name(gid, qp->ibv.qp_num);
+	if (a->fd < 0) {
+		err = a->fd;
+		free(a);
+		return err;
+	}
+	a->next = qp->groups;
+	qp->groups = a;
+	attachments++;
+	err = check_limit(gid);
+	if (err)
+		detach(&qp->groups);
+	return err;
+}
+
+/* Ethernet has no LIDs, so what is said there is not looked at. */
+int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct qp *qp = to_qp(ibv);
+	int err;
+
+	(void)lid;
+	if (fault_is_gone())
+		return EIO;
+	if (!qp_is_datagram(qp) || !ah_is_multicast(gid))
+		return EINVAL;
+	pthread_mutex_lock(&nic.lock);
+	err = attach(qp, gid);
+	pthread_mutex_unlock(&nic.lock);
+	return -err;
+}
+
+int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct attachment **at;
+	int err = EINVAL;
+
+	(void)lid;
+	pthread_mutex_lock(&nic.lock);
+	at = find(to_qp(ibv), gid);
+	if (*at) {
+		detach(at);
+		err = 0;
+	}
+	pthread_mutex_unlock(&nic.lock);
+	return err;
+}
+
+void group_forget_all(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < NIC_QPS; i++)
+		while (nic.qps[i] && nic.qps[i]->groups)
+			detach(&nic.qps[i]->groups);
+}

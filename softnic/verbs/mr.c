@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Memory regions. One lives in the public segment, where peers look it up themselves before they
+ * copy. Deregistration clears the key and then waits for everyone who may have seen it:
+ * for this process's own queue pairs by taking their locks, for peers by their guards.
+ * Pages are not pinned: a copy goes by virtual address, as the program itself does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "softnic/control/fault.h"
+#include "softnic/loop/fork.h"
+#include "softnic/shm/vma.h"
+#include "mr.h"
+#include "mw.h"
+#include "nic.h"
+#include "pd.h"
+#include "softnic/qp/qp.h"
+#include "softnic/shm/export.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t next;			/* slot to try next */
+	uint16_t generation[SHARED_MRS];
+	bool taken[SHARED_MRS];
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The generation makes a key that outlived its region useless; its start is random. */
+int mr_take_key(uint32_t *key)
+{
+	uint32_t i, at;
+	int err = -ENOMEM;
+
+	pthread_mutex_lock(&table.lock);
+	for (i = 0; i < SHARED_MRS; i++) {
+		at = table.next++ % SHARED_MRS;
+		if (at == 0 || table.taken[at])
+			continue;
+		if (!table.generation[at] &&
+		    getrandom(&table.generation[at], sizeof(table.generation[at]), 0) < 0)
+			table.generation[at] = 1;
+		table.generation[at]++;
+		table.taken[at] = true;
+		*key = at << 16 | table.generation[at];
+		err = 0;
+		break;
+	}
+	pthread_mutex_unlock(&table.lock);
+	return err;
+}
+
+void mr_give_key(uint32_t key)
+{
+	pthread_mutex_lock(&table.lock);
+	table.generation[key >> 16] = key;
+	table.taken[key >> 16] = false;
+	pthread_mutex_unlock(&table.lock);
+}
+
+static void forget(void)
+{
+	memset(table.taken, false, sizeof(table.taken));
+}
+
+const struct fork_part mr_fork = { &table.lock, forget };
+
+int mr_check_rights(unsigned int access)
+{
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+				   IBV_ACCESS_OPTIONAL_RANGE;
+	const unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	if (fault_is_gone())
+		return EIO;
+	if (access & ~known)
+		return EOPNOTSUPP;
+	return (access & writes) && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
+}
+
+/*
+ * As for a NIC: the kernel takes its pages for writing if they ever may be written, and maps them
+ * whole, so that an address of the region's own lies as far into its page as the memory does.
+ */
+static int check_range(const struct shared_mr *mr)
+{
+	const uint64_t within = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	const uint32_t writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+	if (!mr->length || mr->addr + mr->length < mr->length || mr->iova + mr->length < mr->length)
+		return EINVAL;
+	if (!(mr->access & IBV_ACCESS_ZERO_BASED) && ((mr->iova ^ mr->addr) & within))
+		return EINVAL;
+	return mapping_check((void *)(uintptr_t)mr->addr, mr->length, mr->access & writes);
+}
+
+void mr_publish(uint32_t key, const struct shared_mr *mr)
+{
+	struct shared_mr *at = &nic.pub->mrs[key >> 16];
+
+	at->access = mr->access;
+	at->pd = mr->pd;
+	at->kind = mr->kind;
+	at->iova = mr->iova;
+	at->addr = mr->addr;
+	at->length = mr->length;
+	at->qpn = mr->qpn;
+	at->binds = mr->binds;
+	at->file = mr->file;
+	at->offset = mr->offset;
+	store_release(&at->key, key);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	struct shared_mr shared = {
+		.access = access,
+		.pd = pd->handle,
+		.kind = SHARED_REGION,
+		.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova,
+		.addr = (uintptr_t)addr,
+		.length = length,
+	};
+	int err = mr_check_rights(access);
+	struct ibv_mr *mr;
+	uint32_t key;
+
+	if (!err)
+		err = check_range(&shared);
+	if (err)
+		goto fail;
+	err = ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		goto fail;
+	if (!fault_mr_take(length))
+		goto free;
+	if (mr_take_key(&key))
+		goto give;
+	*mr = (struct ibv_mr){ pd->context, pd, addr, length, key >> 16, key, key };
+	shared.file = share_take(addr, length, &shared.offset);
+	mr_publish(key, &shared);
+	add_ordered(&to_pd(pd)->users, 1);
+	count(mrs, 1);
+	return mr;
+
+give:
+	fault_mr_give(length);
+free:
+	free(mr);
+fail:
+	errno = err;
+	return NULL;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
+}
+
+void mr_wait_for_copies(void)
+{
+	struct qp *qp = NULL;
+
+	while ((qp = nic_next_qp(qp)))
+		qp_wait_for_copies(qp);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int err = mw_end_region(mr->lkey);
+
+	if (err)
+		return err;
+	mr_wait_for_copies();
+	share_give(nic.pub->mrs[mr->handle].file);
+	mr_give_key(mr->lkey);
+	fault_mr_give(mr->length);
+	add_ordered(&to_pd(mr->pd)->users, -1);
+	count(mrs, -1);
+	free(mr);
+	return 0;
+}
+
+/* What a region is to become; what @flags do not name stays. */
+static int plan_change(const struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		       size_t length, int access, struct shared_mr *to)
+{
+	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |
+			  IBV_REREG_MR_CHANGE_ACCESS;
+	int err = 0;
+
+	if (!flags || (flags & ~known))
+		return EINVAL;
+	*to = nic.pub->mrs[mr->handle];
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
+		err = mr_check_rights(access);
+		to->access = access;
+	}
+	if (!err && (flags & IBV_REREG_MR_CHANGE_PD)) {
+		err = pd ? 0 : EINVAL;
+		to->pd = pd ? pd->handle : 0;
+	}
+	if (!err && (flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		to->addr = (uintptr_t)addr;
+		to->length = length;
+		to->iova = to->access & IBV_ACCESS_ZERO_BASED ? 0 : to->addr;
+	}
+	return err ? err : check_range(to);
+}
+
+/* The keys stay. Who comes while it changes finds no region. */
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct shared_mr to;
+	int err = plan_change(mr, flags, pd, addr, length, access, &to);
+	uint32_t old_file;
+
+	if (!err && !fault_mr_change(mr->length, to.length))
+		err = ENOMEM;
+	if (err)
+		goto fail;
+	err = mw_end_region(mr->lkey);
+	if (err)
+		goto give;
+	mr_wait_for_copies();
+	old_file = nic.pub->mrs[mr->handle].file;
+	to.file = share_take((void *)(uintptr_t)to.addr, to.length, &to.offset);
+	mr_publish(mr->lkey, &to);
+	share_give(old_file);
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		add_ordered(&to_pd(pd)->users, 1);
+		add_ordered(&to_pd(mr->pd)->users, -1);
+		mr->pd = pd;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	return 0;
+
+give:
+	fault_mr_give(to.length - mr->length);
+fail:
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+static bool is_visible(const struct mr_view *v, const struct shared_mr *mr, uint32_t key)
+{
+	switch (mr->kind) {
+	case SHARED_REGION:
+		return true;
+	case SHARED_WINDOW_1:
+		return v->qpn;
+	case SHARED_WINDOW_2:
+		return v->qpn && mr->qpn == v->qpn &&
+		       (!v->bell ||
+			load_acquire(&v->bell->invalidated[key >> 16]) != mr->binds);
+	default:
+		return false;
+	}
+}
+
+/* Its owner may write there at any time: each field is read once; the key, stored last, first. */
+bool mr_read(const struct mr_view *v, uint32_t key, struct shared_mr *mr)
+{
+	const struct shared_mr *at = &v->pub->mrs[key >> 16];
+
+	if (!key || load_ordered(&at->key) != key)
+		return false;
+	*mr = (struct shared_mr){
+		.key = key,
+		.access = load_relaxed(&at->access),
+		.pd = load_relaxed(&at->pd),
+		.kind = load_relaxed(&at->kind),
+		.iova = load_relaxed(&at->iova),
+		.addr = load_relaxed(&at->addr),
+		.length = load_relaxed(&at->length),
+		.qpn = load_relaxed(&at->qpn),
+		.file = load_relaxed(&at->file),
+		.offset = load_relaxed(&at->offset),
+		.binds = load_relaxed(&at->binds),
+	};
+	return mr->pd == v->pd && is_visible(v, mr, key);
+}
+
+bool mr_translate(const struct mr_view *v, uint32_t key, uint32_t access, uint64_t iova,
+		  uint64_t length, struct mr_place *place)
+{
+	struct shared_mr mr;
+	uint64_t offset;
+
+	if (!length) {
+		*place = (struct mr_place){ 0 };
+		return true;
+	}
+	if (!mr_read(v, key, &mr))
+		return false;
+	offset = iova - mr.iova;
+	if ((mr.access & access) != access || iova < mr.iova || offset > mr.length ||
+	    length > mr.length - offset)
+		return false;
+	*place = (struct mr_place){ mr.addr + offset, mr.offset + offset, mr.file };
+	return true;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A process claims a slot by binding an abstract socket, so that the kernel settles who
+ * has it and gives it back when the process ends, in whatever way it ends.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "softnic/control/fault.h"
+#include "softnic/loop/fork.h"
+#include "gid.h"
+#include "mcast.h"
+#include "softnic/loop/loop.h"
+#include "nic.h"
+#include "softnic/shm/peer.h"
+#include "softnic/qp/qp.h"
+#include "softnic/shm/server.h"
+
+struct nic nic = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.released = PTHREAD_COND_INITIALIZER,
+};
+
+static uint32_t random_u32(void)
+{
+	uint32_t r = 0;
+
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = softnic_now_ns() ^ getpid();
+	return r;
+}
+
+static int claim_slot(uint32_t *slot, int *fd)
+{
+	uint32_t first = random_u32(), i;
+	struct sockaddr_un addr;
+	socklen_t len;
+	int err;
+
+	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return -errno;
+	for (i = 0; i < SOFTNIC_SLOTS - 1; i++) {
+		*slot = 1 + (first + i) % (SOFTNIC_SLOTS - 1);
+		len = shared_address(*slot, &addr);
+		if (!bind(*fd, (struct sockaddr *)&addr, len)) {
+			if (!listen(*fd, SOFTNIC_SLOTS))
+				return 0;
+			break;
+		}
+		if (errno != EADDRINUSE)
+			break;
+	}
+	err = i == SOFTNIC_SLOTS - 1 ? -EUSERS : -errno;
+	close(*fd);
+	return err;
+}
+
+static int create_segments(void)
+{
+	void *map;
+	int err;
+
+	err = shared_create("softnic-pub", sizeof(*nic.pub), true, &nic.pub_fd, &map);
+	if (err)
+		return err;
+	nic.pub = map;
+	err = shared_create("softnic-bell", sizeof(*nic.bell), false, &nic.bell_fd, &map);
+	if (err) {
+		munmap(nic.pub, sizeof(*nic.pub));
+		close(nic.pub_fd);
+		return err;
+	}
+	nic.bell = map;
+	return 0;
+}
+
+static void close_segments(void)
+{
+	close(nic.bell_fd);
+	close(nic.pub_fd);
+}
+
+static void destroy_segments(void)
+{
+	munmap(nic.bell, sizeof(*nic.bell));
+	munmap(nic.pub, sizeof(*nic.pub));
+	close_segments();
+}
+
+/* Only children may be traced, and copied from, unless they allow it themselves. */
+static bool yama_restricts(void)
+{
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	char scope = '0';
+	bool restricts;
+
+	if (fd < 0)
+		return false;
+	restricts = read(fd, &scope, 1) == 1 && scope == '1';
+	close(fd);
+	return restricts;
+}
+
+void nic_let_in(void)
+{
+	if (!nic.is_let_in && yama_restricts())
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	nic.is_let_in = true;
+}
+
+static void prepare_proof(void)
+{
+	nic.mem_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	nic.nonce = (uint64_t)random_u32() << 32 | random_u32();
+	nic.pub->proof_addr = (uintptr_t)&nic.nonce;
+	nic.pub->proof = nic.nonce;
+	nic.self = (struct copy_target){
+		.pid = getpid(), .mem_fd = nic.mem_fd, .life = &nic.pub->life,
+	};
+	copy_find_ways(&nic.self, nic.pub->proof_addr, nic.nonce);
+}
+
+/* Under nic.lock. */
+static int open_locked(void)
+{
+	int err;
+
+	memset(nic.qps, 0, sizeof(nic.qps));
+	nic.lives = nic.is_let_in = false;
+	nic.next_qp = random_u32() % NIC_QPS;
+	err = create_segments();
+	if (err)
+		return err;
+	prepare_proof();
+	err = claim_slot(&nic.slot, &nic.listen_fd);
+	if (err)
+		goto segments;
+	nic.pub->magic = SHARED_MAGIC;
+	nic.pub->version = SHARED_VERSION;
+	nic.pub->pid = getpid();
+	nic.pub->slot = nic.slot;
+	prctl(PR_GET_NAME, nic.pub->comm);
+	fault_open();
+	err = softnic_loop_add(nic.listen_fd, EPOLLIN, serve_accept, NULL);
+	if (err)
+		goto slot;
+	gid_watch();
+	nic.is_open = true;
+	return 0;
+
+slot:
+	close(nic.listen_fd);
+	nic.slot = 0;
+segments:
+	if (nic.mem_fd >= 0)
+		close(nic.mem_fd);
+	destroy_segments();
+	return err;
+}
+
+/* The memory is not mapped there; and with the descriptors it could write its parent's. */
+static void forget(void)
+{
+	group_forget_all();
+	peer_forget_all();
+	serve_forget_all();
+	if (nic.is_open) {
+		close(nic.listen_fd);
+		close_segments();
+		if (nic.mem_fd >= 0)
+			close(nic.mem_fd);
+	}
+	nic.is_open = false;
+	nic.slot = 0;
+	pthread_cond_init(&nic.released, NULL);
+}
+
+const struct fork_part nic_fork = { &nic.lock, forget };
+
+int nic_open(void)
+{
+	int err = softnic_loop_start();
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&nic.lock);
+	if (!nic.is_open)
+		err = open_locked();
+	pthread_mutex_unlock(&nic.lock);
+	return err;
+}
+
+uint32_t softnic_slot(void)
+{
+	return nic.slot;
+}
+
+/* A number comes back only after all others were used. */
+int nic_add_qp(struct qp *qp, uint32_t *qpn)
+{
+	uint32_t i, index;
+
+	for (i = 0; i < NIC_QPS; i++) {
+		index = nic.next_qp++ % NIC_QPS;
+		*qpn = nic.slot << SOFTNIC_QP_INDEX_BITS | index;
+		if (nic.qps[index] || *qpn == GROUP_QPN)
+			continue;
+		nic.qps[index] = qp;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+void nic_del_qp(struct qp *qp, uint32_t qpn)
+{
+	pthread_mutex_lock(&nic.lock);
+	nic.qps[qpn % NIC_QPS] = NULL;
+	while (qp->users)
+		pthread_cond_wait(&nic.released, &nic.lock);
+	pthread_mutex_unlock(&nic.lock);
+}
+
+struct qp *nic_qp(uint32_t qpn)
+{
+	return qpn >> SOFTNIC_QP_INDEX_BITS == nic.slot ? nic.qps[qpn % NIC_QPS] : NULL;
+}
+
+struct qp *nic_next_qp(struct qp *prev)
+{
+	uint32_t at = prev ? prev->ibv.qp_num % NIC_QPS + 1 : 0;
+	struct qp *qp = NULL;
+
+	pthread_mutex_lock(&nic.lock);
+	if (prev && !--prev->users)
+		pthread_cond_broadcast(&nic.released);
+	while (at < NIC_QPS && !qp)
+		qp = nic.qps[at++];
+	if (qp)
+		qp->users++;
+	pthread_mutex_unlock(&nic.lock);
+	return qp;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A thread domain promises that one thread at a time uses what is made in it. Locks that
+ * nobody contends for cost little, so the promise is taken and changes nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "softnic/control/fault.h"
+#include "nic.h"
+#include "pd.h"
+
+static uint32_t next_pd, pds;
+
+static struct pd *alloc(struct ibv_context *context)
+{
+	struct pd *pd;
+
+	if (fault_is_gone()) {
+		errno = EIO;
+		return NULL;
+	}
+	if (add_ordered(&pds, 1) > SOFTNIC_PDS_MAX) {
+		add_ordered(&pds, -1);
+		errno = ENOMEM;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		add_ordered(&pds, -1);
+		return NULL;
+	}
+	pd->ibv.context = context;
+	return pd;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct pd *pd = alloc(context);
+
+	if (!pd)
+		return NULL;
+	pd->ibv.handle = add_ordered(&next_pd, 1);
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct pd *pd = to_pd(ibv);
+
+	if (load_acquire(&pd->users))
+		return EBUSY;
+	if (pd->parent_of)
+		add_ordered(&pd->parent_of->users, -1);
+	if (pd->td)
+		add_ordered(&pd->td->users, -1);
+	free(pd);
+	add_ordered(&pds, -1);
+	return 0;
+}
+
+/* Allocators of the program's own are for buffers that hardware reads: none are called. */
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
+			       struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct pd *pd;
+
+	if (!attr->pd) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (attr->comp_mask & ~known) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	pd = alloc(context);
+	if (!pd)
+		return NULL;
+	pd->parent_of = to_pd(attr->pd);
+	pd->ibv.handle = attr->pd->handle;
+	add_ordered(&pd->parent_of->users, 1);
+	if (attr->td) {
+		pd->td = (struct td *)attr->td;
+		add_ordered(&pd->td->users, 1);
+	}
+	return &pd->ibv;
+}
+
+struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct td *td;
+
+	if (fault_is_gone() || attr->comp_mask) {
+		errno = fault_is_gone() ? EIO : EOPNOTSUPP;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibv.context = context;
+	return &td->ibv;
+}
+
+int td_dealloc(struct ibv_td *ibv)
+{
+	struct td *td = (struct td *)ibv;
+
+	if (load_acquire(&td->users))
+		return EBUSY;
+	free(td);
+	return 0;
+}

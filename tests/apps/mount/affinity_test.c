@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <linux/fuse.h>
+#include <unistd.h>
+
+#include "apps/mount/fuse/affinity.h"
+
+#define NOBODY 0u /* a caller that /proc does not have */
+#define CALLS 1000u
+
+static int pipe_ends[2];
+static cpu_set_t all;
+
+static cpu_set_t only(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned int)cpu, &set);
+	return set;
+}
+
+static void stay_on(int cpu)
+{
+	const cpu_set_t set = only(cpu);
+
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* The @number-th CPU that the test may use, or -1. */
+static int cpu(int number)
+{
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET((unsigned int)i, &all) && !number--)
+			return i;
+	return -1;
+}
+
+static void calls(struct caller *caller, uint32_t opcode, uint32_t tid, unsigned int times)
+{
+	const struct fuse_in_header call = { .opcode = opcode, .pid = tid };
+
+	while (times--)
+		caller_came(caller, &call);
+}
+
+/* Enough that the test itself, the caller, is followed. */
+static void be_followed(struct caller *caller)
+{
+	calls(caller, FUSE_READ, (uint32_t)gettid(), 1 + CALLER_LONE_MIN);
+	assert_int_equal(caller->cpu, sched_getcpu());
+}
+
+static void check_affinity(const cpu_set_t *expected)
+{
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	assert_true(CPU_EQUAL(&set, expected));
+}
+
+static int setup(void **state)
+{
+	static struct caller caller;
+
+	if (pipe(pipe_ends) || sched_getaffinity(0, sizeof(all), &all))
+		return -1;
+	caller_init(&caller, pipe_ends[0]);
+	*state = &caller;
+	return 0;
+}
+
+/* The thread must not think that it is where the next test's caller was. */
+static int teardown(void **state)
+{
+	struct caller *caller = *state;
+
+	calls(caller, FUSE_LOOKUP, NOBODY, 1);
+	caller_fini(caller);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	return sched_setaffinity(0, sizeof(all), &all);
+}
+
+static void who_calls_alone_is_followed(void **state)
+{
+	struct caller *caller = *state;
+	const cpu_set_t here = only(cpu(0));
+
+	stay_on(cpu(0));
+	be_followed(caller);
+	check_affinity(&here);
+	calls(caller, FUSE_WRITE, (uint32_t)gettid(), CALLS);
+	assert_int_equal(caller->cpu, cpu(0));
+}
+
+static void a_few_calls_are_not_enough(void **state)
+{
+	struct caller *caller = *state;
+
+	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+static void another_caller_frees(void **state)
+{
+	struct caller *caller = *state;
+
+	stay_on(cpu(0));
+	be_followed(caller);
+	calls(caller, FUSE_READ, NOBODY, 1);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	check_affinity(&all);
+}
+
+static void two_that_take_turns_are_not_followed(void **state)
+{
+	struct caller *caller = *state;
+
+	for (unsigned int i = 0; i < CALLS; i++) {
+		calls(caller, FUSE_READ, (uint32_t)gettid(), 1);
+		calls(caller, FUSE_READ, NOBODY, 1);
+		assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	}
+}
+
+static void a_call_that_waits_frees(void **state)
+{
+	struct caller *caller = *state;
+
+	stay_on(cpu(0));
+	be_followed(caller);
+	assert_int_equal(write(pipe_ends[1], "", 1), 1);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+static void a_call_that_is_being_served_frees(void **state)
+{
+	struct caller *caller = *state;
+
+	stay_on(cpu(0));
+	be_followed(caller);
+	caller_serves(caller);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), 1);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	caller_served(caller);
+	be_followed(caller);
+}
+
+static void what_is_not_data_frees(void **state)
+{
+	struct caller *caller = *state;
+
+	stay_on(cpu(0));
+	be_followed(caller);
+	calls(caller, FUSE_LOOKUP, (uint32_t)gettid(), 1);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+static void who_cannot_be_found_is_not_followed(void **state)
+{
+	struct caller *caller = *state;
+
+	calls(caller, FUSE_READ, NOBODY, CALLS);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+static void who_may_not_be_joined_is_not_followed(void **state)
+{
+	struct caller *caller = *state;
+
+	stay_on(cpu(0));
+	CPU_CLR((unsigned int)cpu(0), &caller->all);
+	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+static void who_does_not_stay_is_not_followed_for_long(void **state)
+{
+	struct caller *caller = *state;
+
+	if (cpu(1) < 0)
+		skip();
+	for (unsigned int i = 0; i < 2 * CALLS / CALLER_LONE_MIN; i++) {
+		stay_on(cpu((int)(i & 1)));
+		calls(caller, FUSE_READ, (uint32_t)gettid(), CALLER_LONE_MIN);
+	}
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+	stay_on(cpu(0));
+	calls(caller, FUSE_READ, (uint32_t)gettid(), CALLS);
+	assert_int_equal(caller->cpu, CALLER_ANYWHERE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_calls_alone_is_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_few_calls_are_not_enough, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_caller_frees, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_that_take_turns_are_not_followed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_waits_frees, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_is_being_served_frees, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_data_frees, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_cannot_be_found_is_not_followed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_may_not_be_joined_is_not_followed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_does_not_stay_is_not_followed_for_long, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "apps/mount/inode/rw_gate.h"
+
+static unsigned int granted;
+
+static void grant(struct gate_pass *pass)
+{
+	(void)pass;
+	granted++;
+}
+
+static struct gate_pass together(void)
+{
+	return (struct gate_pass){ .granted = grant };
+}
+
+static struct gate_pass alone(void)
+{
+	return (struct gate_pass){ .alone = true, .granted = grant };
+}
+
+static int setup(void **state)
+{
+	static struct gate gate;
+
+	gate_init(&gate);
+	granted = 0;
+	*state = &gate;
+	return 0;
+}
+
+static void transfers_pass_together(void **state)
+{
+	struct gate_pass a = together(), b = together();
+
+	assert_true(gate_enter(*state, &a));
+	assert_true(gate_enter(*state, &b));
+}
+
+static void who_wants_to_be_alone_waits_for_all(void **state)
+{
+	struct gate_pass a = together(), b = together(), cut = alone();
+
+	assert_true(gate_enter(*state, &a));
+	assert_true(gate_enter(*state, &b));
+	assert_false(gate_enter(*state, &cut));
+	assert_null(gate_leave(*state));
+	assert_ptr_equal(gate_leave(*state), &cut);
+	assert_null(cut.next);
+}
+
+static void nobody_joins_who_is_alone(void **state)
+{
+	struct gate_pass cut = alone(), a = together(), other = alone();
+
+	assert_true(gate_enter(*state, &cut));
+	assert_false(gate_enter(*state, &a));
+	assert_false(gate_enter(*state, &other));
+	assert_ptr_equal(gate_leave(*state), &a);
+	assert_ptr_equal(gate_leave(*state), &other);
+	assert_null(gate_leave(*state));
+}
+
+static void who_waits_is_not_overtaken(void **state)
+{
+	struct gate_pass a = together(), cut = alone(), b = together();
+
+	assert_true(gate_enter(*state, &a));
+	assert_false(gate_enter(*state, &cut));
+	assert_false(gate_enter(*state, &b));
+	assert_ptr_equal(gate_leave(*state), &cut);
+	assert_ptr_equal(gate_leave(*state), &b);
+}
+
+static void all_that_may_enter_do(void **state)
+{
+	struct gate_pass cut = alone(), a = together(), b = together(), last = alone();
+
+	assert_true(gate_enter(*state, &cut));
+	assert_false(gate_enter(*state, &a));
+	assert_false(gate_enter(*state, &b));
+	assert_false(gate_enter(*state, &last));
+	gate_call(gate_leave(*state));
+	assert_int_equal(granted, 2);
+	assert_null(gate_leave(*state));
+	gate_call(gate_leave(*state));
+	assert_int_equal(granted, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(transfers_pass_together, setup),
+		cmocka_unit_test_setup(who_wants_to_be_alone_waits_for_all, setup),
+		cmocka_unit_test_setup(nobody_joins_who_is_alone, setup),
+		cmocka_unit_test_setup(who_waits_is_not_overtaken, setup),
+		cmocka_unit_test_setup(all_that_may_enter_do, setup),
+	};
+
+	return cmocka_run_group_tests_name("gate", tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The parts of weir perf that need no donor: the histogram, the patterns, the contents. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/perf/histogram.h"
+#include "apps/perf/pattern.h"
+#include "apps/perf/verify.h"
+#include "tests/support/cmocka_all.h"
+
+#define BLOCKS 1000
+
+static void a_bucket_is_at_most_a_64th_wide(void **in)
+{
+	struct histogram *h = calloc(1, sizeof(*h));
+
+	(void)in;
+	for (uint64_t ns = 1; ns < 1ull << 62; ns = ns * 5 / 3 + 1) {
+		memset(h, 0, sizeof(*h));
+		histogram_add(h, ns);
+		h->max_ns = UINT64_MAX; /* or it would be the answer */
+		assert_in_range(histogram_at(h, 0.5), ns, ns + ns / 64);
+	}
+	free(h);
+}
+
+static void percentiles_of_a_thousand_are_where_they_belong(void **in)
+{
+	struct histogram *h = calloc(1, sizeof(*h));
+
+	(void)in;
+	assert_int_equal(histogram_at(h, 0.5), 0);
+	for (uint64_t i = 1; i <= 1000; i++)
+		histogram_add(h, i * 1000);
+	assert_in_range(histogram_at(h, 0.5), 500000, 508000);
+	assert_in_range(histogram_at(h, 0.99), 990000, 1000000);
+	assert_int_equal(histogram_at(h, 1), 1000000);
+	free(h);
+}
+
+static void merging_adds_up(void **in)
+{
+	struct histogram *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+
+	(void)in;
+	histogram_add(a, 100);
+	histogram_add(b, 100);
+	histogram_add(b, 5000);
+	histogram_merge(a, b);
+	assert_int_equal(a->count, 3);
+	assert_int_equal(a->max_ns, 5000);
+	assert_int_equal(histogram_between(a, 64, 128), 2);
+	assert_int_equal(histogram_between(a, 4096, 8192), 1);
+	free(a);
+	free(b);
+}
+
+/* How often each block is met when @workers take @steps each, in turns. */
+static void walk_all(enum pattern pattern, unsigned int workers, unsigned int steps,
+		     unsigned int *met)
+{
+	struct walk_plan plan;
+	struct walk walks[8];
+
+	memset(met, 0, BLOCKS * sizeof(*met));
+	walk_plan_init(&plan, pattern, BLOCKS, 4, workers, 7);
+	for (unsigned int i = 0; i < workers; i++)
+		walk_init(&walks[i], &plan, i);
+	for (unsigned int k = 0; k < steps; k++) {
+		for (unsigned int i = 0; i < workers; i++) {
+			uint64_t block = walk_next(&walks[i]);
+
+			assert_true(block < BLOCKS);
+			met[block]++;
+		}
+	}
+}
+
+static void those_that_walk_meet_each_block_alike(void **in)
+{
+	static const enum pattern patterns[] = { PATTERN_SEQUENTIAL, PATTERN_STRIDED,
+						 PATTERN_CLUSTERS };
+	unsigned int met[BLOCKS];
+
+	(void)in;
+	for (unsigned int i = 0; i < 3; i++) {
+		walk_all(patterns[i], 5, 3 * BLOCKS / 5, met);
+		for (unsigned int k = 0; k < BLOCKS; k++)
+			assert_int_equal(met[k], 3);
+	}
+}
+
+static void sequential_gives_neighbours_to_neighbours(void **in)
+{
+	struct walk_plan plan;
+	struct walk walks[2];
+
+	(void)in;
+	walk_plan_init(&plan, PATTERN_SEQUENTIAL, BLOCKS, 1, 2, 1);
+	walk_init(&walks[0], &plan, 0);
+	walk_init(&walks[1], &plan, 1);
+	for (uint64_t i = 0; i < 10; i++)
+		assert_int_equal(walk_next(&walks[i % 2]), i);
+}
+
+static void strided_has_no_neighbours_in_a_round(void **in)
+{
+	struct walk_plan plan;
+	struct walk walk;
+
+	(void)in;
+	walk_plan_init(&plan, PATTERN_STRIDED, BLOCKS, 4, 1, 1);
+	walk_init(&walk, &plan, 0);
+	for (uint64_t i = 0; i < BLOCKS / 4; i++)
+		assert_int_equal(walk_next(&walk), 4 * i);
+	assert_int_equal(walk_next(&walk), 1);
+}
+
+/* Of 100,000 by Zipf's law with 0.99 over 1000, the most frequent has one in 7.7. */
+static void zipf_is_as_skewed_as_it_should_be(void **in)
+{
+	unsigned int met[BLOCKS], most = 0;
+
+	(void)in;
+	walk_all(PATTERN_ZIPF, 1, 100000, met);
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		most = met[i] > most ? met[i] : most;
+	assert_in_range(most, 11000, 16000);
+}
+
+static void random_is_flat_and_the_seed_decides(void **in)
+{
+	unsigned int met[BLOCKS], again[BLOCKS], most = 0;
+
+	(void)in;
+	walk_all(PATTERN_RANDOM, 4, 25000, met);
+	walk_all(PATTERN_RANDOM, 4, 25000, again);
+	assert_memory_equal(met, again, sizeof(met));
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		most = met[i] > most ? met[i] : most;
+	assert_in_range(most, 100, 200);
+}
+
+static void contents_that_moved_or_changed_are_noticed(void **in)
+{
+	struct verify v;
+	uint8_t data[100];
+
+	(void)in;
+	assert_int_equal(verify_init(&v, 3, 4096, 64), 0);
+	for (uint64_t offset = 0; offset < 16; offset++) {
+		verify_fill(&v, data, offset, sizeof(data));
+		assert_true(verify_matches(&v, data, offset, sizeof(data)));
+		assert_false(verify_matches(&v, data, offset + 64, sizeof(data)));
+		data[99] ^= 1;
+		assert_false(verify_matches(&v, data, offset, sizeof(data)));
+	}
+	memset(data, 0, sizeof(data));
+	assert_false(verify_matches(&v, data, 0, sizeof(data)));
+	verify_fini(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bucket_is_at_most_a_64th_wide),
+		cmocka_unit_test(percentiles_of_a_thousand_are_where_they_belong),
+		cmocka_unit_test(merging_adds_up),
+		cmocka_unit_test(those_that_walk_meet_each_block_alike),
+		cmocka_unit_test(sequential_gives_neighbours_to_neighbours),
+		cmocka_unit_test(strided_has_no_neighbours_in_a_round),
+		cmocka_unit_test(zipf_is_as_skewed_as_it_should_be),
+		cmocka_unit_test(random_is_flat_and_the_seed_decides),
+		cmocka_unit_test(contents_that_moved_or_changed_are_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share: what one user asks for in vain, and how often he comes, takes nothing from others. */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apps/share/connect_rate.h"
+#include "apps/share/daemon.h"
+#include "lib/base/clock.h"
+#include "tests/apps/share/daemons.h"
+#include "tests/support/stop_process.h"
+
+#define NOBODYS 999
+#define SOCKETS 40 /* more connects in all than a node may be asked at once, and than a party's pace keeps */
+#define TIMEOUT_NS (10 * WEIR_NS_PER_S) /* of a daemon's hub */
+#define STRANGER 65534 /* a user who is not root, and another */
+#define DENIED 65533
+
+static int say_hello(int fd)
+{
+	struct weir_share_ask hello = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer;
+	int rc = weir_share_send(fd, &hello, sizeof(hello), NULL, 0);
+
+	if (!rc)
+		rc = weir_share_recv(fd, &answer, sizeof(answer), NULL);
+	return rc ? rc : answer.status;
+}
+
+static bool is_dialer(const char *task)
+{
+	char path[128], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", near.pid, task);
+	file = fopen(path, "r");
+	if (!file)
+		return false; /* it has ended meanwhile */
+	if (!fgets(name, sizeof(name), file))
+		name[0] = '\0';
+	fclose(file);
+	return !strcmp(name, "weir-dialer\n");
+}
+
+static unsigned int dialers(void)
+{
+	unsigned int count = 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", near.pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks)) != NULL)
+		count += is_dialer(entry->d_name);
+	closedir(tasks);
+	return count;
+}
+
+/* One that has left its desk may be ending still; one too many stays longer than this looks. */
+static void check_dialers(void)
+{
+	const uint64_t until_ns = weir_now_ns() + 250 * WEIR_NS_PER_MS;
+	unsigned int count;
+
+	while ((count = dialers()) > SHARE_DIALERS_MAX && weir_now_ns() < until_ns)
+		poll(NULL, 0, 1);
+	assert_in_range(count, 0, SHARE_DIALERS_MAX);
+}
+
+/* The answers that there are. */
+static unsigned int answers_take(int fd)
+{
+	struct weir_share_answer answer;
+	unsigned int count = 0;
+
+	while (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) > 0) {
+		assert_int_equal(answer.status, -ECONNREFUSED);
+		count++;
+	}
+	return count;
+}
+
+static void sockets_open(int *fds)
+{
+	int i;
+
+	for (i = 0; i < SOCKETS; i++) {
+		fds[i] = weir_share_dial(near.socket, NULL);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(say_hello(fds[i]), 0);
+	}
+}
+
+static void ask_in_vain(const int *fds, unsigned int nr_fds, unsigned int nr, const char *peer)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_CONNECT, .service = NOBODYS,
+				      .class_nr = 1, .weight = 1 };
+	unsigned int i;
+
+	strcpy(ask.peer, peer);
+	for (i = 0; i < nr; i++)
+		assert_int_equal(weir_share_send(fds[i % nr_fds], &ask, sizeof(ask), NULL, 0), 0);
+}
+
+static void connects_in_vain_have_few_threads_and_break_nothing(void **state)
+{
+	const unsigned int asked = SOCKETS * SHARE_CONNECTS_MAX;
+	pid_t child = child_start(SERVICE, "echo");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	unsigned int answered = 0;
+	int i, fds[SOCKETS];
+
+	(void)state;
+	sockets_open(fds);
+	ask_in_vain(fds, SOCKETS, asked, far.address);
+	while (answered < asked) {
+		check_dialers();
+		round_trip(conn, 1000);
+		for (i = 0; i < SOCKETS; i++)
+			answered += answers_take(fds[i]);
+	}
+	assert_int_equal(answered, asked);
+	for (i = 0; i < SOCKETS; i++)
+		close(fds[i]);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* All that it has asked for is with the desk: a clerk does one thing after another. */
+static void wait_asked(int fd)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO, .number = 1 };
+	struct weir_share_answer answer = { .number = 0 };
+
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	while (answer.number != ask.number) {
+		wait_readable(fd);
+		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	}
+}
+
+/* It asks no more, and its clerk ends what is its. Return: how much of that was answered before. */
+static unsigned int answers_at_the_end(int fd)
+{
+	struct weir_share_answer answer;
+	unsigned int count = 0;
+
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	wait_readable(fd);
+	while (!weir_share_recv(fd, &answer, sizeof(answer), NULL)) {
+		count++;
+		wait_readable(fd);
+	}
+	return count;
+}
+
+static unsigned int work_requests_of(struct weir_mux *mux)
+{
+	struct weir_mux_info info;
+
+	weir_mux_info(mux, &info);
+	return (unsigned int)info.work_requests;
+}
+
+/*
+ * Another of the user has all dialers. What this one has asked for behind him is not begun when it
+ * goes, and never is: nothing is answered, and the other host, which would say no each time, is not
+ * asked.
+ */
+static void who_asks_in_vain_and_goes_leaves_nothing_to_be_done(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo");
+	struct weir_mux *mux = tenant_of(&near), *asked = tenant_of(&far);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	static struct daemon mute;
+	unsigned int before;
+	int first, second;
+
+	(void)state;
+	round_trip(conn, 1000);
+	daemon_start(&mute, "mute");
+	assert_int_equal(kill(mute.pid, SIGSTOP), 0);
+	first = weir_share_dial(near.socket, NULL);
+	second = weir_share_dial(near.socket, NULL);
+	assert_int_equal(say_hello(first), 0);
+	assert_int_equal(say_hello(second), 0);
+	before = work_requests_of(asked);
+	ask_in_vain(&first, 1, SHARE_DIALERS_MAX, mute.address);
+	wait_asked(first);
+	ask_in_vain(&second, 1, SHARE_CONNECTS_MAX, far.address);
+	assert_int_equal(answers_at_the_end(second), 0);
+	/* What was sent before may be counted late. */
+	assert_in_range(work_requests_of(asked) - before, 0, SHARE_CONNECTS_MAX / 4);
+	close(first);
+	close(second);
+	assert_int_equal(kill(mute.pid, SIGCONT), 0);
+	daemon_stop(&mute);
+	round_trip(conn, 1000);
+	weir_conn_close(conn);
+	weir_mux_close(asked);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* A name server that does not answer would hold a dialer, whatever the timeout. */
+static void names_are_looked_up_by_who_gives_them(void **state)
+{
+	struct weir_share_answer answer;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = NULL;
+	struct weir_error error;
+	int fd, rc;
+
+	(void)state;
+	fd = weir_share_dial(near.socket, NULL);
+	assert_int_equal(say_hello(fd), 0);
+	ask_in_vain(&fd, 1, 1, "localhost:1");
+	wait_readable(fd);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(answer.status, -EINVAL);
+	assert_non_null(strstr(answer.text, "in numbers"));
+	close(fd);
+	/* Nobody listens there. */
+	rc = weir_mux_connect(mux, "localhost:1", NOBODYS, NULL, &conn, &error);
+	assert_true(rc && rc != -EINVAL);
+	assert_null(strstr(error.text, "localhost:1"));
+	weir_mux_close(mux);
+}
+
+/* Until the daemon has answered all of what was asked on @fd: in vain, and in time. */
+static void wait_timed_out(int fd, unsigned int nr, uint64_t until_ns)
+{
+	struct weir_share_answer answer;
+	struct pollfd in = { .fd = fd, .events = POLLIN };
+
+	for (; nr; nr--) {
+		assert_int_equal(poll(&in, 1, weir_poll_ms(until_ns)), 1);
+		assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		assert_int_equal(answer.status, -ETIMEDOUT);
+	}
+}
+
+/* There are four times as many as dialers, who would dial them one after another. */
+static void who_waits_for_a_dialer_waits_no_longer_than_the_timeout(void **state)
+{
+	static struct daemon mute;
+	uint64_t asked_ns;
+	int fd;
+
+	(void)state;
+	daemon_start(&mute, "mute");
+	stop_process(mute.pid);
+	fd = weir_share_dial(near.socket, NULL);
+	assert_true(fd >= 0);
+	assert_int_equal(say_hello(fd), 0);
+	asked_ns = weir_now_ns();
+	ask_in_vain(&fd, 1, SHARE_CONNECTS_MAX, mute.address);
+	wait_timed_out(fd, SHARE_CONNECTS_MAX, asked_ns + 2 * TIMEOUT_NS);
+	assert_true(weir_now_ns() - asked_ns >= TIMEOUT_NS);
+	close(fd);
+	assert_int_equal(kill(mute.pid, SIGCONT), 0);
+	daemon_stop(&mute);
+}
+
+static void connects_have_a_pace_and_what_is_not_used_is_kept(void **state)
+{
+	uint64_t now_ns = 3600 * 1000000000ull, paid_ns = 0, due_ns;
+	int i, round;
+
+	(void)state;
+	for (i = 0; i <= PACE_KEPT; i++)
+		assert_int_equal(pace_take(&paid_ns, now_ns), 0);
+	for (i = 0; i < 100; i++) {
+		due_ns = pace_take(&paid_ns, now_ns);
+		assert_int_equal(due_ns, now_ns + PACE_CONNECT_NS);
+		now_ns = due_ns;
+		assert_int_equal(pace_take(&paid_ns, now_ns), 0);
+	}
+	/* For a day nobody connects: that is no more than one such beginning. */
+	for (round = 0; round < 2; round++) {
+		now_ns += 86400 * 1000000000ull;
+		for (i = 0; i <= PACE_KEPT; i++)
+			assert_int_equal(pace_take(&paid_ns, now_ns), 0);
+		assert_int_equal(pace_take(&paid_ns, now_ns), now_ns + PACE_CONNECT_NS);
+	}
+}
+
+/* So many sockets as the test may need, and of another user than root. */
+static void become(uid_t uid)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		_exit(1);
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) || setgid(uid) || setuid(uid))
+		_exit(1);
+}
+
+/* Takes as many places as it gets, and tells how many. */
+static int squat(uint32_t service, int told)
+{
+	unsigned char count[2];
+	int fd, nr = 0;
+
+	(void)service;
+	become(STRANGER);
+	while ((fd = weir_share_dial(near.socket, NULL)) >= 0 && !say_hello(fd))
+		nr++;
+	count[0] = nr / 256;
+	count[1] = nr % 256;
+	if (write(told, count, 2) != 2)
+		return 1;
+	pause();
+	return 1;
+}
+
+/* Until the daemon has read that this user is denied. */
+static int wait_denied(void)
+{
+	int fd, rc;
+
+	do {
+		fd = weir_share_dial(near.socket, NULL);
+		rc = fd < 0 ? fd : say_hello(fd);
+		if (fd >= 0)
+			close(fd);
+	} while (!rc);
+	return rc == -EPERM ? 0 : rc;
+}
+
+/* Connects more often than there are places, is denied, and stays. */
+static int throng(uint32_t service, int told)
+{
+	int i;
+
+	(void)service;
+	become(DENIED);
+	if (wait_denied())
+		return 1;
+	for (i = 0; i < SHARE_TENANTS_MAX + SHARE_REFUSED_MAX; i++)
+		weir_share_dial(near.socket, NULL);
+	if (write(told, "", 1) != 1)
+		return 1;
+	pause();
+	return 1;
+}
+
+/*
+ * Who has been killed holds his places until his clerks have ended: again, for a while. Whom the
+ * throng leaves no room to be told that is cut off.
+ */
+static int visit(uint32_t service, int told)
+{
+	const uint64_t until_ns = weir_now_ns() + PATIENCE_MS * WEIR_NS_PER_MS;
+	const struct weir_mux_options options = { .share = near.socket };
+	struct weir_mux *mux;
+	int rc;
+
+	(void)service;
+	become(STRANGER);
+	while ((rc = weir_mux_open(&options, &mux, NULL)) != 0 && weir_now_ns() < until_ns)
+		poll(NULL, 0, 1);
+	if (rc)
+		return 1;
+	weir_mux_close(mux);
+	return write(told, "", 1) != 1;
+}
+
+static void need_root(void)
+{
+	if (!geteuid())
+		return;
+	print_message("only root can be two users\n");
+	skip();
+}
+
+static void a_user_has_so_many_places_and_root_has_his(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo"), crowd;
+	unsigned char count[2];
+	struct weir_conn *conn;
+	struct weir_mux *mux;
+	int told[2];
+
+	(void)state;
+	need_root();
+	assert_int_equal(pipe(told), 0);
+	crowd = child_exec("squat", SERVICE, told[1]);
+	close(told[1]);
+	assert_int_equal(read(told[0], count, 2), 2);
+	close(told[0]);
+	assert_int_equal(count[0] * 256 + count[1], SHARE_TENANTS_OF_USER_MAX);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, SERVICE);
+	round_trip(conn, 1000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(crowd, SIGKILL);
+	child_end(child, 0);
+}
+
+static void the_last_places_are_roots(void **state)
+{
+	const unsigned int others = SHARE_TENANTS_MAX - SHARE_TENANTS_KEPT;
+
+	(void)state;
+	assert_int_equal(place_check(false, false, others - 1, 0), 0);
+	assert_int_equal(place_check(false, false, others, 0), -EAGAIN);
+	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX - 1), 0);
+	assert_int_equal(place_check(false, false, 500, SHARE_TENANTS_OF_USER_MAX), -EAGAIN);
+	assert_int_equal(place_check(false, true, 0, 0), -EPERM);
+	assert_int_equal(place_check(true, true, others, SHARE_TENANTS_OF_USER_MAX), 0);
+	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX - 1, 500), 0);
+	assert_int_equal(place_check(true, false, SHARE_TENANTS_MAX, 500), -EAGAIN);
+}
+
+static void who_is_denied_takes_no_place(void **state)
+{
+	pid_t crowd;
+
+	(void)state;
+	need_root();
+	config_write(&near, "default connections 65535\nuser 65533 deny\n");
+	assert_int_equal(kill(near.pid, SIGHUP), 0);
+	crowd = child_start(SERVICE, "throng");
+	child_end(child_start(SERVICE, "visit"), 0);
+	child_end(crowd, SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct role roles[] = {
+		ROLE_ECHO,
+		{ "squat", NULL, squat },
+		{ "throng", NULL, throng },
+		{ "visit", NULL, visit },
+		{ 0 },
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connects_in_vain_have_few_threads_and_break_nothing),
+		cmocka_unit_test(who_asks_in_vain_and_goes_leaves_nothing_to_be_done),
+		cmocka_unit_test(names_are_looked_up_by_who_gives_them),
+		cmocka_unit_test(who_waits_for_a_dialer_waits_no_longer_than_the_timeout),
+		cmocka_unit_test(connects_have_a_pace_and_what_is_not_used_is_kept),
+		cmocka_unit_test(a_user_has_so_many_places_and_root_has_his),
+		cmocka_unit_test(the_last_places_are_roots),
+		cmocka_unit_test(who_is_denied_takes_no_place),
+	};
+
+	if (IS_CHILD(argc))
+		return child_main(argv, roles);
+	return cmocka_run_group_tests(tests, daemons_start, daemons_stop);
+}

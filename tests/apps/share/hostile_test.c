@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share: whatever tenants do, they harm themselves alone. */
+#include <errno.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/platform.h"
+#include "lib/mux/local/account.h"
+#include "lib/mux/proxy/proxy.h"
+#include "tests/apps/share/daemons.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+/* Rings for nothing, as fast as it can, until it is killed. */
+static int flood(struct weir_listener *listener, struct weir_mux *mux)
+{
+	int bell = container_of(listener, struct weir_tenant_offer, listener)->tenant->bell;
+	struct pollfd out = { .fd = bell, .events = POLLOUT };
+	static char bytes[65536];
+
+	(void)mux;
+	while (poll(&out, 1, -1) == 1 && (send(bell, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 ||
+					  errno == EAGAIN))
+		;
+	return 1;
+}
+
+static void a_tenant_that_rings_all_the_time_holds_nobody_up(void **state)
+{
+	pid_t loud = child_start(SERVICE + 1, "flood"), child = child_start(SERVICE, "echo");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		round_trip(conn, 100000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(loud, SIGKILL);
+}
+
+/* What a tenant can write where the daemon reads: at random, all of it, and more than once. */
+static void scribble(struct weir_conn *app, uint32_t seed)
+{
+	struct weir_tenant_conn *conn = container_of(app, struct weir_tenant_conn, app);
+	volatile uint32_t *words[] = { (uint32_t *)app->door, (uint32_t *)conn->tenant->board };
+	size_t sizes[] = { sizeof(*app->door), sizeof(*conn->tenant->board) }, i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < sizes[i] / sizeof(uint32_t); k++) {
+			seed = seed * 1664525 + 1013904223;
+			words[i][k] = seed;
+		}
+	conn->app.host->news(app);
+}
+
+static void what_a_tenant_scribbles_into_its_memory_harms_it_alone(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo"), victim;
+	struct weir_mux *mux = tenant_of(&near), *hostile;
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE), *bad;
+	uint32_t seed;
+
+	(void)state;
+	for (seed = 1; seed <= 20; seed++) {
+		victim = child_start(SERVICE + 1, "hold");
+		hostile = tenant_of(&near);
+		bad = connect_to(hostile, &far, SERVICE + 1);
+		assert_int_equal(weir_conn_send(bad, "hello", 5, 0), 0);
+		scribble(bad, seed);
+		round_trip(conn, 100000);
+		weir_conn_close(bad);
+		weir_mux_close(hostile);
+		child_end(victim, SIGKILL);
+	}
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Questions that make no sense, in any order, of any length. */
+static void what_a_tenant_asks_at_random_harms_nobody(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_share_ask hello = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer;
+	uint32_t seed, i;
+
+	(void)state;
+	for (seed = 0; seed < 40; seed++) {
+		int fd = weir_share_dial(near.socket, NULL);
+
+		assert_true(fd >= 0);
+		if (seed % 4)
+			assert_int_equal(weir_share_send(fd, &hello, sizeof(hello), NULL, 0), 0);
+		if (seed % 4)
+			assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+		for (i = 0; i < 30; i++) {
+			struct weir_share_ask ask = { .what = (seed + i) % 18, .number = i,
+						      .nr = i * seed * 2654435761u,
+						      .value = i, .class_nr = seed,
+						      .weight = i << seed % 32 };
+
+			if (ask.what == WEIR_SHARE_CONNECT)
+				memset(ask.peer, 'x', sizeof(ask.peer));
+			if (weir_share_send(fd, &ask, i % 29 ? sizeof(ask) : i, NULL, 0))
+				break; /* it has had enough */
+		}
+		close(fd);
+		round_trip(conn, 1000);
+	}
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+static void who_does_not_begin_with_hello_is_sent_away(void **state)
+{
+	struct weir_share_ask ask = { .what = WEIR_SHARE_INFO };
+	struct weir_share_answer answer;
+	int fd = weir_share_dial(near.socket, NULL);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	assert_int_equal(answer.status, -EPROTO);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), -ECONNRESET);
+	close(fd);
+}
+
+/* Connects, leaves the socket to its parent, and ends. */
+static void connect_for(int parent)
+{
+	int fd = weir_share_dial(near.socket, NULL);
+
+	_exit(fd < 0 || weir_share_send(parent, "", 1, &fd, 1));
+}
+
+/* A process of that number; -1: this one may not say which number one has. */
+static pid_t process_start(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid,
+				   .set_tid_size = 1 };
+	pid_t child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!child)
+		pause();
+	return child;
+}
+
+static bool kernel_knows_processes(int fd)
+{
+	socklen_t length = sizeof(int);
+	int process;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length))
+		return false;
+	close(process);
+	return true;
+}
+
+static int say_hello(int fd)
+{
+	const struct weir_share_ask ask = { .what = WEIR_SHARE_HELLO, .value = WEIR_SHARE_VERSION };
+	struct weir_share_answer answer;
+
+	assert_int_equal(weir_share_send(fd, &ask, sizeof(ask), NULL, 0), 0);
+	assert_int_equal(weir_share_recv(fd, &answer, sizeof(answer), NULL), 0);
+	return answer.status;
+}
+
+/* The daemon looks when another has the number. */
+static void who_has_ended_is_not_taken_for_who_has_his_number(void **state)
+{
+	int pair[2], fds[WEIR_SHARE_FDS_MAX], status;
+	pid_t child, other;
+	bool can_tell;
+	char byte;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	daemon_halt(&near);
+	child = fork();
+	if (!child)
+		connect_for(pair[1]);
+	assert_int_equal(weir_share_recv(pair[0], &byte, 1, fds), 0);
+	child_end(child, 0);
+	other = process_start(child);
+	can_tell = kernel_knows_processes(fds[0]);
+	assert_int_equal(kill(near.pid, SIGCONT), 0);
+	status = say_hello(fds[0]);
+	if (other > 0)
+		child_end(other, SIGKILL);
+	close(fds[0]);
+	close(pair[0]);
+	close(pair[1]);
+	if (other < 0 || !can_tell) {
+		print_message("numbers of processes cannot be chosen, or the kernel is too old\n");
+		skip();
+	}
+	assert_int_equal(other, child);
+	assert_int_equal(status, -EPERM);
+}
+
+/* So many that others had no room in the daemon: neither more of the same process nor of another. */
+static void regions_are_so_many_and_no_more(void **state)
+{
+	struct weir_mux *mux = tenant_of(&near), *other = tenant_of(&near);
+	struct weir_mux_region *regions[WEIR_PLOTS_MAX], *more = NULL;
+	int i;
+
+	(void)state;
+	for (i = 0; i < WEIR_PLOTS_MAX; i++)
+		assert_int_equal(weir_mux_region_open(i % 2 ? mux : other, 1, &regions[i]), 0);
+	assert_int_equal(weir_mux_region_open(mux, 1, &more), -EDQUOT);
+	assert_int_equal(weir_mux_region_open(other, 1, &more), -EDQUOT);
+	assert_int_equal(weir_mux_region_close(regions[0]), 0);
+	assert_int_equal(weir_mux_region_open(mux, 1, &regions[0]), 0);
+	for (i = 0; i < WEIR_PLOTS_MAX; i++)
+		assert_int_equal(weir_mux_region_close(regions[i]), 0);
+	weir_mux_close(other);
+	weir_mux_close(mux);
+}
+
+static void who_has_no_descriptor_left_hears_so_and_may_try_again(void **state)
+{
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_listener *listener = NULL;
+	struct rlimit files, none;
+	int next = dup(0);
+
+	(void)state;
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){ (rlim_t)next, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(weir_mux_listen(mux, SERVICE, 1, &listener), 0);
+	weir_listener_close(listener);
+	weir_mux_close(mux);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct role roles[] = {
+		ROLE_ECHO,
+		ROLE_HOLD,
+		{ "flood", flood, NULL },
+		{ 0 },
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_tenant_scribbles_into_its_memory_harms_it_alone),
+		cmocka_unit_test(what_a_tenant_asks_at_random_harms_nobody),
+		cmocka_unit_test(a_tenant_that_rings_all_the_time_holds_nobody_up),
+		cmocka_unit_test(who_does_not_begin_with_hello_is_sent_away),
+		cmocka_unit_test(who_has_ended_is_not_taken_for_who_has_his_number),
+		cmocka_unit_test(regions_are_so_many_and_no_more),
+		cmocka_unit_test(who_has_no_descriptor_left_hears_so_and_may_try_again),
+	};
+
+	if (IS_CHILD(argc))
+		return child_main(argv, roles);
+	return cmocka_run_group_tests(tests, daemons_start, daemons_stop);
+}

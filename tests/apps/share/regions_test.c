@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* weir share: what tenants read, write and send with their regions. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/mux/proxy/proxy.h"
+#include "tests/apps/share/daemons.h"
+#include "wire/mux.h"
+
+#define LENT MIB
+#define GRANTERS 8 /* connections; more grants of theirs than there is room for in the other end */
+#define QUIET_MS 200 /* who has done nothing for so long most likely waits */
+#define HEARD_NS (8 * WEIR_NS_PER_S) /* less than the timeout, which ends all waiting */
+
+/* Lends its memory, and waits to be killed, or for the other end to go. */
+static int lend(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	uint32_t handle, got;
+	size_t length;
+
+	if (weir_mux_region_open(mux, LENT, &region) ||
+	    weir_conn_grant(conn, region, 0, LENT, WEIR_MAY_READ | WEIR_MAY_WRITE, &handle) ||
+	    weir_conn_send(conn, &handle, sizeof(handle), 0))
+		return 1;
+	while (!weir_conn_recv(conn, &got, sizeof(got), &length, 0))
+		;
+	weir_conn_close(conn);
+	return weir_mux_region_close(region);
+}
+
+static uint32_t handle_of(struct weir_conn *conn)
+{
+	uint32_t handle = 0;
+	size_t length;
+
+	assert_int_equal(weir_conn_recv(conn, &handle, sizeof(handle), &length, 0), 0);
+	return handle;
+}
+
+static void tenants_read_and_write_by_handles_and_not_by_anothers(void **state)
+{
+	pid_t child = child_start(SERVICE, "lend"), second = child_start(SERVICE + 1, "lend");
+	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_conn *other = connect_to(hostile, &far, SERVICE + 1);
+	uint32_t handle = handle_of(conn), others = handle_of(other);
+	struct weir_mux_region *region, *foreign;
+	char *data;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, 2 * LENT, &region), 0);
+	assert_int_equal(weir_mux_region_open(hostile, 4096, &foreign), 0);
+	data = weir_mux_region_data(region);
+	fill(data, LENT, 1);
+	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	assert_int_equal(weir_conn_read(conn, handle, 0, region, LENT, LENT), 0);
+	assert_memory_equal(data, data + LENT, LENT);
+	/* A number that is not its own, of either kind, and one that nobody has. */
+	assert_int_equal(weir_conn_write(other, others + 1, 0, foreign, 0, 1), -EACCES);
+	foreign->number += 1;
+	assert_int_equal(weir_conn_write(other, others, 0, foreign, 0, 1), -EINVAL);
+	foreign->number -= 1;
+	assert_int_equal(weir_conn_read(other, others, LENT, foreign, 0, 1), -EACCES);
+	assert_int_equal(weir_conn_read(other, others, 0, foreign, 1, 4096), -EINVAL);
+	weir_conn_close(conn);
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_close(foreign), 0);
+	weir_mux_close(mux);
+	weir_mux_close(hostile);
+	child_end(child, 0);
+	child_end(second, 0);
+}
+
+/* It is one tenant here; whoever was it before may not be gone yet. */
+static struct weir_mux *only_tenant(void)
+{
+	while (daemon_has(&near, getpid()))
+		poll(NULL, 0, 1);
+	return tenant_of(&near);
+}
+
+/* That so much more has been sent and received since @tenant and @flow were; these are now's then. */
+static void is_shown(uint64_t sent, uint64_t received, struct weir_share_tenant *tenant,
+		     struct weir_share_flow *flow)
+{
+	const struct weir_share_tenant before = *tenant;
+	const struct weir_share_flow flow_before = *flow;
+
+	daemon_shows(&near, getpid(), tenant, flow);
+	assert_int_equal(tenant->bytes_sent - before.bytes_sent, sent);
+	assert_int_equal(tenant->bytes_received - before.bytes_received, received);
+	assert_int_equal(flow->bytes_sent - flow_before.bytes_sent, sent);
+	assert_int_equal(flow->bytes_received - flow_before.bytes_received, received);
+}
+
+static void what_is_read_and_written_by_handles_is_shown(void **state)
+{
+	pid_t child = child_start(SERVICE, "lend");
+	struct weir_mux *mux = only_tenant();
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	uint32_t handle = handle_of(conn);
+	struct weir_mux_region *region;
+	struct weir_share_tenant tenant;
+	struct weir_share_flow flow;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
+	daemon_shows(&near, getpid(), &tenant, &flow);
+	assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+	is_shown(LENT, 0, &tenant, &flow);
+	assert_int_equal(weir_conn_read(conn, handle, 5, region, 0, 100001), 0);
+	is_shown(0, 100001, &tenant, &flow);
+	assert_int_equal(weir_conn_read(conn, handle, LENT, region, 0, 1), -EACCES);
+	is_shown(0, 0, &tenant, &flow);
+	weir_conn_close(conn);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_mux_close(mux);
+	child_end(child, 0);
+}
+
+/* Nobody reads: what goes is what both rings on the way take. */
+static void tenants_have_rings_as_long_as_they_ask(void **state)
+{
+	const struct weir_conn_options options = { .class_nr = WEIR_CLASS_NORMAL,
+						   .ring_bytes = MIB };
+	const size_t length = 2 * MIB - sizeof(struct wire_record);
+	pid_t child = child_start(SERVICE, "hold");
+	struct weir_mux *mux = tenant_of(&near);
+	char *data = calloc(1, length);
+	struct weir_error error = { "" };
+	struct weir_conn *conn;
+
+	(void)state;
+	assert_non_null(data);
+	if (weir_mux_connect(mux, far.address, SERVICE, &options, &conn, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(weir_conn_send(conn, data, length, 0), 0);
+	assert_int_equal(weir_conn_send(conn, data, 0, WEIR_CONN_DONTWAIT), -EAGAIN);
+	child_end(child, SIGKILL);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	free(data);
+}
+
+/* Its memory goes when nothing is posted to it any more: the queue pair of all is whole. */
+static void who_lends_and_is_killed_breaks_nothing(void **state)
+{
+	pid_t steady = child_start(SERVICE, "echo"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	struct weir_mux_region *region;
+	uint32_t handle;
+	int i, rc;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, LENT, &region), 0);
+	for (i = 0; i < 5; i++) {
+		child = child_start(SERVICE + 1, "lend");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		handle = handle_of(conn);
+		assert_int_equal(weir_conn_write(conn, handle, 0, region, 0, LENT), 0);
+		assert_int_equal(kill(child, SIGKILL), 0);
+		do {
+			rc = weir_conn_write(conn, handle, 0, region, 0, LENT);
+		} while (!rc);
+		assert_int_equal(rc, -ECONNRESET);
+		child_end(child, SIGKILL);
+		weir_conn_close(conn);
+		round_trip(other, 100000);
+	}
+	weir_conn_close(other);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+}
+
+/* Sends the same from its region, again and again, without a copy. */
+static int send_lent(struct weir_listener *listener, struct weir_mux *mux)
+{
+	struct weir_conn *conn = accept_from(listener);
+	struct weir_mux_region *region;
+	int rc;
+
+	if (weir_mux_region_open(mux, LENT, &region))
+		return 1;
+	fill(weir_mux_region_data(region), LENT, 9);
+	while (!(rc = weir_conn_send_region(conn, region, 0, LENT, 0)))
+		;
+	weir_conn_close(conn);
+	return weir_mux_region_close(region) || rc != -ENOTCONN;
+}
+
+static void what_tenants_send_from_regions_arrives(void **state)
+{
+	pid_t child = child_start(SERVICE, "send_lent");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	char *data = malloc(LENT), *got = malloc(LENT);
+	size_t length;
+	int i;
+
+	(void)state;
+	assert_true(data && got);
+	fill(data, LENT, 9);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+		assert_int_equal(length, LENT);
+		assert_memory_equal(got, data, LENT);
+	}
+	weir_conn_close(conn); /* it sends on: what it lends is its own again, and it ends */
+	child_end(child, 0);
+	weir_mux_close(mux);
+	free(data);
+	free(got);
+}
+
+/* What is posted of its memory is done before that goes, whether the other end reads or not. */
+static void who_is_killed_while_he_sends_from_a_region_breaks_nothing(void **state)
+{
+	pid_t steady = child_start(SERVICE, "echo"), child;
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *other = connect_to(mux, &far, SERVICE), *conn;
+	char *got = malloc(LENT);
+	size_t length;
+	int i, rc;
+
+	(void)state;
+	assert_non_null(got);
+	for (i = 0; i < fixture_rounds(6); i++) {
+		child = child_start(SERVICE + 1, "send_lent");
+		conn = connect_to(mux, &far, SERVICE + 1);
+		if (i % 2)
+			assert_int_equal(weir_conn_recv(conn, got, LENT, &length, 0), 0);
+		else
+			wait_readable(weir_conn_fd(conn));
+		child_end(child, SIGKILL);
+		while (!(rc = weir_conn_recv(conn, got, LENT, &length, 0)))
+			;
+		assert_int_equal(rc, -ECONNRESET);
+		weir_conn_close(conn);
+		round_trip(other, 100000);
+	}
+	weir_conn_close(other);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+	free(got);
+}
+
+static void who_sends_from_anothers_region_loses_that_connection_alone(void **state)
+{
+	pid_t child = child_start(SERVICE, "echo"), second = child_start(SERVICE + 1, "hold");
+	struct weir_mux *mux = tenant_of(&near), *hostile = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	struct weir_conn *bad = connect_to(hostile, &far, SERVICE + 1);
+	struct weir_mux_region *region, *foreign;
+	char got[4096];
+	size_t length;
+
+	(void)state;
+	assert_int_equal(weir_mux_region_open(mux, 4096, &region), 0);
+	assert_int_equal(weir_mux_region_open(mux, 4096, &foreign), 0);
+	assert_int_equal(weir_conn_send_region(bad, foreign, 0, 1, 0), -EPROTO);
+	assert_int_equal(weir_conn_send(bad, "x", 1, 0), -EPROTO);
+	assert_int_equal(weir_conn_send_region(conn, region, 0, 4096, 0), 0);
+	assert_int_equal(weir_conn_recv(conn, got, sizeof(got), &length, 0), 0);
+	assert_int_equal(length, 4096);
+	weir_conn_close(bad);
+	weir_conn_close(conn);
+	assert_int_equal(weir_mux_region_close(region), 0);
+	assert_int_equal(weir_mux_region_close(foreign), 0);
+	weir_mux_close(hostile);
+	weir_mux_close(mux);
+	child_end(child, 0);
+	child_end(second, SIGKILL);
+}
+
+/* The test goes on, and says when this may. */
+static int wait_told(int told, const sigset_t *go)
+{
+	int sig;
+
+	return write(told, "", 1) != 1 || sigwait(go, &sig);
+}
+
+static void wait_begin(sigset_t *go)
+{
+	sigemptyset(go);
+	sigaddset(go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, go, NULL);
+}
+
+/*
+ * Of @near: grants, and says so each time, until the other end takes in nothing any more: from then
+ * on there is no room in which a grant could be sent.
+ */
+static int grant(uint32_t service, int told)
+{
+	const struct weir_conn_options urgent = { .class_nr = WEIR_CLASS_URGENT };
+	struct weir_conn *conns[GRANTERS];
+	struct weir_mux_region *region;
+	struct weir_mux *mux;
+	uint32_t handle;
+	sigset_t go;
+	int i, rc;
+
+	wait_begin(&go);
+	mux = tenant_of(&near);
+	for (i = 0; i < GRANTERS; i++)
+		if (weir_mux_connect(mux, far.address, service, &urgent, &conns[i], NULL))
+			return 1;
+	if (weir_mux_region_open(mux, 4096, &region) || wait_told(told, &go))
+		return 1;
+	do {
+		rc = weir_conn_grant(conns[i++ % GRANTERS], region, 0, 4096, WEIR_MAY_READ, &handle);
+	} while (!rc && write(told, "", 1) == 1);
+	return 1;
+}
+
+/* Of @near: closes a connection by which a region is granted, and that: it waits for the other end. */
+static int take_back(uint32_t service, int told)
+{
+	struct weir_mux_region *region;
+	struct weir_conn *conn;
+	struct weir_mux *mux;
+	uint32_t handle;
+	sigset_t go;
+
+	wait_begin(&go);
+	mux = tenant_of(&near);
+	conn = connect_to(mux, &far, service);
+	if (weir_mux_region_open(mux, 4096, &region) ||
+	    weir_conn_grant(conn, region, 0, 4096, WEIR_MAY_READ, &handle) || wait_told(told, &go))
+		return 1;
+	weir_conn_close(conn);
+	if (write(told, "", 1) != 1)
+		return 1;
+	weir_mux_region_close(region);
+	return 1;
+}
+
+static void wait_quiet(int told)
+{
+	struct pollfd in = { .fd = told, .events = POLLIN };
+	char bytes[64];
+
+	while (poll(&in, 1, QUIET_MS) == 1)
+		assert_true(read(told, bytes, sizeof(bytes)) > 0); /* 0: it has not waited */
+}
+
+/*
+ * His clerk waits for the other end, which does nothing: until the timeout, if nobody heard that he
+ * is gone. Once it does something again all goes on.
+ */
+static void is_heard_of(const char *role)
+{
+	pid_t steady = child_start(SERVICE, "echo"), other = child_start(SERVICE + 1, "hold");
+	struct weir_mux *mux = tenant_of(&near);
+	struct weir_conn *conn = connect_to(mux, &far, SERVICE);
+	uint64_t killed_ns;
+	pid_t victim;
+	int told[2];
+	char byte;
+
+	assert_int_equal(pipe(told), 0);
+	victim = child_exec(role, SERVICE + 1, told[1]);
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	round_trip(conn, 1000);
+	daemon_halt(&far);
+	assert_int_equal(kill(victim, SIGUSR1), 0);
+	wait_readable(told[0]);
+	wait_quiet(told[0]);
+	close(told[0]);
+	assert_true(daemon_has(&near, victim));
+	killed_ns = weir_now_ns();
+	child_end(victim, SIGKILL);
+	while (daemon_has(&near, victim))
+		poll(NULL, 0, 1);
+	assert_in_range(weir_now_ns() - killed_ns, 0, HEARD_NS);
+	assert_int_equal(kill(far.pid, SIGCONT), 0);
+	round_trip(conn, 100000);
+	weir_conn_close(conn);
+	weir_mux_close(mux);
+	child_end(steady, 0);
+	child_end(other, SIGKILL);
+}
+
+static void who_is_killed_while_he_grants_is_gone_at_once(void **state)
+{
+	(void)state;
+	is_heard_of("grant");
+}
+
+static void who_is_killed_while_he_gives_a_region_back_is_gone_at_once(void **state)
+{
+	(void)state;
+	is_heard_of("take_back");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct role roles[] = {
+		ROLE_ECHO,
+		ROLE_HOLD,
+		ROLE_HOLD,
+		{ "lend", lend, NULL },
+		{ "send_lent", send_lent, NULL },
+		{ "grant", NULL, grant },
+		{ "take_back", NULL, take_back },
+		{ 0 },
+	};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tenants_read_and_write_by_handles_and_not_by_anothers),
+		cmocka_unit_test(what_is_read_and_written_by_handles_is_shown),
+		cmocka_unit_test(tenants_have_rings_as_long_as_they_ask),
+		cmocka_unit_test(who_lends_and_is_killed_breaks_nothing),
+		cmocka_unit_test(what_tenants_send_from_regions_arrives),
+		cmocka_unit_test(who_is_killed_while_he_sends_from_a_region_breaks_nothing),
+		cmocka_unit_test(who_sends_from_anothers_region_loses_that_connection_alone),
+		cmocka_unit_test(who_is_killed_while_he_grants_is_gone_at_once),
+		cmocka_unit_test(who_is_killed_while_he_gives_a_region_back_is_gone_at_once),
+	};
+
+	if (IS_CHILD(argc))
+		return child_main(argv, roles);
+	return cmocka_run_group_tests(tests, daemons_start, daemons_stop);
+}

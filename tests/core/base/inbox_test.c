@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The inbox: order, and its protocol with real threads. tests/model/inbox.pml tries every
+ * interleaving of few threads; this one tries the real barriers.
+ */
+#include <pthread.h>
+
+#include "core/base/inbox.h"
+#include "tests/support/engine_bench.h"
+
+#define THREADS 4
+#define PUSHES 5000
+#define CHAIN 4
+
+struct letter {
+	struct weir_inbox_node node;
+	int from;
+	int number;
+};
+
+static struct letter *letter_of(struct weir_inbox_node *node)
+{
+	return container_of(node, struct letter, node);
+}
+
+static void comes_out_as_it_went_in(void **state)
+{
+	struct letter letters[3] = { { .number = 0 }, { .number = 1 }, { .number = 2 } };
+	struct weir_inbox_node *node;
+	struct weir_inbox inbox;
+	int i;
+
+	(void)state;
+	weir_inbox_init(&inbox);
+	assert_true(weir_inbox_is_empty(&inbox));
+	assert_null(weir_inbox_take(&inbox));
+	for (i = 0; i < 3; i++)
+		weir_inbox_push(&inbox, &letters[i].node);
+	assert_false(weir_inbox_is_empty(&inbox));
+	node = weir_inbox_take(&inbox);
+	for (i = 0; i < 3; i++, node = node->next)
+		assert_int_equal(letter_of(node)->number, i);
+	assert_null(node);
+	assert_true(weir_inbox_is_empty(&inbox));
+}
+
+static void what_comes_with_one_step_stays_together(void **state)
+{
+	struct letter letters[5] = { { .number = 0 }, { .number = 1 }, { .number = 2 },
+				     { .number = 3 }, { .number = 4 } };
+	struct weir_inbox_node *node;
+	struct weir_inbox inbox;
+	int i;
+
+	(void)state;
+	weir_inbox_init(&inbox);
+	weir_inbox_push(&inbox, &letters[0].node);
+	letters[3].node.next = &letters[2].node;
+	letters[2].node.next = &letters[1].node;
+	weir_inbox_push_all(&inbox, &letters[3].node, &letters[1].node);
+	weir_inbox_push(&inbox, &letters[4].node);
+	node = weir_inbox_take(&inbox);
+	for (i = 0; i < 5; i++, node = node->next)
+		assert_int_equal(letter_of(node)->number, i);
+	assert_null(node);
+}
+
+/* A NIC: what is below the lock is guarded by it. */
+struct nic {
+	struct weir_inbox inbox;
+	pthread_mutex_t lock;
+	int taken, posted;
+	int next[THREADS]; /* number of the letter expected from each thread */
+	int disorder;
+};
+
+static void take_all(struct nic *nic)
+{
+	struct weir_inbox_node *node = weir_inbox_take(&nic->inbox), *next;
+
+	for (; node; node = next) {
+		struct letter *letter = letter_of(node);
+
+		next = node->next;
+		nic->disorder += letter->number != nic->next[letter->from]++;
+		nic->taken++;
+		free(letter);
+	}
+}
+
+/* The protocol, with chains of CHAIN. */
+static void serve(struct nic *nic)
+{
+	bool more;
+
+	do {
+		if (pthread_mutex_trylock(&nic->lock))
+			return;
+		take_all(nic);
+		nic->posted += nic->taken - nic->posted < CHAIN ? nic->taken - nic->posted : CHAIN;
+		more = nic->posted < nic->taken;
+		pthread_mutex_unlock(&nic->lock);
+	} while (more || !weir_inbox_is_empty(&nic->inbox));
+}
+
+struct pusher {
+	pthread_t thread;
+	struct nic *nic;
+	int number;
+};
+
+static void *push_all(void *arg)
+{
+	const struct pusher *p = arg;
+	int i;
+
+	for (i = 0; i < PUSHES; i++) {
+		struct letter *letter = malloc(sizeof(*letter));
+
+		if (!letter)
+			abort();
+		letter->from = p->number;
+		letter->number = i;
+		weir_inbox_push(&p->nic->inbox, &letter->node);
+		serve(p->nic);
+	}
+	return NULL;
+}
+
+static void nobody_is_forgotten(void **state)
+{
+	struct nic nic = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct pusher pushers[THREADS];
+	int i;
+
+	(void)state;
+	weir_inbox_init(&nic.inbox);
+	for (i = 0; i < THREADS; i++) {
+		pushers[i].nic = &nic;
+		pushers[i].number = i;
+		assert_int_equal(
+			pthread_create(&pushers[i].thread, NULL, push_all, &pushers[i]), 0);
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(pushers[i].thread, NULL);
+	assert_int_equal(nic.taken, THREADS * PUSHES);
+	assert_int_equal(nic.posted, THREADS * PUSHES);
+	assert_int_equal(nic.disorder, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAYS("what was pushed first is taken first", comes_out_as_it_went_in),
+		SAYS("what is pushed with one step stays together, in its order",
+		     what_comes_with_one_step_stays_together),
+		SAYS("when all have returned, all has been taken once, in order, and posted",
+		     nobody_is_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine: who holds the window in vain, and when that matters. */
+#include "core/engine/fastpath.h"
+#include "tests/support/engine_bench.h"
+
+#define PATIENCE 500
+#define TIMEOUT (2 * PATIENCE)
+#define STEP (PATIENCE / 8 + 1) /* to the second look */
+#define CHANNELS 2
+#define WINDOW (8 * KIB) /* two requests */
+
+struct fixture {
+	struct bench *b;
+	struct weir_req req[8];
+	int nr_reqs;
+	struct weir_window_waiter other;
+};
+
+static void begin_with(struct fixture *f, uint64_t patience_ns)
+{
+	const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
+						   .chain_max = 1,
+						   .sge_max = WEIR_SGE_MAX,
+						   .patience_ns = patience_ns };
+
+	memset(f, 0, sizeof(*f));
+	f->b = bench_new_with(&config, WINDOW, CHANNELS);
+	weir_window_waiter_init(&f->other);
+}
+
+static void begin(struct fixture *f)
+{
+	begin_with(f, PATIENCE);
+}
+
+static void submit_until(struct fixture *f, uint64_t now_ns, uint64_t deadline_ns)
+{
+	struct weir_req *req = &f->req[f->nr_reqs];
+
+	*req = bench_req(WEIR_OP_READ, (uint64_t)f->nr_reqs++ * 4 * KIB, 4 * KIB);
+	req->deadline_ns = deadline_ns;
+	assert_int_equal(weir_engine_submit(&f->b->engine, req, now_ns), 0);
+	bench_pull(f->b);
+}
+
+static void submit_at(struct fixture *f, uint64_t now_ns)
+{
+	submit_until(f, now_ns, now_ns + TIMEOUT);
+}
+
+/* Another engine on the same NIC, of which only this can be seen. */
+static void another_waits(struct fixture *f)
+{
+	assert_int_equal(weir_window_take(&f->b->window, &f->other, 4 * KIB), -EAGAIN);
+}
+
+static void expire(struct fixture *f, uint64_t now_ns)
+{
+	weir_engine_expired(&f->b->engine, now_ns);
+	bench_pull(f->b);
+}
+
+/* The WR that was posted as number @i has succeeded. */
+static void answer_at(struct fixture *f, unsigned int i, uint64_t now_ns)
+{
+	const struct weir_wc wc = { .wr = f->b->posted[i] };
+
+	weir_engine_completed(&f->b->engine, &wc, now_ns);
+	bench_pull(f->b);
+}
+
+/* All that is in flight ends with @status; then there is nothing to look at. */
+static void end_with(struct fixture *f, int status)
+{
+	unsigned int i;
+
+	weir_window_leave(&f->other);
+	for (i = 0; i < f->b->nr_posted; i++) {
+		if (f->b->posted[i]->req)
+			bench_complete(f->b, i, status);
+	}
+	weir_engine_expired(&f->b->engine, WEIR_NEVER - 1);
+	bench_free(f->b);
+}
+
+static void end(struct fixture *f)
+{
+	end_with(f, 0);
+}
+
+/* No channel comes up again. */
+static void lose_all(struct fixture *f)
+{
+	uint16_t channel;
+
+	for (channel = 0; channel < CHANNELS; channel++)
+		weir_engine_channel_down(&f->b->engine, channel);
+	end_with(f, -ECONNRESET);
+}
+
+static void who_is_waited_for_in_vain_gives_up(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	another_waits(&f);
+	expire(&f, PATIENCE - 1);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP - 1);
+	assert_int_equal(f.b->nr_failed, 0);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	lose_all(&f);
+}
+
+/* The host stood still itself, and so may have what brings it its answers. */
+static void who_comes_late_looks_twice(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	another_waits(&f);
+	expire(&f, TIMEOUT - 2);
+	assert_int_equal(f.b->nr_failed, 0);
+	answer_at(&f, 0, TIMEOUT - 2);
+	answer_at(&f, 1, TIMEOUT - 2);
+	assert_int_equal(f.b->nr_failed, 0);
+	end(&f);
+}
+
+/* And so it is with each channel for itself. */
+static void one_look_is_not_two_by_another_channel(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 1);
+	another_waits(&f);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + 1);
+	expire(&f, PATIENCE + STEP - 1);
+	assert_int_equal(f.b->nr_failed, 0);
+	answer_at(&f, 0, PATIENCE + STEP - 1);
+	weir_window_leave(&f.other);
+	submit_at(&f, PATIENCE + STEP - 1);
+	another_waits(&f);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, 0);
+	expire(&f, PATIENCE + STEP + 1);
+	assert_int_equal(f.b->nr_failed, 1);
+	assert_int_equal(f.b->failed[0], f.b->posted[1]->channel);
+	lose_all(&f);
+}
+
+/* Who then stands still for long looks twice again. */
+static void an_answer_ends_the_doubt(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	weir_engine_channel_down(&f.b->engine, 1);
+	submit_until(&f, 0, WEIR_NEVER);
+	submit_until(&f, 0, WEIR_NEVER);
+	expire(&f, PATIENCE);
+	answer_at(&f, 0, PATIENCE + 1);
+	submit_until(&f, PATIENCE + 1, WEIR_NEVER);
+	another_waits(&f);
+	expire(&f, 2 * PATIENCE + 1);
+	assert_int_equal(f.b->nr_failed, 0);
+	expire(&f, 2 * PATIENCE + 1 + STEP);
+	assert_int_equal(f.b->nr_failed, 1);
+	lose_all(&f);
+}
+
+static void while_nobody_waits_it_waits(void **state)
+{
+	struct fixture f;
+	uint64_t now_ns;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	for (now_ns = PATIENCE; now_ns < TIMEOUT - STEP; now_ns += STEP)
+		expire(&f, now_ns);
+	assert_int_equal(f.b->nr_failed, 0);
+	another_waits(&f);
+	expire(&f, now_ns);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	lose_all(&f);
+}
+
+static void its_own_turn_is_nobody_elses(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	assert_false(weir_list_is_empty(&f.b->window.line));
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, 0);
+	another_waits(&f);
+	expire(&f, PATIENCE + 2 * STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	lose_all(&f);
+}
+
+static void for_ever_is_for_ever(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin_with(&f, 0);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	another_waits(&f);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), TIMEOUT);
+	expire(&f, TIMEOUT - 2);
+	expire(&f, TIMEOUT - 1);
+	assert_int_equal(f.b->nr_failed, 0);
+	end(&f);
+}
+
+/* Nothing was posted on the other: what was lost would go there, and be held up anew. */
+static void an_idle_channel_goes_with_it(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	assert_int_equal(weir_window_take(&f.b->window, &f.other, 4 * KIB), 0);
+	another_waits(&f);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	weir_window_give(&f.b->window, 4 * KIB);
+	lose_all(&f);
+}
+
+/* It may be a path that is gone, and not the host. */
+static void a_channel_that_is_answered_stays(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	assert_int_not_equal(f.b->posted[0]->channel, f.b->posted[1]->channel);
+	answer_at(&f, 1, STEP + 1);
+	submit_at(&f, STEP + 1);
+	another_waits(&f);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, 1);
+	assert_int_equal(f.b->failed[0], f.b->posted[0]->channel);
+	lose_all(&f);
+}
+
+/* What is posted later is no answer: it would be held up as long again. */
+static void a_channel_that_has_younger_work_goes(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, PATIENCE - 1);
+	another_waits(&f);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	lose_all(&f);
+}
+
+/* In a long queue each waits for long, and there is an answer all the time. */
+static void a_long_queue_is_not_silence(void **state)
+{
+	struct fixture f;
+	uint64_t now_ns = 0;
+	unsigned int i;
+
+	(void)state;
+	begin(&f);
+	weir_engine_channel_down(&f.b->engine, 1);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	another_waits(&f);
+	for (i = 0; i < 6; i++) {
+		now_ns += PATIENCE - 1;
+		expire(&f, now_ns);
+		answer_at(&f, i, now_ns);
+		weir_window_leave(&f.other);
+		submit_at(&f, now_ns);
+		another_waits(&f);
+	}
+	assert_int_equal(f.b->nr_failed, 0);
+	end(&f);
+}
+
+/* Its requests may wait for an hour, but not in the way of others. */
+static void it_is_not_by_deadlines(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_until(&f, 0, WEIR_NEVER);
+	submit_until(&f, 0, 100 * TIMEOUT);
+	another_waits(&f);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), PATIENCE);
+	expire(&f, PATIENCE);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), PATIENCE + STEP);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	lose_all(&f);
+}
+
+static void it_says_when_to_look(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), WEIR_NEVER);
+	submit_at(&f, 1000);
+	submit_at(&f, 1001);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), 1000 + PATIENCE);
+	answer_at(&f, 0, 1000 + PATIENCE);
+	expire(&f, 1000 + PATIENCE);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), 1001 + PATIENCE);
+	expire(&f, 1001 + PATIENCE);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), 1001 + PATIENCE + STEP);
+	answer_at(&f, 1, 1001 + PATIENCE);
+	expire(&f, 1001 + PATIENCE + STEP);
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), WEIR_NEVER);
+	end(&f);
+}
+
+/* What comes alone is dated when the clock was read, however old the window's time is. */
+static void who_goes_alone_is_not_older_than_he_is(void **state)
+{
+	struct weir_wr *wr;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	f.req[0] = bench_req(WEIR_OP_READ, 0, 4 * KIB);
+	wr = weir_lone_post(&f.b->engine, &f.req[0]);
+	assert_non_null(wr);
+	f.b->posted[f.b->nr_posted++] = wr;
+	weir_lone_date(&f.b->engine, wr, TIMEOUT);
+	f.req[0].deadline_ns = 2 * TIMEOUT;
+	assert_int_equal(weir_engine_deadline_ns(&f.b->engine), TIMEOUT + PATIENCE);
+	assert_int_equal(weir_window_take(&f.b->window, &f.other, 4 * KIB), 0);
+	another_waits(&f);
+	expire(&f, TIMEOUT + PATIENCE);
+	assert_int_equal(f.b->nr_failed, 0);
+	expire(&f, TIMEOUT + PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	weir_window_give(&f.b->window, 4 * KIB);
+	lose_all(&f);
+}
+
+/* It waits for the target's CPU, which may be stopped, and its host well. */
+static void what_is_unloaded_is_left_alone(void **state)
+{
+	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)]
+		__attribute__((aligned(8)));
+	const struct weir_route_config config = { .policy = WEIR_ROUTE_UNLOAD, .bytes_max = 64,
+						  .hot_pages = 1,
+						  .nr_counters = WEIR_ROUTE_COUNTERS_MIN };
+	struct weir_route route;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	assert_int_equal(weir_route_init(&route, &config, counters), 0);
+	weir_engine_unload(&f.b->engine, &route, CHANNELS);
+	assert_int_equal(weir_engine_channel_up(&f.b->engine, CHANNELS, 4), 0);
+	f.req[0] = bench_req(WEIR_OP_WRITE, 0, 64);
+	f.req[0].deadline_ns = TIMEOUT;
+	assert_int_equal(weir_engine_submit(&f.b->engine, &f.req[0], 0), 0);
+	bench_pull(f.b);
+	assert_int_equal(f.b->posted[0]->channel, CHANNELS);
+	assert_int_equal(weir_window_take(&f.b->window, &f.other, 4 * KIB), 0);
+	another_waits(&f);
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, 0);
+	weir_window_give(&f.b->window, 4 * KIB);
+	end(&f);
+}
+
+/* Who stands behind the head of the line waits, even if what he wants would fit. */
+static void who_stands_behind_it_waits_too(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	assert_int_equal(weir_window_take(&f.b->window, &f.other, 2 * KIB), 0);
+	submit_at(&f, 0);
+	assert_int_equal(weir_window_take(&f.b->window, &f.other, 1 * KIB), -EAGAIN);
+	assert_true(weir_window_fits(&f.b->window, 1 * KIB));
+	expire(&f, PATIENCE);
+	expire(&f, PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, CHANNELS);
+	weir_window_give(&f.b->window, 2 * KIB);
+	lose_all(&f);
+}
+
+/* He could have it already, if somebody pulled. */
+static void who_has_room_waits_for_nobody(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	submit_at(&f, 0);
+	submit_at(&f, 0);
+	another_waits(&f);
+	answer_at(&f, 0, 1);
+	expire(&f, 1 + PATIENCE);
+	expire(&f, 1 + PATIENCE + STEP);
+	assert_int_equal(f.b->nr_failed, 0);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAYS("who is waited for in vain gives up at half time",
+		     who_is_waited_for_in_vain_gives_up),
+		SAYS("who comes late looks twice", who_comes_late_looks_twice),
+		SAYS("one look is not two by another channel",
+		     one_look_is_not_two_by_another_channel),
+		SAYS("an answer ends the doubt", an_answer_ends_the_doubt),
+		SAYS("while nobody waits it waits", while_nobody_waits_it_waits),
+		SAYS("its own turn is nobody else's", its_own_turn_is_nobody_elses),
+		SAYS("for ever is for ever", for_ever_is_for_ever),
+		SAYS("an idle channel goes with it", an_idle_channel_goes_with_it),
+		SAYS("a channel that is answered stays", a_channel_that_is_answered_stays),
+		SAYS("a channel that has younger work goes", a_channel_that_has_younger_work_goes),
+		SAYS("a long queue is not silence", a_long_queue_is_not_silence),
+		SAYS("it is not by deadlines", it_is_not_by_deadlines),
+		SAYS("it says when to look", it_says_when_to_look),
+		SAYS("who goes alone is not older than he is",
+		     who_goes_alone_is_not_older_than_he_is),
+		SAYS("what is unloaded is left alone", what_is_unloaded_is_left_alone),
+		SAYS("who stands behind it waits, too", who_stands_behind_it_waits_too),
+		SAYS("who has room waits for nobody", who_has_room_waits_for_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

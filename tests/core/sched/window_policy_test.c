@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Window policies on a synthetic NIC in virtual time: one queue served at a rate, and a wire.
+ * A window of rate times delay, the knee, fills it; more only waits longer; and beyond a
+ * limit of its own the NIC thrashes, and slows down (RDMAbox, figure 1).
+ */
+#include "core/sched/window_delay.h"
+#include "core/sched/window_knee.h"
+#include "tests/support/engine_bench.h"
+
+#define SOURCES_MAX 4
+#define FRAGMENT (16 * KIB)
+#define TOP (4096ull * KIB)
+#define QUEUE 4096
+#define NS_MS 1000000ull
+
+struct flight {
+	uint64_t posted_ns, done_ns;
+	int source;
+};
+
+/* One process on the NIC: it always has more to post. */
+struct source {
+	struct weir_window window;
+	struct weir_window_waiter waiter;
+	struct weir_window_delay delay;
+	struct weir_window_knee knee;
+	uint64_t bytes; /* completed */
+};
+
+struct nic {
+	uint64_t bytes_per_us;
+	uint64_t wire_ns;
+	uint64_t thrash_bytes; /* in flight beyond this it slows down in proportion */
+	uint64_t now_ns, free_ns, last_ns;
+	uint64_t in_flight;
+	uint32_t dice;
+	struct flight flight[QUEUE];
+	unsigned int head, tail;
+	struct source source[SOURCES_MAX];
+	int nr_sources;
+};
+
+enum kind { DELAY, KNEE };
+
+static void source_init(struct source *s, enum kind kind)
+{
+	struct weir_window_policy *policy = kind == DELAY ? &s->delay.policy : &s->knee.policy;
+
+	weir_window_delay_init(&s->delay);
+	weir_window_knee_init(&s->knee);
+	weir_window_waiter_init(&s->waiter);
+	assert_int_equal(weir_window_init(&s->window, TOP, QUEUE / SOURCES_MAX), 0);
+	assert_int_equal(weir_window_learn(&s->window, policy, FRAGMENT), 0);
+}
+
+/* 10 GB/s over 50 us: the knee is at 500 KB. */
+static struct nic *nic_new(enum kind kind, int sources)
+{
+	struct nic *n = calloc(1, sizeof(*n));
+	int i;
+
+	assert_non_null(n);
+	n->bytes_per_us = 10000;
+	n->wire_ns = 50000;
+	n->thrash_bytes = UINT64_MAX;
+	n->nr_sources = sources;
+	for (i = 0; i < sources; i++)
+		source_init(&n->source[i], kind);
+	return n;
+}
+
+static uint64_t knee_of(const struct nic *n)
+{
+	return n->bytes_per_us * n->wire_ns / 1000;
+}
+
+/* Up to a tenth of the wire's delay, so that nothing goes in lockstep. */
+static uint64_t jitter_ns(struct nic *n)
+{
+	n->dice = n->dice * 1664525 + 1013904223;
+	return (n->dice >> 16) * (n->wire_ns / 10) / 65536;
+}
+
+static void nic_post(struct nic *n, int source)
+{
+	struct flight *f = &n->flight[n->tail++ % QUEUE];
+	uint64_t serve_ns = FRAGMENT * 1000ull / n->bytes_per_us;
+
+	n->in_flight += FRAGMENT;
+	if (n->in_flight > n->thrash_bytes)
+		serve_ns = serve_ns * n->in_flight / n->thrash_bytes;
+	n->free_ns = (n->free_ns > n->now_ns ? n->free_ns : n->now_ns) + serve_ns;
+	f->source = source;
+	f->posted_ns = n->now_ns;
+	f->done_ns = n->free_ns + n->wire_ns + jitter_ns(n);
+	if (f->done_ns < n->last_ns)
+		f->done_ns = n->last_ns;
+	n->last_ns = f->done_ns;
+}
+
+/* Takes turns, so that none has more than its window gives it. */
+static void nic_fill(struct nic *n)
+{
+	bool any;
+	int i;
+
+	do {
+		any = false;
+		for (i = 0; i < n->nr_sources; i++) {
+			struct source *s = &n->source[i];
+
+			if (weir_window_take(&s->window, &s->waiter, FRAGMENT))
+				continue;
+			any = true;
+			nic_post(n, i);
+		}
+	} while (any);
+}
+
+static void nic_complete(struct nic *n)
+{
+	struct flight *f = &n->flight[n->head++ % QUEUE];
+	struct source *s = &n->source[f->source];
+
+	n->now_ns = f->done_ns;
+	n->in_flight -= FRAGMENT;
+	s->bytes += FRAGMENT;
+	weir_window_tick(&s->window, n->now_ns);
+	weir_window_completed(&s->window, FRAGMENT, f->posted_ns);
+	weir_window_give(&s->window, FRAGMENT);
+	assert_in_range(s->window.bytes_max, FRAGMENT, TOP);
+}
+
+static void nic_run(struct nic *n, uint64_t ms)
+{
+	uint64_t until_ns = n->now_ns + ms * NS_MS;
+	int i;
+
+	for (i = 0; i < n->nr_sources; i++)
+		n->source[i].bytes = 0;
+	nic_fill(n);
+	while (n->now_ns < until_ns) {
+		nic_complete(n);
+		nic_fill(n);
+	}
+}
+
+/* Of what the NIC can do, in percent, over @ms. */
+static uint64_t percent_of_rate(struct nic *n, uint64_t ms)
+{
+	uint64_t bytes = 0;
+	int i;
+
+	nic_run(n, ms);
+	for (i = 0; i < n->nr_sources; i++)
+		bytes += n->source[i].bytes;
+	return bytes * 100 / (n->bytes_per_us * 1000 * ms);
+}
+
+static void assert_fills(struct nic *n, uint64_t ms)
+{
+	nic_run(n, ms);
+	assert_in_range(percent_of_rate(n, ms), 93, 101);
+	assert_in_range(n->source[0].window.bytes_max * 100 / knee_of(n), 80, 250);
+}
+
+static void finds_the_knee(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+
+	assert_fills(n, 50);
+	free(n);
+}
+
+static void follows_the_rate(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+
+	assert_fills(n, 50);
+	n->bytes_per_us /= 4;
+	assert_fills(n, 100);
+	n->bytes_per_us *= 4;
+	assert_fills(n, 100);
+	free(n);
+}
+
+static void follows_the_delay(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+
+	assert_fills(n, 50);
+	n->wire_ns *= 4;
+	assert_fills(n, 500);
+	n->wire_ns /= 4;
+	assert_fills(n, 500);
+	free(n);
+}
+
+/* A window that stays at the top yields a sixth. */
+static void does_not_thrash(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+
+	n->thrash_bytes = knee_of(n) * 5 / 4;
+	nic_run(n, 50);
+	assert_in_range(percent_of_rate(n, 50), 85, 101);
+	n->source[0].window.policy = NULL;
+	n->source[0].window.bytes_max = TOP;
+	nic_run(n, 50);
+	assert_in_range(percent_of_rate(n, 50), 10, 20);
+	free(n);
+}
+
+/* Three come when one has found the knee for itself alone. */
+static void shares_fairly(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, SOURCES_MAX);
+	int i;
+
+	n->nr_sources = 1;
+	nic_run(n, 100);
+	n->nr_sources = SOURCES_MAX;
+	nic_run(n, 1000);
+	assert_in_range(percent_of_rate(n, 1000), 93, 101);
+	for (i = 0; i < SOURCES_MAX; i++)
+		assert_in_range(n->source[i].bytes * 100 / (n->bytes_per_us * 1000000), 18, 32);
+	free(n);
+}
+
+static void does_not_grow_unfilled(void **state)
+{
+	struct nic *n = nic_new(*(const enum kind *)*state, 1);
+
+	n->source[0].window.wrs_max = 1;
+	nic_run(n, 100);
+	assert_in_range(n->source[0].window.bytes_max, FRAGMENT, 3 * FRAGMENT);
+	free(n);
+}
+
+/* A policy of a user's that knows no bounds. */
+struct wild {
+	struct weir_window_policy policy;
+	uint64_t says;
+	struct weir_window_sample heard;
+};
+
+static uint64_t wild_completed(struct weir_window_policy *policy, const struct weir_window *w,
+			       const struct weir_window_sample *sample)
+{
+	struct wild *wild = container_of(policy, struct wild, policy);
+
+	(void)w;
+	wild->heard = *sample;
+	return wild->says;
+}
+
+static void the_bounds_hold(void **state)
+{
+	struct wild wild = { .policy.completed = wild_completed };
+	struct weir_window_waiter waiter;
+	struct weir_window w;
+
+	(void)state;
+	weir_window_waiter_init(&waiter);
+	assert_int_equal(weir_window_init(&w, 100 * KIB, 9), 0);
+	assert_int_equal(weir_window_learn(&w, &wild.policy, 0), -EINVAL);
+	assert_int_equal(weir_window_learn(&w, &wild.policy, 100 * KIB + 1), -EINVAL);
+	assert_int_equal(weir_window_learn(&w, &wild.policy, 10 * KIB), 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 10 * KIB + 1), -EMSGSIZE);
+	wild.says = UINT64_MAX;
+	weir_window_completed(&w, 1, 0);
+	assert_int_equal(w.bytes_max, 100 * KIB);
+	wild.says = 0;
+	weir_window_completed(&w, 1, 0);
+	assert_int_equal(w.bytes_max, 10 * KIB);
+}
+
+/* Each success is heard of once, with its time and what was in flight; a failure never. */
+static void successes_are_heard_of(void **state)
+{
+	static const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
+							  .chain_max = WEIR_BATCH_MAX,
+							  .sge_max = WEIR_SGE_MAX };
+	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8), bench_req(WEIR_OP_WRITE, 8, 9) };
+	struct wild wild = { .policy.completed = wild_completed, .says = 64 * KIB };
+	struct bench *b = bench_new_with(&config, 64 * KIB, 1);
+	struct weir_wc wc;
+
+	(void)state;
+	assert_int_equal(weir_window_learn(&b->window, &wild.policy, 4 * KIB), 0);
+	assert_int_equal(weir_engine_submit(&b->engine, &req[0], 100), 0);
+	bench_pull(b);
+	assert_int_equal(weir_engine_submit(&b->engine, &req[1], 200), 0);
+	bench_pull(b);
+	wc = (struct weir_wc){ b->posted[1], 0 };
+	weir_engine_completed(&b->engine, &wc, 350);
+	assert_int_equal(wild.heard.posted_ns, 200);
+	assert_int_equal(wild.heard.now_ns, 350);
+	assert_int_equal(wild.heard.bytes, 9);
+	assert_int_equal(wild.heard.in_flight, 17);
+	assert_int_equal(b->window.bytes_max, 64 * KIB);
+	wc = (struct weir_wc){ b->posted[0], -EIO };
+	weir_engine_completed(&b->engine, &wc, 400);
+	assert_int_equal(wild.heard.bytes, 9);
+	bench_pull(b);
+	bench_free(b);
+}
+
+/* A limit below what is in flight lets nothing through until it is. */
+static void a_lower_limit_waits(void **state)
+{
+	struct wild wild = { .policy.completed = wild_completed };
+	struct weir_window_waiter waiter;
+	struct weir_window w;
+
+	(void)state;
+	weir_window_waiter_init(&waiter);
+	weir_window_init(&w, 100, 9);
+	weir_window_learn(&w, &wild.policy, 10);
+	wild.says = 100;
+	weir_window_completed(&w, 0, 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 10), 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 10), 0);
+	wild.says = 15;
+	weir_window_completed(&w, 10, 0);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), -EAGAIN);
+	weir_window_give(&w, 10);
+	assert_ptr_equal(weir_window_call(&w), &waiter);
+	assert_int_equal(weir_window_take(&w, &waiter, 1), 0);
+	weir_window_leave(&waiter);
+}
+
+#define BOTH(name, does, function)                                                  \
+	{ name " by delay: " does, (function), NULL, NULL, (void *)&kinds[DELAY] }, \
+		{ name " by probing: " does, (function), NULL, NULL, (void *)&kinds[KNEE] }
+
+int main(void)
+{
+	static const enum kind kinds[] = { [DELAY] = DELAY, [KNEE] = KNEE };
+	const struct CMUnitTest tests[] = {
+		BOTH("a window", "fills the NIC, and not much more", finds_the_knee),
+		BOTH("a window", "follows a NIC that gets slower and faster", follows_the_rate),
+		BOTH("a window", "follows a path that gets longer and shorter", follows_the_delay),
+		BOTH("a window", "does not let the NIC thrash", does_not_thrash),
+		BOTH("windows", "share, also with those that come late", shares_fairly),
+		BOTH("a window", "does not grow when it is not filled", does_not_grow_unfilled),
+		SAYS("whatever a policy says, the bounds hold", the_bounds_hold),
+		SAYS("a policy hears of each success once", successes_are_heard_of),
+		SAYS("a lower limit lets nothing through until less is in flight",
+		     a_lower_limit_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine: which WRs take the channel that unloads, and what that changes for others: nothing. */
+#include "tests/support/engine_bench.h"
+
+#define PLAIN 0
+#define UNLOAD 1
+#define SLOTS 4
+#define SMALL 64
+
+struct fixture {
+	struct bench *bench;
+	struct weir_route route;
+};
+
+static struct fixture fixture_new(bool merge)
+{
+	const struct weir_engine_config config = { .fragment_bytes = 4 * KIB,
+						   .chain_max = WEIR_BATCH_MAX,
+						   .sge_max = WEIR_SGE_MAX,
+						   .merge = merge };
+	struct fixture f = { .bench = bench_new_with(&config, 64 * KIB, 1) };
+
+	return f;
+}
+
+/* The route has to stay where it is. */
+static void fixture_begin(struct fixture *f, enum weir_route_policy policy)
+{
+	struct weir_route_config config = { .policy = policy, .bytes_max = SMALL, .hot_pages = 1,
+					    .nr_counters = WEIR_ROUTE_COUNTERS_MIN };
+	static uint8_t counters[WEIR_ROUTE_BYTES(WEIR_ROUTE_COUNTERS_MIN)] __attribute__((aligned(8)));
+
+	memset(counters, 0, sizeof(counters));
+	assert_int_equal(weir_route_init(&f->route, &config, counters), 0);
+	weir_engine_unload(&f->bench->engine, &f->route, UNLOAD);
+	assert_int_equal(weir_engine_channel_up(&f->bench->engine, UNLOAD, SLOTS), 0);
+}
+
+static void only_small_whole_writes_are_unloaded(void **state)
+{
+	static const struct {
+		enum weir_op op;
+		uint32_t length;
+		uint16_t channel;
+	} cases[] = {
+		{ WEIR_OP_WRITE, SMALL, UNLOAD },     { WEIR_OP_WRITE, 1, UNLOAD },
+		{ WEIR_OP_WRITE, SMALL + 1, PLAIN },  { WEIR_OP_READ, SMALL, PLAIN },
+		{ WEIR_OP_FADD, 8, PLAIN },	      { WEIR_OP_CAS, 8, PLAIN },
+		{ WEIR_OP_SEND, SMALL, PLAIN },
+	};
+	struct fixture f = fixture_new(false);
+	size_t i;
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct weir_req req = bench_req(cases[i].op, 4096 * i, cases[i].length);
+
+		bench_submit(f.bench, &req);
+		assert_int_equal(f.bench->posted[i]->channel, cases[i].channel);
+		bench_complete(f.bench, (unsigned int)i, 0);
+		assert_int_equal(req.status, 0);
+	}
+	bench_free(f.bench);
+}
+
+static void the_rest_of_a_cut_write_is_not_small(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req req = bench_req(WEIR_OP_WRITE, 0, 4 * KIB + 1);
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	bench_submit(f.bench, &req);
+	assert_int_equal(f.bench->nr_posted, 2);
+	assert_int_equal(f.bench->posted[1]->length, 1);
+	assert_int_equal(f.bench->posted[1]->channel, PLAIN);
+	bench_finish(f.bench, 0);
+	bench_free(f.bench);
+}
+
+static void what_is_small_merged_is_unloaded_and_what_is_not_is_not(void **state)
+{
+	struct fixture f = fixture_new(true);
+	struct weir_req req[4];
+	unsigned int i;
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	for (i = 0; i < 4; i++) /* two and two: 32 bytes each, then 64 */
+		req[i] = bench_req(WEIR_OP_WRITE, i < 2 ? i * 32 : 8192 + i * 64, i < 2 ? 32 : 64);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(weir_engine_submit(&f.bench->engine, &req[i], 0), 0);
+	bench_pull(f.bench);
+	assert_int_equal(f.bench->nr_posted, 2);
+	assert_int_equal(f.bench->posted[0]->channel, UNLOAD);
+	assert_int_equal(f.bench->posted[0]->nr_reqs, 2);
+	assert_int_equal(f.bench->posted[1]->channel, PLAIN);
+	assert_int_equal(f.bench->posted[1]->nr_reqs, 2);
+	bench_finish(f.bench, 0);
+	bench_free(f.bench);
+}
+
+static void with_the_buffer_full_all_is_offloaded_at_once(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req req[SLOTS + 2];
+	unsigned int i;
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	for (i = 0; i < SLOTS + 2; i++)
+		req[i] = bench_req(WEIR_OP_WRITE, 4096ull * i, 8);
+	for (i = 0; i < SLOTS + 1; i++)
+		assert_int_equal(weir_engine_submit(&f.bench->engine, &req[i], 0), 0);
+	bench_pull(f.bench);
+	assert_int_equal(f.bench->nr_posted, SLOTS + 1);
+	for (i = 0; i < SLOTS; i++)
+		assert_int_equal(f.bench->posted[i]->channel, UNLOAD);
+	assert_int_equal(f.bench->posted[SLOTS]->channel, PLAIN);
+	bench_submit(f.bench, &req[SLOTS + 1]); /* one that comes alone, too */
+	assert_int_equal(f.bench->posted[SLOTS + 1]->channel, PLAIN);
+	assert_int_equal(f.bench->engine.unload_full, 2);
+	bench_finish(f.bench, 0);
+	bench_free(f.bench);
+}
+
+static void what_overlaps_waits_for_the_other_path(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req small = bench_req(WEIR_OP_WRITE, 0, 8);
+	struct weir_req large = bench_req(WEIR_OP_WRITE, 0, 4 * KIB);
+	struct weir_req read = bench_req(WEIR_OP_READ, 4, 8);
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	bench_submit(f.bench, &small);
+	bench_submit(f.bench, &large);
+	bench_submit(f.bench, &read);
+	assert_int_equal(f.bench->nr_posted, 1);
+	bench_complete(f.bench, 0, 0);
+	assert_int_equal(f.bench->nr_posted, 2);
+	assert_ptr_equal(f.bench->posted[1]->req, &large);
+	bench_complete(f.bench, 1, 0);
+	assert_int_equal(f.bench->nr_posted, 3);
+	bench_finish(f.bench, 2);
+	bench_free(f.bench);
+}
+
+static void one_that_is_refused_ends_so(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req bad = bench_req(WEIR_OP_WRITE, 0, 8);
+	struct weir_req behind = bench_req(WEIR_OP_WRITE, 4096, 8);
+
+	(void)state;
+	behind.exclusive = true;
+	behind.retries = 1;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	bench_submit(f.bench, &bad);
+	bench_submit(f.bench, &behind);
+	bench_complete(f.bench, 0, -EACCES);
+	assert_int_equal(f.bench->nr_failed, 1);
+	assert_int_equal(f.bench->failed[0], UNLOAD);
+	assert_int_equal(bad.status, -EACCES);
+	assert_int_equal(bad.state, WEIR_REQ_DONE);
+	bench_complete(f.bench, 1, -ECONNRESET); /* flushed: it may still be copied */
+	assert_int_equal(f.bench->nr_posted, 2);
+	assert_int_equal(f.bench->nr_done, 1);
+	weir_engine_channel_down(&f.bench->engine, UNLOAD); /* the donor has given the buffer up */
+	bench_pull(f.bench);
+	assert_int_equal(behind.status, -ECONNRESET);
+	bench_free(f.bench);
+}
+
+static void without_the_channel_all_is_offloaded(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req req[2] = { bench_req(WEIR_OP_WRITE, 0, 8),
+				   bench_req(WEIR_OP_WRITE, 4096, 8) };
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	weir_engine_channel_broken(&f.bench->engine, UNLOAD);
+	bench_submit(f.bench, &req[0]);
+	assert_int_equal(f.bench->posted[0]->channel, PLAIN);
+	assert_int_equal(weir_engine_channel_up(&f.bench->engine, UNLOAD, SLOTS), 0);
+	bench_submit(f.bench, &req[1]);
+	assert_int_equal(f.bench->posted[1]->channel, UNLOAD);
+	bench_finish(f.bench, 0);
+	bench_free(f.bench);
+}
+
+static void it_is_no_channel_for_others(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req read = bench_req(WEIR_OP_READ, 0, 8);
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_UNLOAD);
+	bench_give_up(f.bench, PLAIN);
+	assert_int_equal(weir_engine_submit(&f.bench->engine, &read, 0), -ENOTCONN);
+	bench_free(f.bench);
+}
+
+static void the_measured_policy_learns_from_completions(void **state)
+{
+	struct fixture f = fixture_new(false);
+	struct weir_req req;
+	unsigned int i;
+
+	(void)state;
+	fixture_begin(&f, WEIR_ROUTE_MEASURED);
+	for (i = 0; i < WEIR_ROUTE_PROBES; i++) {
+		struct weir_wc wc = { .status = 0 };
+		uint64_t now_ns = 100000ull * (i + 1);
+
+		req = bench_req(WEIR_OP_WRITE, 0, 8);
+		req.hint = WEIR_ROUTE_HINT_COLD;
+		assert_int_equal(weir_engine_submit(&f.bench->engine, &req, now_ns), 0);
+		bench_pull(f.bench);
+		wc.wr = f.bench->posted[i];
+		weir_engine_completed(&f.bench->engine, &wc,
+				      now_ns + (wc.wr->channel == UNLOAD ? 3500 : 5100));
+		bench_pull(f.bench);
+	}
+	assert_int_equal(f.route.trial.trials, 1);
+	assert_true(f.route.trial.pays);
+	bench_free(f.bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAYS("only small whole writes are unloaded", only_small_whole_writes_are_unloaded),
+		SAYS("the rest of a cut write is not small", the_rest_of_a_cut_write_is_not_small),
+		SAYS("what is small merged is unloaded, and what is not is not",
+		     what_is_small_merged_is_unloaded_and_what_is_not_is_not),
+		SAYS("with the buffer full all is offloaded, at once",
+		     with_the_buffer_full_all_is_offloaded_at_once),
+		SAYS("what overlaps waits for the other path",
+		     what_overlaps_waits_for_the_other_path),
+		SAYS("one that is refused ends so", one_that_is_refused_ends_so),
+		SAYS("without the channel all is offloaded", without_the_channel_all_is_offloaded),
+		SAYS("it is no channel for others", it_is_no_channel_for_others),
+		SAYS("the measured policy learns from completions",
+		     the_measured_policy_learns_from_completions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a target copies of what is unloaded to it, and when it tells. */
+#include "core/unload/unload_rx.h"
+#include "tests/support/engine_bench.h"
+
+#define OWNER 1u
+#define TAG 7u
+#define TELL_MAX 4u
+
+struct target {
+	struct weir_umtt_entry table[8];
+	struct weir_umtt map;
+	struct weir_copier copier;
+	uint8_t memory[64];
+};
+
+static void target_init(struct target *t)
+{
+	struct weir_umtt_entry entry = { .tag = TAG, .owner = OWNER, .is_writable = true };
+
+	memset(t, 0, sizeof(*t));
+	entry.addr = (uintptr_t)t->memory;
+	entry.length = sizeof(t->memory);
+	assert_int_equal(weir_umtt_init(&t->map, t->table, 8), 0);
+	assert_int_equal(weir_umtt_add(&t->map, &entry), 0);
+	weir_copier_init(&t->copier, TELL_MAX);
+}
+
+static int copy(struct target *t, size_t at, uint8_t value)
+{
+	return weir_copier_copy(&t->copier, &t->map, OWNER, TAG, (uintptr_t)t->memory + at,
+				&value, 1);
+}
+
+static void nothing_behind_what_was_refused_is_copied(void **state)
+{
+	struct target t;
+
+	(void)state;
+	target_init(&t);
+	assert_int_equal(copy(&t, 3, 0xaa), 0);
+	assert_int_equal(copy(&t, sizeof(t.memory), 0xbb), -EACCES);
+	assert_int_equal(copy(&t, 4, 0xcc), -ECANCELED);
+	assert_int_equal(t.memory[3], 0xaa);
+	assert_int_equal(t.memory[4], 0);
+	assert_int_equal(t.copier.seen, 1);
+}
+
+static void what_is_checked_may_be_refused_all_the_same(void **state)
+{
+	struct target t;
+
+	(void)state;
+	target_init(&t);
+	assert_int_equal(weir_copier_check(&t.copier, &t.map, OWNER, TAG, (uintptr_t)t.memory, 1),
+			 0);
+	assert_int_equal(weir_copier_refuse(&t.copier), -EACCES);
+	assert_int_equal(copy(&t, 0, 0xcc), -ECANCELED);
+	assert_int_equal(t.memory[0], 0);
+	assert_true(weir_copier_tells(&t.copier, true));
+}
+
+static void who_waits_is_told_and_who_goes_on_when_there_is_enough(void **state)
+{
+	struct target t;
+	unsigned int i;
+
+	(void)state;
+	target_init(&t);
+	assert_false(weir_copier_tells(&t.copier, false));
+	for (i = 0; i < TELL_MAX; i++) {
+		assert_false(weir_copier_tells(&t.copier, true));
+		assert_int_equal(copy(&t, i, 1), 0);
+		assert_true(weir_copier_tells(&t.copier, false));
+	}
+	assert_true(weir_copier_tells(&t.copier, true));
+	weir_copier_told(&t.copier);
+	assert_false(weir_copier_tells(&t.copier, false));
+	assert_int_equal(copy(&t, 0, 2), 0);
+	assert_false(weir_copier_tells(&t.copier, true));
+	assert_true(weir_copier_tells(&t.copier, false));
+}
+
+static void a_refusal_is_told_at_once_and_once(void **state)
+{
+	struct target t;
+
+	(void)state;
+	target_init(&t);
+	assert_int_equal(copy(&t, sizeof(t.memory), 1), -EACCES);
+	assert_true(weir_copier_tells(&t.copier, true));
+	weir_copier_told(&t.copier);
+	assert_false(weir_copier_tells(&t.copier, false));
+}
+
+static void what_is_owed_is_told_though_nothing_is_done(void **state)
+{
+	struct target t;
+
+	(void)state;
+	target_init(&t);
+	t.copier.owes = true;
+	assert_false(weir_copier_tells(&t.copier, true));
+	assert_true(weir_copier_tells(&t.copier, false));
+	weir_copier_told(&t.copier);
+	assert_false(weir_copier_tells(&t.copier, false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SAYS("nothing behind what was refused is copied",
+		     nothing_behind_what_was_refused_is_copied),
+		SAYS("what is checked may be refused all the same",
+		     what_is_checked_may_be_refused_all_the_same),
+		SAYS("who waits is told, and who goes on when there is enough",
+		     who_waits_is_told_and_who_goes_on_when_there_is_enough),
+		SAYS("a refusal is told at once, and once", a_refusal_is_told_at_once_and_once),
+		SAYS("what is owed is told though nothing is done",
+		     what_is_owed_is_told_though_nothing_is_done),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,820 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A volume over donors that fail, die, come back empty, want their memory back and, in some runs, change
+ * bytes by themselves, in random interleavings; in some with a local disk that fails now and then. What is
+ * read must be what was written, or an error. A donor does what overlaps in order, and the rest in any; what
+ * it has done is told in any order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/engine_bench.h"
+#include "core/volume/volume.h"
+
+#define EXTENTS 3u
+#define PAGES 100u
+#define DONORS 4u
+#define OPS_MAX 64u
+#define RUN_MAX 8u /* pages of a write or read */
+#define STEPS 4000
+#define ROOM 4u /* extents of a donor */
+#ifndef WORLDS
+#define WORLDS 250u
+#endif
+#define ROTTEN (1ull << 40) /* a bit that nobody writes */
+
+/* Memory of one replica. */
+struct memory {
+	uint64_t page[PAGES];
+	uint32_t ops;
+};
+
+struct world;
+
+/* What is asked of a donor: @task is told. */
+struct op {
+	bool is_write;
+	struct memory *memory;
+	uint32_t page, pages;
+	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
+	struct task *task;
+	uint8_t slot;
+	bool is_done, succeeded;
+};
+
+struct donor {
+	struct op *op[OPS_MAX];
+	uint32_t nr_ops;
+	bool is_up;
+};
+
+/* A write, a read, or the copy, until all its ops are done. */
+struct task {
+	enum { NO_TASK, A_WRITE, A_READ, A_COPY, A_LOCAL, A_DISK_WRITE } kind;
+	struct weir_volume_write write;
+	uint32_t extent, page, pages;
+	uint64_t value[WEIR_VOLUME_CHUNK_PAGES];
+	uint32_t sums[WEIR_VOLUME_CHUNK_PAGES];
+	uint8_t slot, tried, failed;
+	uint32_t ops;
+	uint64_t begun;
+};
+
+/* What may be read of a page: @sure, or what began to be written after it. */
+struct truth {
+	uint64_t sure, maybe[16];
+	uint32_t nr_maybe;
+	bool is_being_written;
+	uint64_t changed; /* when a write of it began or ended */
+};
+
+/* What has happened. */
+struct counts {
+	uint64_t reads, writes, failed_writes, errors, overtaken, filled, lost;
+	uint64_t rotten, mistrusted, discarded, moved, left;
+	uint64_t kept, outdated, local_reads, local_fills;
+};
+
+struct world {
+	uint64_t random, clock, values;
+	struct weir_volume v;
+	struct weir_extent extents[EXTENTS];
+	struct memory *memory[EXTENTS][WEIR_VOLUME_SLOTS_MAX];
+	struct donor donor[DONORS];
+	struct task task[12];
+	struct truth page[EXTENTS][PAGES];
+	uint32_t sum[EXTENTS][PAGES];
+	uint64_t local[EXTENTS][PAGES / 64 + 1], disk[EXTENTS][PAGES];
+	bool is_copying, is_calm, rots;
+	uint32_t fails_one_in, copies_one_in, writes_one_in, slow_donors;
+	uint64_t chunk[WEIR_VOLUME_CHUNK_PAGES];
+	struct counts counts;
+};
+
+static uint64_t random_below(struct world *w, uint64_t n)
+{
+	w->random ^= w->random >> 12;
+	w->random ^= w->random << 25;
+	w->random ^= w->random >> 27;
+	return w->random * 2685821657736338717ull % n;
+}
+
+static void push(struct world *w, struct task *task, uint8_t slot, bool is_write, uint32_t page,
+		 uint32_t pages, const uint64_t *value)
+{
+	struct donor *donor = &w->donor[w->extents[task->extent].replica[slot].donor];
+	struct op *op = calloc(1, sizeof(*op));
+
+	assert_true(op && donor->nr_ops < OPS_MAX);
+	*op = (struct op){ .is_write = is_write, .memory = w->memory[task->extent][slot], .page = page,
+			   .pages = pages, .task = task, .slot = slot };
+	if (is_write)
+		memcpy(op->value, value, pages * sizeof(*value));
+	op->memory->ops++;
+	task->ops++;
+	donor->op[donor->nr_ops++] = op;
+}
+
+static struct task *unused_task(struct world *w)
+{
+	for (uint32_t i = 0; i < 12; i++) {
+		if (w->task[i].kind == NO_TASK)
+			return &w->task[i];
+	}
+	return NULL;
+}
+
+static void choose_range(struct world *w, struct task *task)
+{
+	task->extent = (uint32_t)random_below(w, EXTENTS);
+	task->pages = 1 + (uint32_t)random_below(w, RUN_MAX);
+	/* One half of all goes where a copy is likely to be. */
+	task->page = (uint32_t)random_below(w, (random_below(w, 2) ? PAGES : 2 * RUN_MAX) - RUN_MAX + 1);
+}
+
+/* As a file system, which does not write a page that it is writing. */
+static bool may_write(const struct world *w, const struct task *task)
+{
+	for (uint32_t i = 0; i < task->pages; i++) {
+		const struct truth *page = &w->page[task->extent][task->page + i];
+
+		if (page->is_being_written || page->nr_maybe == 16)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t sum_of(uint64_t value)
+{
+	return (uint32_t)((value ^ value >> 32) * 2 + 2);
+}
+
+/* Memory for a write, perhaps that of another extent. Return: whether there is some. */
+static bool provide(struct world *w, uint32_t extent)
+{
+	uint32_t from;
+
+	if (weir_volume_provide(&w->v, extent, &from))
+		return false;
+	w->counts.moved += from != extent;
+	for (uint8_t slot = 0; from != extent && slot < w->v.slots; slot++) {
+		struct memory *memory = w->memory[extent][slot];
+
+		w->memory[extent][slot] = w->memory[from][slot];
+		w->memory[from][slot] = memory;
+	}
+	return true;
+}
+
+static void begin_write(struct world *w)
+{
+	struct task *task = unused_task(w);
+
+	if (!task)
+		return;
+	choose_range(w, task);
+	for (uint32_t i = 0; i < task->pages; i++) {
+		task->value[i] = ++w->values;
+		task->sums[i] = sum_of(task->value[i]);
+	}
+	if (!may_write(w, task) || !provide(w, task->extent) ||
+	    weir_volume_write(&w->v, &task->write, task->extent, task->page, task->pages,
+			      task->sums))
+		return;
+	task->kind = A_WRITE;
+	task->ops = 0;
+	task->failed = 0;
+	for (uint32_t i = 0; i < task->pages; i++) {
+		struct truth *page = &w->page[task->extent][task->page + i];
+
+		page->maybe[page->nr_maybe++] = task->value[i];
+		page->is_being_written = true;
+		page->changed = w->clock;
+	}
+	for (uint8_t slot = 0; slot < w->v.slots; slot++) {
+		if (task->write.slots & 1u << slot)
+			push(w, task, slot, true, task->page, task->pages, task->value);
+	}
+}
+
+static void end_write(struct world *w, struct task *task)
+{
+	int rc = weir_volume_write_end(&w->v, &task->write, task->failed);
+
+	w->counts.writes++;
+	w->counts.failed_writes += rc != 0;
+	for (uint32_t i = 0; i < task->pages; i++) {
+		struct truth *page = &w->page[task->extent][task->page + i];
+
+		page->is_being_written = false;
+		page->changed = w->clock;
+		if (rc)
+			continue;
+		page->sure = task->value[i];
+		page->nr_maybe = 0;
+	}
+	task->kind = NO_TASK;
+}
+
+/* Zeroes, from now on; mostly of all that is there, so that extents become idle. */
+static void discard(struct world *w)
+{
+	struct task task = { 0 };
+	uint32_t parts = 1;
+
+	choose_range(w, &task);
+	if (random_below(w, 4)) {
+		task.page = 0;
+		parts = PAGES / RUN_MAX + 1;
+	}
+	for (; parts; parts--, task.page += task.pages) {
+		task.pages = task.page + RUN_MAX > PAGES ? PAGES - task.page : RUN_MAX;
+		if (!may_write(w, &task))
+			continue;
+		weir_volume_discard(&w->v, task.extent, task.page, task.pages, !random_below(w, 8));
+		w->counts.discarded++;
+		for (uint32_t i = 0; i < task.pages; i++) {
+			struct truth *page = &w->page[task.extent][task.page + i];
+
+			page->sure = 0;
+			page->nr_maybe = 0;
+			page->changed = w->clock;
+		}
+	}
+}
+
+/* Whether a write, which may have failed, came between: then nobody knows what a read should find. */
+static bool is_disturbed(const struct world *w, const struct task *task)
+{
+	for (uint32_t i = 0; i < task->pages; i++) {
+		const struct truth *page = &w->page[task->extent][task->page + i];
+
+		if (page->changed >= task->begun || page->is_being_written)
+			return true;
+	}
+	return false;
+}
+
+static void check_page(struct world *w, const struct task *task, uint32_t i);
+
+static void end_reading(struct world *w, struct task *task)
+{
+	for (uint32_t i = 0; i < task->pages; i++)
+		check_page(w, task, i);
+	w->counts.reads++;
+	task->kind = NO_TASK;
+}
+
+static bool is_as_expected(struct task *task);
+
+/* Of the disk: it has what was written last. Return: whether it has these pages. */
+static bool read_disk(struct world *w, struct task *task)
+{
+	if (!weir_volume_local_has(&w->v, task->extent, task->page, task->pages))
+		return false;
+	weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+	memcpy(task->value, &w->disk[task->extent][task->page], task->pages * sizeof(*task->value));
+	assert_true(is_as_expected(task));
+	return true;
+}
+
+static void try_read(struct world *w, struct task *task)
+{
+	if (weir_volume_is_blank(&w->v, task->extent, task->page, task->pages)) {
+		memset(task->value, 0, sizeof(task->value));
+		memset(task->sums, 0, sizeof(task->sums));
+		end_reading(w, task);
+	} else if (weir_volume_read(&w->v, task->extent, task->tried, &task->slot)) {
+		if (read_disk(w, task)) {
+			w->counts.local_reads++;
+			end_reading(w, task);
+			return;
+		}
+		w->counts.errors++;
+		task->kind = NO_TASK;
+	} else {
+		weir_volume_expect(&w->v, task->extent, task->page, task->pages, task->sums);
+		push(w, task, task->slot, false, task->page, task->pages, NULL);
+	}
+}
+
+static void begin_read(struct world *w)
+{
+	struct task *task = unused_task(w);
+
+	if (!task)
+		return;
+	choose_range(w, task);
+	task->kind = A_READ;
+	task->ops = 0;
+	task->failed = 0;
+	task->tried = 0;
+	if (!w->rots)
+		task->tried = (uint8_t)(random_below(w, 2) << random_below(w, 4)); /* not always the first */
+	task->begun = w->clock;
+	try_read(w, task);
+}
+
+/* What was read while nothing changed is what all will read from now on. */
+static void check_page(struct world *w, const struct task *task, uint32_t i)
+{
+	struct truth *page = &w->page[task->extent][task->page + i];
+	bool fits = page->sure == task->value[i];
+
+	if (task->sums[i] == WEIR_SUM_UNKNOWN && (task->value[i] & ROTTEN))
+		return; /* its last write failed: nobody can tell */
+	if (page->changed >= task->begun && !page->is_being_written && !page->nr_maybe)
+		return; /* a write has come and gone meanwhile: old and new are both right */
+	for (uint32_t j = 0; j < page->nr_maybe; j++)
+		fits |= page->maybe[j] == task->value[i];
+	if (!fits && page->changed < task->begun)
+		print_error("extent %u page %u: %lu, not %lu\n", task->extent, task->page + i,
+			    (unsigned long)task->value[i], (unsigned long)page->sure);
+	assert_true(fits || page->changed >= task->begun);
+	if (page->changed < task->begun && !page->is_being_written) {
+		page->sure = task->value[i];
+		page->nr_maybe = 0;
+	}
+}
+
+/* As the host does it. Return: whether all pages are what they should be. */
+static bool is_as_expected(struct task *task)
+{
+	for (uint32_t i = 0; i < task->pages; i++) {
+		if (task->sums[i] == WEIR_SUM_NOTHING)
+			task->value[i] = 0;
+		else if (task->sums[i] != WEIR_SUM_UNKNOWN && task->sums[i] != sum_of(task->value[i]))
+			return false;
+	}
+	return true;
+}
+
+static void end_read(struct world *w, struct task *task)
+{
+	bool is_wrong = !task->failed && !is_as_expected(task);
+
+	weir_volume_read_end(&w->v, task->extent, task->slot);
+	assert_true(!is_wrong || w->rots || is_disturbed(w, task));
+	if (is_wrong)
+		w->counts.mistrusted += weir_volume_mistrust(&w->v, task->extent, task->slot);
+	if (!task->failed && !is_wrong) {
+		end_reading(w, task);
+		return;
+	}
+	task->tried |= (uint8_t)(1u << task->slot);
+	task->failed = 0;
+	try_read(w, task);
+}
+
+/* A byte of some donor's memory is not as it was. */
+static void rot(struct world *w)
+{
+	uint32_t extent = (uint32_t)random_below(w, EXTENTS), page = (uint32_t)random_below(w, PAGES);
+	struct memory *memory = w->memory[extent][random_below(w, w->v.slots)];
+
+	if (!w->rots || w->is_calm || !memory || !memory->page[page])
+		return;
+	memory->page[page] |= ROTTEN;
+	w->counts.rotten++;
+}
+
+static void fill_from_disk(struct world *w, const struct weir_copy_step *step)
+{
+	bool fails = !w->is_calm && !random_below(w, 20);
+
+	memcpy(w->chunk, &w->disk[step->extent][step->page], step->pages * sizeof(*w->chunk));
+	w->counts.local_fills += !fails;
+	weir_volume_copy_did(&w->v, !fails);
+}
+
+/* What the disk should have next is read. */
+static void keep(struct world *w)
+{
+	struct task *task = w->v.local.is_busy ? NULL : unused_task(w);
+	struct weir_copy_step step;
+
+	if (!task)
+		return;
+	weir_volume_local_next(&w->v, &step);
+	if (step.what != WEIR_COPY_READ)
+		return;
+	*task = (struct task){ .kind = A_LOCAL, .extent = step.extent, .page = step.page,
+			       .pages = step.pages, .slot = step.slot };
+	weir_volume_expect(&w->v, step.extent, step.page, step.pages, task->sums);
+	push(w, task, step.slot, false, step.page, step.pages, NULL);
+}
+
+/* It goes to the disk, if it is what it should be. */
+static void end_keeping(struct world *w, struct task *task)
+{
+	bool is_right = !task->failed && is_as_expected(task);
+
+	weir_volume_read_end(&w->v, task->extent, task->slot);
+	if (is_right) {
+		task->kind = A_DISK_WRITE;
+		return;
+	}
+	weir_volume_local_did(&w->v, false);
+	task->kind = NO_TASK;
+}
+
+/* A write to the disk ends; one that fails leaves something else. */
+static void work_disk(struct world *w)
+{
+	bool fails = !w->is_calm && !random_below(w, 20);
+
+	for (uint32_t i = 0; i < 12; i++) {
+		struct task *task = &w->task[i];
+
+		if (task->kind != A_DISK_WRITE)
+			continue;
+		for (uint32_t page = 0; page < task->pages; page++)
+			w->disk[task->extent][task->page + page] = fails ? ROTTEN : task->value[page];
+		w->counts.kept += !fails;
+		w->counts.outdated += w->v.local.overtaken != 0;
+		weir_volume_local_did(&w->v, !fails);
+		task->kind = NO_TASK;
+	}
+}
+
+static void copy(struct world *w)
+{
+	struct task *task = w->is_copying ? NULL : unused_task(w);
+	struct weir_copy_step step;
+
+	if (!task || random_below(w, w->copies_one_in))
+		return;
+	weir_volume_copy_next(&w->v, &step);
+	if (step.what == WEIR_COPY_READ_LOCAL)
+		fill_from_disk(w, &step);
+	if (step.what != WEIR_COPY_READ && step.what != WEIR_COPY_WRITE)
+		return;
+	*task = (struct task){ .kind = A_COPY, .extent = step.extent, .page = step.page,
+			       .pages = step.pages, .slot = step.slot };
+	w->is_copying = true;
+	w->counts.overtaken += w->v.copy.overtaken != 0;
+	push(w, task, step.slot, step.what == WEIR_COPY_WRITE, step.page, step.pages,
+	     w->chunk + step.offset);
+}
+
+static void end_copy(struct world *w, struct task *task, const struct op *op)
+{
+	if (!op->is_write && !task->failed)
+		memcpy(w->chunk, op->value, op->pages * sizeof(*op->value));
+	w->counts.filled += op->is_write && !task->failed;
+	weir_volume_copy_did(&w->v, !task->failed);
+	w->is_copying = false;
+	task->kind = NO_TASK;
+}
+
+static void execute(struct op *op)
+{
+	for (uint32_t i = 0; i < op->pages; i++) {
+		if (op->is_write)
+			op->memory->page[op->page + i] = op->value[i];
+		else
+			op->value[i] = op->memory->page[op->page + i];
+	}
+}
+
+static void tell(struct world *w, struct donor *donor, uint32_t number)
+{
+	struct op *op = donor->op[number];
+	struct task *task = op->task;
+
+	memmove(&donor->op[number], &donor->op[number + 1],
+		(--donor->nr_ops - number) * sizeof(*donor->op));
+	op->memory->ops--;
+	if (!op->succeeded)
+		task->failed |= (uint8_t)(1u << op->slot);
+	if ((task->kind == A_READ || task->kind == A_LOCAL) && op->succeeded)
+		memcpy(task->value, op->value, op->pages * sizeof(*op->value));
+	if (!--task->ops && task->kind == A_WRITE)
+		end_write(w, task);
+	else if (!task->ops && task->kind == A_READ)
+		end_read(w, task);
+	else if (!task->ops && task->kind == A_LOCAL)
+		end_keeping(w, task);
+	else if (!task->ops)
+		end_copy(w, task, op);
+	free(op);
+}
+
+static bool overlaps_earlier(const struct donor *donor, uint32_t number)
+{
+	const struct op *op = donor->op[number];
+
+	for (uint32_t i = 0; i < number; i++) {
+		const struct op *other = donor->op[i];
+
+		if (other->memory == op->memory && !other->is_done &&
+		    other->page < op->page + op->pages && op->page < other->page + other->pages)
+			return true;
+	}
+	return false;
+}
+
+/* A donor does something, or fails to, or tells of something. */
+static void work(struct world *w, uint32_t which)
+{
+	struct donor *donor = &w->donor[which];
+	uint32_t number;
+
+	if (!donor->nr_ops || (which < w->slow_donors && random_below(w, 8)))
+		return;
+	number = (uint32_t)random_below(w, donor->nr_ops);
+	if (donor->op[number]->is_done) {
+		tell(w, donor, number);
+	} else if (!overlaps_earlier(donor, number)) {
+		bool fails = !donor->is_up || (!w->is_calm && !random_below(w, w->fails_one_in));
+
+		if (!fails || (donor->is_up && random_below(w, 2)))
+			execute(donor->op[number]);
+		donor->op[number]->succeeded = !fails;
+		donor->op[number]->is_done = true;
+	}
+}
+
+/* Who is away needs not be told; of the others there are some now and then who cannot be. */
+static uint8_t to_be_told(struct world *w)
+{
+	uint8_t donors = (uint8_t)~0u;
+
+	if (!w->is_calm && !random_below(w, 4))
+		donors = (uint8_t)random_below(w, 256);
+	for (uint8_t i = 0; i < DONORS; i++)
+		donors |= (uint8_t)(!w->donor[i].is_up << i);
+	return donors;
+}
+
+/* To who does not answer nothing more is said. */
+static void release(struct world *w)
+{
+	uint8_t donors = to_be_told(w);
+	struct weir_volume_place place;
+
+	weir_volume_trim(&w->v);
+	while (weir_volume_give_back(&w->v, donors, &place)) {
+		struct memory **memory = &w->memory[place.extent][place.slot];
+		bool is_told = w->is_calm || !w->donor[place.donor].is_up || random_below(w, 8);
+
+		assert_int_equal((*memory)->ops, 0);
+		weir_volume_gave_back(&w->v, &place, is_told);
+		if (!is_told) {
+			donors &= (uint8_t) ~(1u << place.donor);
+			continue;
+		}
+		free(*memory);
+		*memory = NULL;
+	}
+}
+
+static void place_one(struct world *w)
+{
+	struct weir_volume_place place;
+
+	if (weir_volume_place(&w->v, &place))
+		return;
+	assert_true(w->donor[place.donor].is_up);
+	if (!w->is_calm && !random_below(w, 10)) {
+		weir_volume_donor_room(&w->v, place.donor, 0);
+		return;
+	}
+	place.extent = (uint32_t)random_below(w, EXTENTS); /* who wants it may be another one by then */
+	if (weir_volume_granted(&w->v, &place))
+		return;
+	assert_null(w->memory[place.extent][place.slot]);
+	w->memory[place.extent][place.slot] = calloc(1, sizeof(struct memory));
+	assert_non_null(w->memory[place.extent][place.slot]);
+}
+
+/* A donor wants memory back, or may have wanted some and does so no longer. */
+static void donor_asks(struct world *w, uint8_t donor)
+{
+	uint32_t had = weir_volume_census(&w->v).leaving;
+
+	weir_volume_donor_keeps(&w->v, donor, random_below(w, 2) ? random_below(w, ROOM) :
+								  WEIR_VOLUME_KEEPS_ALL);
+	w->counts.left += weir_volume_census(&w->v).leaving > had;
+}
+
+static void donor_changes(struct world *w, uint8_t number)
+{
+	struct donor *donor = &w->donor[number];
+
+	if (!donor->is_up) {
+		if (weir_volume_donor_extents(&w->v, number))
+			return;
+		donor->is_up = true;
+	} else if (!w->is_calm && !random_below(w, 25)) {
+		donor->is_up = false;
+		weir_volume_donor_lost(&w->v, number);
+		return;
+	} else if (random_below(w, 2)) {
+		weir_volume_donor_slow(&w->v, number);
+		return;
+	}
+	weir_volume_donor_up(&w->v, number);
+	weir_volume_donor_room(&w->v, number, ROOM);
+}
+
+static void step(struct world *w)
+{
+	w->clock++;
+	switch (random_below(w, 18)) {
+	case 0:
+		if (!random_below(w, w->writes_one_in))
+			begin_write(w);
+		break;
+	case 1:
+		begin_read(w);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		copy(w);
+		break;
+	case 5:
+		release(w);
+		place_one(w);
+		break;
+	case 6:
+		keep(w);
+		break;
+	case 7:
+		work_disk(w);
+		break;
+	case 8:
+		if (!random_below(w, 8))
+			rot(w);
+		if (!w->is_calm && !random_below(w, 24))
+			discard(w);
+		if (!random_below(w, 8))
+			donor_changes(w, (uint8_t)random_below(w, DONORS));
+		if (!w->is_calm && !random_below(w, 16))
+			donor_asks(w, (uint8_t)random_below(w, DONORS));
+		break;
+	default:
+		work(w, (uint32_t)random_below(w, DONORS));
+	}
+}
+
+/* Thin extents that have memory. */
+static uint32_t count_idle(const struct world *w)
+{
+	uint32_t idle = 0;
+
+	for (uint32_t i = 0; i < EXTENTS; i++)
+		idle += w->extents[i].thin && weir_volume_valid(&w->v, i);
+	return idle;
+}
+
+/* Its replicas have the same. */
+static void check_same(const struct world *w, uint32_t extent)
+{
+	const struct memory *first = NULL;
+
+	for (uint8_t slot = 0; slot < w->v.slots; slot++) {
+		const struct memory *memory = w->memory[extent][slot];
+
+		if (w->extents[extent].replica[slot].state != WEIR_REPLICA_VALID)
+			continue;
+		first = first ? first : memory;
+		for (uint32_t page = 0; page < PAGES; page++) {
+			if (!w->page[extent][page].is_being_written &&
+			    w->sum[extent][page] != WEIR_SUM_NOTHING)
+				assert_int_equal(memory->page[page], first->page[page]);
+		}
+	}
+}
+
+/* Nobody writes any more, and the disk gets all that it has not. */
+static void let_disk_catch_up(struct world *w)
+{
+	for (uint32_t i = 0; i < 5000; i++) {
+		work(w, (uint32_t)random_below(w, DONORS));
+		keep(w);
+		work_disk(w);
+	}
+}
+
+/* The disk has all that it can have: what was not lost, and is known. */
+static void check_disk(const struct world *w, uint32_t extent)
+{
+	for (uint32_t page = 0; page < PAGES; page++) {
+		if (w->sum[extent][page] != WEIR_SUM_UNKNOWN && weir_volume_valid(&w->v, extent))
+			assert_true(weir_volume_local_has(&w->v, extent, page, 1));
+	}
+}
+
+/*
+ * No write hangs, no replica is missing but for want of a donor or of what it would be filled from. The
+ * first donor wants all of its memory, and has it where there is another one for each replica.
+ */
+static void check_end(struct world *w)
+{
+	bool can_move = w->v.replicas < DONORS;
+	struct weir_volume_census census;
+
+	w->is_calm = true;
+	w->copies_one_in = w->writes_one_in = 1;
+	w->slow_donors = 0;
+	for (uint8_t i = 0; i < DONORS; i++) {
+		donor_changes(w, i);
+		weir_volume_donor_keeps(&w->v, i, i || !can_move ? WEIR_VOLUME_KEEPS_ALL : 0);
+	}
+	for (uint32_t i = 0; i < 20000; i++)
+		step(w);
+	if (can_move)
+		assert_int_equal(weir_volume_donor_extents(&w->v, 0), 0);
+	census = weir_volume_census(&w->v);
+	w->counts.lost += census.lost;
+	assert_int_equal(census.lost, census.bare);
+	assert_int_equal(census.lean, 0);
+	assert_true(census.thin == 0 || count_idle(w) == w->v.reserve);
+	assert_int_equal(census.local, 0);
+	let_disk_catch_up(w);
+	for (uint32_t i = 0; i < EXTENTS && !w->rots; i++) {
+		check_same(w, i);
+		if (w->extents[i].local)
+			check_disk(w, i);
+	}
+}
+
+static void end_world(struct world *w)
+{
+	for (uint32_t i = 0; i < EXTENTS; i++) {
+		for (uint8_t slot = 0; slot < WEIR_VOLUME_SLOTS_MAX; slot++)
+			free(w->memory[i][slot]);
+	}
+	for (uint32_t i = 0; i < DONORS; i++) {
+		while (w->donor[i].nr_ops)
+			free(w->donor[i].op[--w->donor[i].nr_ops]);
+	}
+	free(w);
+}
+
+/* One in three rots, half have a disk; replicas change every few. */
+static struct world *new_world(uint64_t seed)
+{
+	static const uint8_t replicas[] = { 3, 2, 3, 4, 3, 1 };
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->random = seed * 0x9e3779b97f4a7c15ull;
+	w->fails_one_in = seed & 1 ? 60 : 20;
+	w->copies_one_in = seed & 2 ? 1 : 4;
+	w->writes_one_in = (seed & 8) && (seed & 48) ? 20 : 1;
+	w->slow_donors = seed >> 2 & 3;
+	w->rots = seed % 3 == 0;
+	for (uint32_t i = 0; i < EXTENTS; i++) {
+		w->extents[i].sum = w->sum[i];
+		w->extents[i].local = seed & 8 ? w->local[i] : NULL;
+	}
+	assert_int_equal(weir_volume_init(&w->v, w->extents, EXTENTS, PAGES, DONORS,
+					  replicas[seed * 6 / WORLDS % 6]), 0);
+	w->v.reserve = 1;
+	return w;
+}
+
+static void add_counts(struct counts *sum, const struct counts *counts)
+{
+	const uint64_t *from = &counts->reads;
+	uint64_t *to = &sum->reads;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
+static void what_is_read_is_what_was_written_whatever_donors_do(void **state)
+{
+	struct counts sum = { 0 };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+		struct world *w = new_world(seed);
+
+		for (uint32_t i = 0; i < STEPS; i++)
+			step(w);
+		check_end(w);
+		add_counts(&sum, &w->counts);
+		end_world(w);
+	}
+	/* It was not for want of anything happening. */
+	assert_true(sum.reads > 4 * WORLDS && sum.failed_writes > WORLDS / 2);
+	assert_true(sum.errors > WORLDS / 2 && sum.overtaken > WORLDS / 2);
+	assert_true(sum.filled > 4 * WORLDS && sum.lost > WORLDS / 25);
+	assert_true(sum.rotten > WORLDS / 2 && sum.mistrusted > WORLDS / 25);
+	assert_true(sum.kept > WORLDS && sum.outdated > WORLDS / 25);
+	assert_true(sum.local_reads > WORLDS / 25 && sum.local_fills > WORLDS / 50);
+	assert_true(sum.discarded > WORLDS / 2 && sum.moved > WORLDS / 25 && sum.left > WORLDS / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_read_is_what_was_written_whatever_donors_do),
+	};
+
+	return cmocka_run_group_tests_name("core volume world", tests, NULL, NULL);
+}

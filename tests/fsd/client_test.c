@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Mounting: alone, together, and when one of them doesn't answer. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "tests/fsd/host.h"
+
+static struct host host;
+static struct peer a, b, c;
+
+static int setup(void **state)
+{
+	(void)state;
+	host_init(&host, 1 << 20, 1 << 19);
+	peer_join(&a, &host);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct peer *all[] = { &a, &b, &c };
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		if (all[i]->client)
+			peer_leave(all[i]);
+	}
+	host_fini(&host);
+	return 0;
+}
+
+static int shared(struct peer *p)
+{
+	struct fs_head head = { .op = FS_SHARED };
+
+	return ask(p, &head, sizeof(head), NULL, NULL, 0);
+}
+
+static void the_first_is_alone(void **state)
+{
+	struct fs_mounted mounted;
+
+	(void)state;
+	assert_int_equal(a.answer.status, 0);
+	assert_false(a.answer.shared);
+	assert_int_equal(a.answer.length, sizeof(mounted));
+	memcpy(&mounted, a.answer.bytes, sizeof(mounted));
+	assert_int_equal(mounted.root.ino, FS_ROOT);
+	assert_int_equal(mounted.root.mode, S_IFDIR | 0755);
+	assert_int_equal(mounted.root.nlink, 2);
+	assert_int_equal(mounted.chunk_bytes, 1 << 19);
+}
+
+static void the_second_waits_until_the_first_shares(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	assert_int_equal(b.answer.times, 0);
+	assert_int_equal(a.nr_told, 1);
+	assert_int_equal(a.told[0].head.op, FS_SHARE);
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_true(a.answer.shared);
+	assert_int_equal(shared(&a), 0);
+	assert_int_equal(b.answer.times, 1);
+	assert_int_equal(b.answer.status, 0);
+	assert_true(b.answer.shared);
+	peer_join(&c, &host); /* nobody caches any more */
+	assert_int_equal(c.answer.times, 1);
+	assert_int_equal(a.nr_told, 1);
+}
+
+static void the_second_need_not_wait_for_who_leaves(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	assert_int_equal(b.answer.times, 0);
+	peer_leave(&a);
+	assert_int_equal(b.answer.times, 1);
+	assert_false(b.answer.shared);
+}
+
+static void who_is_left_alone_may_cache_again(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	shared(&a);
+	peer_leave(&b);
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_false(a.answer.shared);
+	peer_join(&b, &host);
+	assert_int_equal(b.answer.times, 0);
+	assert_int_equal(a.nr_told, 2);
+}
+
+static void who_was_asked_answers_before_it_caches_again(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	peer_leave(&b); /* gives up */
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_true(a.answer.shared);
+	shared(&a);
+	assert_int_equal(do_getattr(&a, FS_ROOT), 0);
+	assert_false(a.answer.shared);
+}
+
+static void a_mount_that_waits_too_long_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(fsd_deadline_ns(host.fsd), FSD_NEVER);
+	peer_join(&b, &host);
+	assert_in_range(fsd_deadline_ns(host.fsd), host.now_ns, host.now_ns + 5000000000);
+	fsd_expired(host.fsd);
+	assert_int_equal(b.answer.times, 0);
+	host.now_ns = fsd_deadline_ns(host.fsd);
+	fsd_expired(host.fsd);
+	assert_int_equal(b.answer.status, -EBUSY);
+	assert_int_equal(fsd_deadline_ns(host.fsd), FSD_NEVER);
+	assert_int_equal(do_getattr(&b, FS_ROOT), -EPROTO);
+}
+
+static void who_leaves_while_it_waits_is_answered(void **state)
+{
+	(void)state;
+	peer_join(&b, &host);
+	peer_leave(&b);
+	assert_int_equal(b.answer.times, 1);
+	assert_int_equal(b.answer.status, -ECONNRESET);
+}
+
+static void a_mount_is_checked(void **state)
+{
+	struct fs_mount mount = { .head.op = FS_MOUNT, .magic = 1, .version = FS_VERSION };
+
+	(void)state;
+	peer_join_only(&b, &host);
+	assert_int_equal(do_getattr(&b, FS_ROOT), -EPROTO);
+	assert_int_equal(ask(&b, &mount, sizeof(mount), NULL, NULL, 0), -EPROTO);
+	mount.magic = FS_MAGIC;
+	mount.version++;
+	assert_int_equal(ask(&b, &mount, sizeof(mount), NULL, NULL, 0), -EPROTONOSUPPORT);
+	mount.version--;
+	assert_int_equal(ask(&a, &mount, sizeof(mount), NULL, NULL, 0), -EALREADY);
+	assert_int_equal(a.nr_told, 0);
+	assert_int_equal(shared(&a), 0); /* unasked: means nothing */
+}
+
+static void the_volume_is_told_as_it_grows(void **state)
+{
+	struct fs_volume volume = { .head.op = FS_VOLUME };
+	struct fs_chunk chunk;
+
+	(void)state;
+	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
+	assert_int_equal(a.answer.length, sizeof(struct fs_reply));
+	assert_int_equal(do_make(&a, FS_ROOT, "f", S_IFREG | 0600, FS_MAKE_OPEN, NULL), 0);
+	assert_int_equal(do_alloc(&a, attr(&a).ino, 0, (1 << 19) + 1), 0);
+	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
+	assert_int_equal(a.answer.length, sizeof(struct fs_reply) + 2 * sizeof(chunk));
+	volume.first = 1;
+	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
+	assert_int_equal(a.answer.length, sizeof(struct fs_reply) + sizeof(chunk));
+	memcpy(&chunk, body(&a), sizeof(chunk));
+	assert_int_equal(chunk.addr, (uintptr_t)host.chunk[1]);
+	assert_int_equal(chunk.length, 1 << 19);
+	volume.first = UINT32_MAX;
+	assert_int_equal(ask(&a, &volume, sizeof(volume), NULL, NULL, 0), 0);
+	assert_int_equal(a.answer.length, sizeof(struct fs_reply));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_first_is_alone),
+		TEST(the_second_waits_until_the_first_shares),
+		TEST(the_second_need_not_wait_for_who_leaves),
+		TEST(who_is_left_alone_may_cache_again),
+		TEST(who_was_asked_answers_before_it_caches_again),
+		TEST(a_mount_that_waits_too_long_is_refused),
+		TEST(who_leaves_while_it_waits_is_answered),
+		TEST(a_mount_is_checked),
+		TEST(the_volume_is_told_as_it_grows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "tests/fsd/host.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int take_chunk(void *arg, uint64_t length, struct fs_chunk *chunk, void **memory)
+{
+	struct host *host = arg;
+
+	if (length > host->room || host->nr_chunks == HOST_CHUNKS_MAX)
+		return -ENOSPC;
+	host->room -= length;
+	*memory = calloc(1, length);
+	host->chunk[host->nr_chunks++] = *memory;
+	*chunk = (struct fs_chunk){ (uintptr_t)*memory, length, host->nr_chunks, 0 };
+	return 0;
+}
+
+static uint64_t room(void *arg)
+{
+	return ((struct host *)arg)->room;
+}
+
+static void tell(void *arg, void *peer, const void *message, size_t length)
+{
+	struct peer *p = peer;
+
+	(void)arg;
+	assert(p->nr_told < TOLD_MAX && length <= sizeof(p->told[0]));
+	memset(&p->told[p->nr_told], 0, sizeof(p->told[0]));
+	memcpy(&p->told[p->nr_told++], message, length);
+}
+
+static void answer_call(void *arg, void *call, const void *reply, size_t length)
+{
+	struct answer *answer = call;
+	struct fs_reply head;
+
+	(void)arg;
+	assert(length >= sizeof(head) && length <= FSD_MESSAGE_MAX);
+	memcpy(&head, reply, sizeof(head));
+	answer->times++;
+	answer->status = head.status;
+	answer->shared = head.shared;
+	answer->length = length;
+	memcpy(answer->bytes, reply, length);
+	assert(answer->times == 1);
+}
+
+static void wall(void *arg, struct fs_time *now)
+{
+	struct host *host = arg;
+
+	now->sec = host->now_ns / 1000000000;
+	now->nsec = host->now_ns % 1000000000;
+	host->now_ns++;
+}
+
+static uint64_t clock_ns(void *arg)
+{
+	return ((struct host *)arg)->now_ns;
+}
+
+void host_init(struct host *host, uint64_t bytes, uint64_t chunk_bytes)
+{
+	struct fsd_host functions = { take_chunk, room, tell, answer_call, wall, clock_ns, host };
+	struct fsd_options options = { .bytes_max = bytes, .chunk_bytes = chunk_bytes };
+
+	memset(host, 0, sizeof(*host));
+	host->room = bytes;
+	host->now_ns = 1000000000;
+	host->chunk_bytes = chunk_bytes;
+	assert(!fsd_open(&functions, &options, &host->fsd));
+}
+
+void host_fini(struct host *host)
+{
+	fsd_close(host->fsd);
+	for (unsigned int i = 0; i < host->nr_chunks; i++)
+		free(host->chunk[i]);
+}
+
+void *host_memory(struct host *host, uint64_t volume)
+{
+	return (char *)host->chunk[volume / host->chunk_bytes] + volume % host->chunk_bytes;
+}
+
+void peer_join_only(struct peer *peer, struct host *host)
+{
+	memset(peer, 0, sizeof(*peer));
+	peer->host = host;
+	assert(!fsd_join(host->fsd, peer, &peer->client));
+}
+
+void peer_join(struct peer *peer, struct host *host)
+{
+	struct fs_mount mount = { .head.op = FS_MOUNT, .magic = FS_MAGIC, .version = FS_VERSION };
+
+	peer_join_only(peer, host);
+	ask(peer, &mount, sizeof(mount), NULL, NULL, 0);
+}
+
+void peer_leave(struct peer *peer)
+{
+	fsd_leave(peer->client);
+	peer->client = NULL;
+}
+
+int ask_for(struct peer *peer, struct answer *answer, void *fixed, size_t size, const char *name,
+	    const void *second, size_t second_length)
+{
+	size_t name_length = name ? strlen(name) : 0;
+	size_t length = size + name_length + second_length;
+	struct fs_head head;
+	char *message = malloc(length); /* to the byte, for the sanitizer */
+
+	memcpy(&head, fixed, sizeof(head));
+	head.uid = peer->uid;
+	head.gid = peer->gid;
+	head.name_length = name_length;
+	memcpy(message, fixed, size);
+	memcpy(message, &head, sizeof(head));
+	if (name)
+		memcpy(message + size, name, name_length);
+	if (second_length)
+		memcpy(message + size + name_length, second, second_length);
+	memset(answer, 0, offsetof(struct answer, bytes));
+	fsd_request(peer->client, answer, message, length);
+	free(message);
+	return answer->times ? answer->status : PENDING;
+}
+
+int ask(struct peer *peer, void *fixed, size_t size, const char *name, const void *second,
+	size_t second_length)
+{
+	return ask_for(peer, &peer->answer, fixed, size, name, second, second_length);
+}
+
+const void *body(const struct peer *peer)
+{
+	return peer->answer.bytes + sizeof(struct fs_reply);
+}
+
+struct fs_attr attr(const struct peer *peer)
+{
+	struct fs_attr attr;
+
+	assert(peer->answer.length == sizeof(struct fs_reply) + sizeof(attr));
+	memcpy(&attr, body(peer), sizeof(attr));
+	return attr;
+}
+
+static int ask_name(struct peer *p, enum fs_op op, uint64_t ino, const char *name)
+{
+	struct fs_head head = { .op = op, .ino = ino };
+
+	return ask(p, &head, sizeof(head), name, NULL, 0);
+}
+
+int do_lookup(struct peer *p, uint64_t dir, const char *name)
+{
+	return ask_name(p, FS_LOOKUP, dir, name);
+}
+
+int do_getattr(struct peer *p, uint64_t ino)
+{
+	return ask_name(p, FS_GETATTR, ino, NULL);
+}
+
+int do_make(struct peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
+	    const char *target)
+{
+	struct fs_make m = {
+		.head = { .op = FS_MAKE, .ino = dir },
+		.mode = mode,
+		.make = make,
+		.target_length = target ? strlen(target) : 0,
+	};
+
+	return ask(p, &m, sizeof(m), name, target, m.target_length);
+}
+
+int do_link(struct peer *p, uint64_t ino, uint64_t dir, const char *name)
+{
+	struct fs_link link = { .head = { .op = FS_LINK, .ino = ino }, .parent = dir };
+
+	return ask(p, &link, sizeof(link), name, NULL, 0);
+}
+
+int do_unlink(struct peer *p, uint64_t dir, const char *name)
+{
+	return ask_name(p, FS_UNLINK, dir, name);
+}
+
+int do_rmdir(struct peer *p, uint64_t dir, const char *name)
+{
+	return ask_name(p, FS_RMDIR, dir, name);
+}
+
+int do_rename(struct peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
+	      uint32_t flags)
+{
+	struct fs_rename rename = {
+		.head = { .op = FS_RENAME, .ino = from },
+		.parent = to,
+		.flags = flags,
+		.new_length = strlen(new),
+	};
+
+	return ask(p, &rename, sizeof(rename), old, new, strlen(new));
+}
+
+int do_open(struct peer *p, uint64_t ino, uint32_t flags)
+{
+	struct fs_open open = { .head = { .op = FS_OPEN, .ino = ino }, .flags = flags };
+
+	return ask(p, &open, sizeof(open), NULL, NULL, 0);
+}
+
+int do_release(struct peer *p, uint64_t ino)
+{
+	return ask_name(p, FS_RELEASE, ino, NULL);
+}
+
+int do_truncate(struct peer *p, uint64_t ino, uint64_t size)
+{
+	struct fs_setattr set = {
+		.head = { .op = FS_SETATTR, .ino = ino },
+		.mask = FS_SET_SIZE,
+		.size = size,
+	};
+
+	return ask(p, &set, sizeof(set), NULL, NULL, 0);
+}
+
+/* An answer that has to wait for memory comes in the end. */
+static int wait_for_memory(struct peer *p, int status)
+{
+	while (status == PENDING) {
+		p->host->now_ns += 100000000;
+		fsd_work(p->host->fsd);
+		if (p->answer.times)
+			status = p->answer.status;
+	}
+	return status;
+}
+
+int do_fallocate(struct peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length)
+{
+	struct fs_fallocate f = {
+		.head = { .op = FS_FALLOCATE, .ino = ino },
+		.offset = offset,
+		.length = length,
+		.mode = mode,
+	};
+
+	return wait_for_memory(p, ask(p, &f, sizeof(f), NULL, NULL, 0));
+}
+
+static int ask_range(struct peer *p, enum fs_op op, uint64_t ino, uint64_t offset, uint64_t length)
+{
+	struct fs_range range = { { .op = op, .ino = ino }, offset, length };
+
+	return ask(p, &range, sizeof(range), NULL, NULL, 0);
+}
+
+int do_map(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length)
+{
+	return ask_range(p, FS_MAP, ino, offset, length);
+}
+
+int do_alloc(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length)
+{
+	return wait_for_memory(p, ask_range(p, FS_ALLOC, ino, offset, length));
+}
+
+int do_commit(struct peer *p, uint64_t ino, uint64_t size)
+{
+	struct fs_setattr commit = { .head = { .op = FS_COMMIT, .ino = ino }, .size = size };
+
+	return ask(p, &commit, sizeof(commit), NULL, NULL, 0);
+}
+
+int do_return(struct peer *p, uint64_t ino, uint64_t epoch)
+{
+	struct fs_recall recall = { { .op = FS_RETURN, .ino = ino }, epoch };
+
+	return ask(p, &recall, sizeof(recall), NULL, NULL, 0);
+}
+
+/* Calls back for each piece of a range that the latest map has. */
+static void each_piece(struct peer *p, uint64_t offset, size_t length,
+		       void (*fn)(void *memory, size_t at, size_t length, void *data), void *data)
+{
+	struct fs_map map;
+
+	memcpy(&map, p->answer.bytes, sizeof(map));
+	assert(map.end >= offset + length);
+	for (uint32_t i = 0; i < map.extents; i++) {
+		struct fs_extent e;
+		uint64_t from, to;
+
+		memcpy(&e, p->answer.bytes + sizeof(map) + i * sizeof(e), sizeof(e));
+		from = e.offset > offset ? e.offset : offset;
+		to = e.offset + e.length < offset + length ? e.offset + e.length : offset + length;
+		if (from < to)
+			fn(host_memory(p->host, e.volume + from - e.offset), from - offset,
+			   to - from, data);
+	}
+}
+
+static void piece_write(void *memory, size_t at, size_t length, void *data)
+{
+	memcpy(memory, (char *)data + at, length);
+}
+
+static void piece_read(void *memory, size_t at, size_t length, void *data)
+{
+	memcpy((char *)data + at, memory, length);
+}
+
+int do_write(struct peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length)
+{
+	int err = do_alloc(p, ino, offset, length);
+
+	if (err)
+		return err;
+	each_piece(p, offset, length, piece_write, (void *)data);
+	return do_commit(p, ino, offset + length);
+}
+
+int do_read(struct peer *p, uint64_t ino, uint64_t offset, void *data, size_t length)
+{
+	int err = do_map(p, ino, offset, length);
+
+	if (err)
+		return err;
+	memset(data, 0, length);
+	each_piece(p, offset, length, piece_read, data);
+	return 0;
+}
+
+/* The directory a path is in; @name receives its last component. */
+static uint64_t walk_to(struct peer *p, const char *path, const char **name)
+{
+	const char *slash;
+	uint64_t dir = FS_ROOT;
+	char part[FS_NAME_MAX + 1];
+
+	for (; (slash = strchr(path, '/')); path = slash + 1) {
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		if (do_lookup(p, dir, part))
+			return 0;
+		dir = attr(p).ino;
+	}
+	*name = path;
+	return dir;
+}
+
+uint64_t walk(struct peer *p, const char *path)
+{
+	const char *name;
+	uint64_t dir;
+
+	if (!*path)
+		return FS_ROOT;
+	dir = walk_to(p, path, &name);
+	return dir && !do_lookup(p, dir, name) ? attr(p).ino : 0;
+}
+
+static int chmod_path(struct peer *p, const char *mode, const char *path)
+{
+	struct fs_setattr set = {
+		.head = { .op = FS_SETATTR, .ino = walk(p, path) },
+		.mask = FS_SET_MODE,
+		.mode = strtoul(mode, NULL, 8),
+	};
+
+	return ask(p, &set, sizeof(set), NULL, NULL, 0);
+}
+
+static unsigned int count_names(struct peer *p, uint64_t dir)
+{
+	struct fs_readdir readdir = { .head = { .op = FS_READDIR, .ino = dir } };
+	unsigned int names = 0;
+
+	for (;;) {
+		size_t at = sizeof(struct fs_reply);
+		struct fs_dirent entry;
+
+		assert(!ask(p, &readdir, sizeof(readdir), NULL, NULL, 0));
+		if (p->answer.length == at)
+			return names;
+		for (; at < p->answer.length; names++) {
+			memcpy(&entry, p->answer.bytes + at, sizeof(entry));
+			assert(entry.cookie > readdir.cookie);
+			readdir.cookie = entry.cookie;
+			at += sizeof(entry) + (entry.name_length + 7) / 8 * 8;
+		}
+		assert(at == p->answer.length);
+	}
+}
+
+static int check(bool truth)
+{
+	return truth ? 0 : -EBADMSG;
+}
+
+static int step(struct peer *p, const char *op, const char *a, const char *b)
+{
+	const char *name = NULL, *name_b = NULL;
+	uint64_t dir, dir_b;
+
+	if (!strcmp(op, "chmod"))
+		return chmod_path(p, a, b);
+	if (!strcmp(op, "symlink")) {
+		dir = walk_to(p, b, &name);
+		return do_make(p, dir, name, S_IFLNK | 0777, 0, a);
+	}
+	if (!strcmp(op, "is"))
+		return check(walk(p, a));
+	if (!strcmp(op, "no"))
+		return check(!walk(p, a));
+	if (!strcmp(op, "same"))
+		return check(walk(p, a) && walk(p, a) == walk(p, b));
+	if (!strcmp(op, "nlink"))
+		return check(walk(p, a) && !do_getattr(p, walk(p, a)) &&
+			     attr(p).nlink == (uint32_t)atoi(b));
+	if (!strcmp(op, "list"))
+		return check(count_names(p, walk(p, !strcmp(a, ".") ? "" : a)) ==
+			     (unsigned int)atoi(b));
+	if (!strcmp(op, "open"))
+		return do_open(p, walk(p, a), 0);
+	if (!strcmp(op, "release"))
+		return do_release(p, walk(p, a));
+	dir = walk_to(p, a, &name);
+	if (!dir)
+		return -ENOENT;
+	if (!strcmp(op, "file"))
+		return do_make(p, dir, name, S_IFREG | 0644, 0, NULL);
+	if (!strcmp(op, "mkdir"))
+		return do_make(p, dir, name, S_IFDIR | 0755, 0, NULL);
+	if (!strcmp(op, "unlink"))
+		return do_unlink(p, dir, name);
+	if (!strcmp(op, "rmdir"))
+		return do_rmdir(p, dir, name);
+	dir_b = walk_to(p, b, &name_b);
+	if (!strcmp(op, "link"))
+		return do_link(p, walk(p, a), dir_b, name_b);
+	if (!strcmp(op, "rename"))
+		return do_rename(p, dir, name, dir_b, name_b, 0);
+	if (!strcmp(op, "noreplace"))
+		return do_rename(p, dir, name, dir_b, name_b, RENAME_NOREPLACE);
+	if (!strcmp(op, "exchange"))
+		return do_rename(p, dir, name, dir_b, name_b, RENAME_EXCHANGE);
+	abort();
+}
+
+int script(struct peer *p, const char *text)
+{
+	char line[128], op[16], a[64], b[64];
+	const char *end;
+	int err = 0;
+
+	while (*text && !err) {
+		end = strstr(text, "; ");
+		end = end ? end : text + strlen(text);
+		snprintf(line, sizeof(line), "%.*s", (int)(end - text), text);
+		*a = *b = 0;
+		sscanf(line, "%15s %63s %63s", op, a, b);
+		err = step(p, op, a, b);
+		text = *end ? end + 2 : end;
+	}
+	return err;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A host for the file system that is no donor: memory from malloc, a clock that the test sets,
+ * answers and messages kept for the test to look at. And its clients, who ask as mount does.
+ */
+#ifndef WEIR_TESTS_FSD_HOST_H
+#define WEIR_TESTS_FSD_HOST_H
+
+#include <stdbool.h>
+
+#include "fsd/fsd.h"
+
+#define HOST_CHUNKS_MAX 64
+#define TOLD_MAX 256
+
+/* A call and its answer. */
+struct answer {
+	unsigned int times; /* answered */
+	int status;
+	bool shared;
+	size_t length; /* of the whole */
+	uint8_t bytes[FSD_MESSAGE_MAX];
+};
+
+struct peer {
+	struct host *host;
+	struct fsd_client *client;
+	uint32_t uid, gid;
+	struct answer answer; /* to the latest ask() */
+	union {
+		struct fs_head head;
+		struct fs_recall recall;
+	} told[TOLD_MAX]; /* oldest first */
+	unsigned int nr_told;
+};
+
+struct host {
+	struct fsd *fsd;
+	uint64_t room;
+	uint64_t now_ns;
+	uint64_t chunk_bytes;
+	void *chunk[HOST_CHUNKS_MAX];
+	unsigned int nr_chunks;
+};
+
+void host_init(struct host *host, uint64_t bytes, uint64_t chunk_bytes);
+void host_fini(struct host *host);
+void *host_memory(struct host *host, uint64_t volume);
+
+void peer_join(struct peer *peer, struct host *host); /* and mounts */
+void peer_join_only(struct peer *peer, struct host *host);
+void peer_leave(struct peer *peer);
+
+#define PENDING 1 /* not answered yet */
+
+/**
+ * ask() - send a request
+ * @fixed: its fixed part; op and ino are set already, the rest of the head is done here
+ * @name: NULL or a C string
+ * @second: the second string
+ *
+ * Return: the status of the answer, kept in peer->answer, or PENDING.
+ */
+int ask(struct peer *peer, void *fixed, size_t size, const char *name, const void *second,
+	size_t second_length);
+/* The same, kept in @answer, which must live until the answer has come. */
+int ask_for(struct peer *peer, struct answer *answer, void *fixed, size_t size, const char *name,
+	    const void *second, size_t second_length);
+
+const void *body(const struct peer *peer); /* of the latest answer, after the fs_reply */
+struct fs_attr attr(const struct peer *peer);
+
+/* Operations, by inode number. Those that return an fs_attr leave it for attr(). */
+int do_lookup(struct peer *p, uint64_t dir, const char *name);
+int do_getattr(struct peer *p, uint64_t ino);
+int do_make(struct peer *p, uint64_t dir, const char *name, uint32_t mode, uint32_t make,
+	    const char *target);
+int do_link(struct peer *p, uint64_t ino, uint64_t dir, const char *name);
+int do_unlink(struct peer *p, uint64_t dir, const char *name);
+int do_rmdir(struct peer *p, uint64_t dir, const char *name);
+int do_rename(struct peer *p, uint64_t from, const char *old, uint64_t to, const char *new,
+	      uint32_t flags);
+int do_open(struct peer *p, uint64_t ino, uint32_t flags);
+int do_release(struct peer *p, uint64_t ino);
+int do_truncate(struct peer *p, uint64_t ino, uint64_t size);
+int do_fallocate(struct peer *p, uint64_t ino, uint32_t mode, uint64_t offset, uint64_t length);
+int do_map(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length);
+int do_alloc(struct peer *p, uint64_t ino, uint64_t offset, uint64_t length);
+int do_commit(struct peer *p, uint64_t ino, uint64_t size);
+int do_return(struct peer *p, uint64_t ino, uint64_t epoch);
+
+/* What a client does with a map. Return: 0 or what FS_ALLOC, FS_MAP or FS_COMMIT say. */
+int do_write(struct peer *p, uint64_t ino, uint64_t offset, const void *data, size_t length);
+int do_read(struct peer *p, uint64_t ino, uint64_t offset, void *data, size_t length);
+
+/* The inode at a path such as "a/b" ("" is the root), or 0. */
+uint64_t walk(struct peer *p, const char *path);
+
+/**
+ * script() - run operations, separated by "; "
+ *
+ * file P | mkdir P | symlink T P | link P Q | unlink P | rmdir P | rename P Q | noreplace P Q |
+ * exchange P Q | chmod MODE P | open P | release P; and checks, which are -EBADMSG if untrue:
+ * is P | no P | same P Q | nlink P N | list P N.
+ *
+ * Return: what the first that failed said.
+ */
+int script(struct peer *p, const char *text);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Locks: ranges, waiting, cancelling, and what is left when a client goes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "tests/fsd/host.h"
+
+static struct host host;
+static struct peer a, b;
+static uint64_t file;
+
+static int setup(void **state)
+{
+	struct fs_head shared = { .op = FS_SHARED };
+
+	(void)state;
+	host_init(&host, 1 << 20, 1 << 20);
+	peer_join(&a, &host);
+	peer_join(&b, &host);
+	ask(&a, &shared, sizeof(shared), NULL, NULL, 0);
+	if (do_make(&a, FS_ROOT, "f", S_IFREG | 0600, FS_MAKE_OPEN, NULL))
+		return -1;
+	file = attr(&a).ino;
+	return do_open(&b, file, 0);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (a.client)
+		peer_leave(&a);
+	if (b.client)
+		peer_leave(&b);
+	host_fini(&host);
+	return 0;
+}
+
+static struct fs_lock lock(enum fs_op op, uint64_t owner, uint32_t type, uint64_t start,
+			   uint64_t end, uint32_t flags)
+{
+	return (struct fs_lock){
+		.head = { .op = op, .ino = file },
+		.owner = owner,
+		.start = start,
+		.end = end,
+		.cancel = owner,
+		.type = type,
+		.pid = 100 + owner,
+		.flags = flags,
+	};
+}
+
+static int set(struct peer *p, uint64_t owner, uint32_t type, uint64_t start, uint64_t end)
+{
+	struct fs_lock l = lock(FS_SETLK, owner, type, start, end, 0);
+
+	return ask(p, &l, sizeof(l), NULL, NULL, 0);
+}
+
+static int wait_for(struct peer *p, struct answer *answer, uint64_t owner, uint32_t type,
+		    uint64_t start, uint64_t end, uint32_t flags)
+{
+	struct fs_lock l = lock(FS_SETLK, owner, type, start, end, FS_LOCK_WAIT | flags);
+
+	return ask_for(p, answer, &l, sizeof(l), NULL, NULL, 0);
+}
+
+static int set_flock(struct peer *p, uint64_t owner, uint32_t type)
+{
+	struct fs_lock l = lock(FS_SETLK, owner, type, 0, UINT64_MAX, FS_LOCK_FLOCK);
+
+	return ask(p, &l, sizeof(l), NULL, NULL, 0);
+}
+
+/* What of the bytes 0 to 15 a stranger finds locked: one letter each, '-' if not. */
+static const char *picture(void)
+{
+	static char text[17];
+
+	for (unsigned int i = 0; i < 16; i++) {
+		struct fs_lock l = lock(FS_GETLK, 99, F_WRLCK, i, i, 0), found;
+
+		assert_int_equal(ask(&b, &l, sizeof(l), NULL, NULL, 0), 0);
+		memcpy(&found, body(&b), sizeof(found));
+		text[i] = found.type == F_UNLCK ? '-' : found.type == F_RDLCK ? 'r' : 'w';
+	}
+	return text;
+}
+
+struct step {
+	uint32_t type;
+	uint64_t start, end;
+};
+
+static const struct {
+	const char *name;
+	struct step steps[4];
+	unsigned int nr;
+	const char *picture;
+} cases[] = {
+	{ "a lock is where it was set", { { F_WRLCK, 2, 4 } }, 1, "--www-----------" },
+	{ "a lock may go to the end", { { F_RDLCK, 12, UINT64_MAX } }, 1, "------------rrrr" },
+	{ "unlocking the middle leaves both ends",
+	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 4, 6 } }, 2, "--ww---www------" },
+	{ "unlocking more than was locked is fine",
+	  { { F_WRLCK, 2, 9 }, { F_UNLCK, 0, UINT64_MAX } }, 2, "----------------" },
+	{ "changing the middle makes three",
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 4, 6 } }, 2, "--wwrrrwww------" },
+	{ "changing the beginning cuts it",
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 0, 3 } }, 2, "rrrrwwwwww------" },
+	{ "changing the end cuts it",
+	  { { F_WRLCK, 2, 9 }, { F_RDLCK, 8, 12 } }, 2, "--wwwwwwrrrrr---" },
+	{ "covering it replaces it",
+	  { { F_WRLCK, 4, 6 }, { F_RDLCK, 2, 9 } }, 2, "--rrrrrrrr------" },
+	{ "neighbours of one type become one, and go as one",
+	  { { F_WRLCK, 2, 4 }, { F_WRLCK, 5, 7 }, { F_UNLCK, 3, 6 } }, 3, "--w----w--------" },
+	{ "a lock bridges two", { { F_RDLCK, 1, 2 }, { F_RDLCK, 6, 8 }, { F_RDLCK, 3, 6 },
+	  { F_WRLCK, 4, 4 } }, 4, "-rrrwrrrr-------" },
+};
+
+static void ranges(void **state)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setup(state);
+		for (unsigned int j = 0; j < cases[i].nr; j++) {
+			const struct step *s = &cases[i].steps[j];
+
+			assert_int_equal(set(&a, 1, s->type, s->start, s->end), 0);
+		}
+		if (strcmp(picture(), cases[i].picture))
+			fail_msg("%s: %s", cases[i].name, picture());
+		teardown(state);
+	}
+}
+
+static void a_conflict_is_told(void **state)
+{
+	struct fs_lock l, found;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 5, 9), 0);
+	l = lock(FS_GETLK, 2, F_RDLCK, 0, 100, 0);
+	assert_int_equal(ask(&b, &l, sizeof(l), NULL, NULL, 0), 0);
+	assert_int_equal(b.answer.length, sizeof(struct fs_reply) + sizeof(found));
+	memcpy(&found, body(&b), sizeof(found));
+	assert_int_equal(found.type, F_WRLCK);
+	assert_int_equal(found.start, 5);
+	assert_int_equal(found.end, 9);
+	assert_int_equal(found.pid, 101);
+	assert_int_equal(set(&b, 2, F_RDLCK, 9, 9), -EAGAIN);
+	assert_int_equal(set(&b, 2, F_RDLCK, 10, 10), 0);
+}
+
+static void one_number_at_two_clients_is_two_owners(void **state)
+{
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(set(&b, 1, F_WRLCK, 0, 9), -EAGAIN);
+	assert_int_equal(set(&a, 1, F_RDLCK, 0, 9), 0);
+	assert_int_equal(set(&b, 1, F_RDLCK, 0, 9), 0);
+}
+
+static void who_waits_is_answered_when_it_is_free(void **state)
+{
+	struct answer first, second;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(wait_for(&b, &first, 2, F_RDLCK, 0, 4, 0), PENDING);
+	assert_int_equal(wait_for(&b, &second, 3, F_RDLCK, 5, 9, 0), PENDING);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 4), 0);
+	assert_int_equal(first.times, 1);
+	assert_int_equal(first.status, 0);
+	assert_int_equal(second.times, 0);
+	assert_int_equal(set(&a, 1, F_RDLCK, 5, 9), 0); /* weaker is enough */
+	assert_int_equal(second.times, 1);
+	assert_int_equal(second.status, 0);
+}
+
+static void who_waits_can_be_cancelled(void **state)
+{
+	struct fs_lock cancel;
+	struct answer waits;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(wait_for(&b, &waits, 2, F_RDLCK, 0, 4, 0), PENDING);
+	cancel = lock(FS_CANCELLK, 3, 0, 0, 0, 0); /* another's */
+	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0);
+	assert_int_equal(waits.times, 0);
+	cancel = lock(FS_CANCELLK, 2, 0, 0, 0, 0);
+	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0);
+	assert_int_equal(waits.status, -EINTR);
+	assert_int_equal(ask(&b, &cancel, sizeof(cancel), NULL, NULL, 0), 0); /* too late: fine */
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
+	assert_string_equal(picture(), "----------------");
+}
+
+static void two_who_would_wait_for_each_other_are_told(void **state)
+{
+	struct answer waits, refused;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 0), 0);
+	assert_int_equal(set(&b, 2, F_WRLCK, 1, 1), 0);
+	assert_int_equal(wait_for(&a, &waits, 1, F_WRLCK, 1, 1, 0), PENDING);
+	assert_int_equal(wait_for(&b, &refused, 2, F_WRLCK, 0, 0, 0), -EDEADLK);
+	assert_int_equal(set(&b, 2, F_UNLCK, 1, 1), 0);
+	assert_int_equal(waits.status, 0);
+}
+
+static void locks_go_with_the_last_open(void **state)
+{
+	struct answer waits;
+
+	(void)state;
+	assert_int_equal(do_open(&a, file, 0), 0);
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(wait_for(&b, &waits, 2, F_WRLCK, 0, 4, 0), PENDING);
+	assert_int_equal(do_release(&a, file), 0);
+	assert_int_equal(waits.times, 0);
+	assert_int_equal(do_release(&a, file), 0);
+	assert_int_equal(waits.times, 1);
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), -EBADF);
+}
+
+static void locks_go_with_the_client(void **state)
+{
+	struct answer waits, own;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	assert_int_equal(set(&b, 7, F_WRLCK, 20, 20), 0);
+	assert_int_equal(wait_for(&b, &waits, 2, F_WRLCK, 0, 4, 0), PENDING);
+	assert_int_equal(wait_for(&a, &own, 1, F_WRLCK, 20, 20, 0), PENDING);
+	peer_leave(&a);
+	assert_int_equal(waits.status, 0);
+	assert_int_equal(waits.times, 1);
+	assert_int_equal(own.times, 1);
+	assert_int_equal(own.status, -EINTR);
+}
+
+static void flock_and_fcntl_do_not_see_each_other(void **state)
+{
+	(void)state;
+	assert_int_equal(set_flock(&a, 1, F_WRLCK), 0);
+	assert_int_equal(set(&b, 2, F_WRLCK, 0, 9), 0);
+	assert_int_equal(set_flock(&b, 2, F_RDLCK), -EAGAIN);
+	assert_int_equal(set_flock(&a, 1, F_RDLCK), 0);
+	assert_int_equal(set_flock(&b, 2, F_RDLCK), 0);
+}
+
+static void two_flocks_may_both_wait_to_be_exclusive(void **state)
+{
+	struct answer first, second;
+
+	(void)state;
+	assert_int_equal(set_flock(&a, 1, F_RDLCK), 0);
+	assert_int_equal(set_flock(&b, 2, F_RDLCK), 0);
+	assert_int_equal(wait_for(&a, &first, 1, F_WRLCK, 0, UINT64_MAX, FS_LOCK_FLOCK), PENDING);
+	/* a has given its shared one up to wait, so b gets it. */
+	assert_int_equal(wait_for(&b, &second, 2, F_WRLCK, 0, UINT64_MAX, FS_LOCK_FLOCK), 0);
+	assert_int_equal(first.times, 0);
+	assert_int_equal(set_flock(&b, 2, F_UNLCK), 0);
+	assert_int_equal(first.times, 1);
+	assert_int_equal(first.status, 0);
+}
+
+static void nonsense_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 9, 8), -EINVAL);
+	assert_int_equal(set(&a, 1, 17, 0, 8), -EINVAL);
+}
+
+static void who_waits_too_often_is_refused(void **state)
+{
+	static struct answer waits[1024], refused;
+
+	(void)state;
+	assert_int_equal(set(&a, 1, F_WRLCK, 0, 9), 0);
+	for (unsigned int i = 0; i < 1024; i++)
+		assert_int_equal(wait_for(&b, &waits[i], 10 + i, F_RDLCK, 0, 4, 0), PENDING);
+	assert_int_equal(wait_for(&b, &refused, 9, F_RDLCK, 0, 4, 0), -ENOLCK);
+	assert_int_equal(set(&a, 1, F_UNLCK, 0, 9), 0);
+	for (unsigned int i = 0; i < 1024; i++)
+		assert_int_equal(waits[i].times, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges),
+		TEST(a_conflict_is_told),
+		TEST(one_number_at_two_clients_is_two_owners),
+		TEST(who_waits_is_answered_when_it_is_free),
+		TEST(who_waits_can_be_cancelled),
+		TEST(two_who_would_wait_for_each_other_are_told),
+		TEST(locks_go_with_the_last_open),
+		TEST(locks_go_with_the_client),
+		TEST(flock_and_fcntl_do_not_see_each_other),
+		TEST(two_flocks_may_both_wait_to_be_exclusive),
+		TEST(nonsense_is_refused),
+		TEST(who_waits_too_often_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who gets in, and what becomes of those who do not. */
+#include <dirent.h>
+
+#include "lib/conn/address.h"
+#include "tests/support/donor_fixture.h"
+
+static void the_right_key_gets_in(void **state)
+{
+	struct fixture f;
+	struct raw a;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	assert_int_equal(donor_look(&f)->clients, 1);
+	assert_int_equal(a.handshake.welcome.incarnation, f.info.incarnation);
+	assert_int_equal(a.handshake.welcome.quota_bytes, 8 * MIB);
+	raw_close(&a);
+	assert_soon(donor_look(&f)->clients == 0);
+	donor_stop(&f);
+}
+
+static void an_unknown_key_is_rejected_before_a_qp_is_made(void **state)
+{
+	const struct weir_key stranger = { .length = 16, .bytes = "xxxxxxxxxxxxxxxx" };
+	struct fixture f;
+	struct raw a;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_open(&a, f.info.address, &stranger), -ECONNREFUSED);
+	assert_int_equal(a.refusal.status, EKEYREJECTED);
+	raw_close(&a);
+	assert_int_equal(raw_open(&a, f.info.address, NULL), -ECONNREFUSED);
+	assert_int_equal(a.refusal.status, EKEYREJECTED);
+	assert_non_null(strstr(a.refusal.text, "wants a key"));
+	raw_close(&a);
+	assert_int_equal(donor_look(&f)->rejects, 2);
+	donor_stop(&f);
+}
+
+static void a_known_key_id_without_the_key_is_refused(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct fixture f;
+	struct raw a;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+	assert_int_equal(raw_prove(&a, &key_b, 0, 0), -EKEYREJECTED);
+	assert_true(raw_is_cut_off(&a, SOON_MS));
+	raw_close(&a);
+	assert_int_equal(donor_look(&f)->clients, 0);
+	donor_stop(&f);
+}
+
+static void without_keys_everybody_on_loopback_gets_in(void **state)
+{
+	struct weir_donor_options options = { .listen = "127.0.0.1:0", .memory_bytes = MIB };
+	struct weir_error error;
+	struct fixture f = { 0 };
+	struct raw a;
+
+	(void)state;
+	if (!donor_is_on_loopback())
+		skip();
+	assert_int_equal(weir_donor_open(&options, &f.donor, &error), 0);
+	assert_int_equal(raw_open(&a, donor_look(&f)->address, NULL), 0);
+	raw_close(&a);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), -ECONNREFUSED);
+	assert_int_equal(a.refusal.status, EKEYREJECTED);
+	raw_close(&a);
+	donor_stop(&f);
+}
+
+static void without_keys_nobody_listens_beyond_loopback(void **state)
+{
+	static const char *const beyond[] = { ":0", "0.0.0.0:0", "[::]:0" };
+	struct weir_donor_options options = { .memory_bytes = MIB };
+	struct weir_donor *donor;
+	struct weir_error error;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		options.listen = beyond[i];
+		assert_int_equal(weir_donor_open(&options, &donor, &error), -EPERM);
+		assert_non_null(strstr(error.text, "key"));
+	}
+}
+
+static void with_keys_it_listens_wherever_it_is_told(void **state)
+{
+	const struct {
+		const char *listen, *connect;
+	} cases[] = {
+		{ ":0", donor_host() },
+		{ "0.0.0.0:0", donor_host() },
+		{ "[::1]:0", "[::1]" },
+		{ "localhost:0", "localhost" },
+	};
+	const size_t loopback = 2; /* of them, where those begin that are on loopback */
+	struct weir_donor_options options = { 0 };
+	char address[WEIR_ADDRESS_MAX + 16];
+	struct fixture f;
+	struct raw a;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (!donor_is_on_loopback() && i >= loopback)
+			break;
+		options.listen = cases[i].listen;
+		donor_start(&f, &options);
+		snprintf(address, sizeof(address), "%s%s", cases[i].connect,
+			 strrchr(f.info.address, ':'));
+		assert_int_equal(raw_open(&a, address, &key_b), 0);
+		raw_close(&a);
+		donor_stop(&f);
+	}
+}
+
+static void what_is_no_request_of_weirs_is_rejected(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	uint8_t noise[48];
+	struct fixture f;
+	struct raw a;
+	size_t i;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_connect(&a, f.info.address, NULL, 0), -ECONNREFUSED);
+	assert_int_equal(a.refusal.status, EPROTO);
+	raw_close(&a);
+	for (i = 0; i < sizeof(noise); i++)
+		noise[i] = i * 37 + 11;
+	for (i = 1; i <= sizeof(noise); i += 13) {
+		assert_int_equal(raw_connect(&a, f.info.address, noise, i), -ECONNREFUSED);
+		assert_int_equal(a.refusal.status, EPROTO);
+		raw_close(&a);
+	}
+	for (i = 0; i < sizeof(connect); i += 5) {
+		assert_int_equal(raw_connect(&a, f.info.address, &connect, i), -ECONNREFUSED);
+		raw_close(&a);
+	}
+	connect.version++;
+	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), -ECONNREFUSED);
+	assert_int_equal(a.refusal.status, EPROTONOSUPPORT);
+	assert_int_equal(a.refusal.head.version, WIRE_VERSION);
+	raw_close(&a);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	raw_close(&a);
+	donor_stop(&f);
+}
+
+static void garbage_instead_of_a_hello_is_refused(void **state)
+{
+	static const size_t lengths[] = { 0, 1, 8, 72, 200, 256, 257, 8192 };
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	static uint8_t noise[8192];
+	struct fixture f;
+	struct raw a;
+	size_t i;
+
+	(void)state;
+	memset(noise, 0x77, sizeof(noise));
+	donor_start(&f, NULL);
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+		raw_send(&a, noise, lengths[i]);
+		assert_true(raw_is_cut_off(&a, SOON_MS));
+		raw_close(&a);
+	}
+	assert_int_equal(raw_open(&a, f.info.address, &key_b), 0);
+	raw_close(&a);
+	donor_stop(&f);
+}
+
+static void who_proves_nothing_is_cut_off_in_time(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	uint64_t start_ns = weir_now_ns(), took_ns;
+	struct fixture f;
+	struct raw a;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+	assert_true(raw_is_cut_off(&a, 8000));
+	took_ns = weir_now_ns() - start_ns;
+	assert_in_range(took_ns, 4 * WEIR_NS_PER_S, 7 * WEIR_NS_PER_S);
+	raw_close(&a);
+	assert_int_equal(donor_look(&f)->rejects, 1);
+	donor_stop(&f);
+}
+
+/* From @until_ns on the first of those who are there may have been cut off. */
+static void one_more_is_refused(const char *address, uint64_t until_ns)
+{
+	struct raw late;
+	int ret = raw_open(&late, address, &key_a);
+
+	if (ret || weir_now_ns() < until_ns) {
+		assert_int_equal(ret, -ECONNREFUSED);
+		assert_int_equal(late.refusal.status, EAGAIN);
+		assert_non_null(strstr(late.refusal.text, "try again"));
+	} else {
+		print_message("too slow here to connect so many before the first is cut off\n");
+	}
+	raw_close(&late);
+}
+
+static void many_who_prove_nothing_leave_room_again_when_they_go(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	static struct raw many[32];
+	uint64_t start_ns;
+	struct fixture f;
+	struct raw honest;
+	int i;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_open(&honest, f.info.address, &key_a), 0);
+	start_ns = weir_now_ns();
+	for (i = 0; i < 32; i++)
+		assert_int_equal(raw_connect(&many[i], f.info.address, &connect, sizeof(connect)),
+				 0);
+	one_more_is_refused(f.info.address, start_ns + WEIR_HANDSHAKE_NS);
+	/* Who is in does not notice. */
+	assert_int_equal(raw_create(&honest, "x", 4096, 0, &(struct wire_region){ 0 }), 0);
+	for (i = 0; i < 32; i++)
+		raw_close(&many[i]);
+	{
+		struct raw late;
+		int ret;
+
+		assert_soon(
+			(ret = raw_open(&late, f.info.address, &key_a), raw_close(&late), !ret));
+	}
+	raw_close(&honest);
+	donor_stop(&f);
+}
+
+static void an_unproven_qp_reaches_no_memory(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	struct weir_region_token token;
+	struct fixture f;
+	struct raw a;
+	void *addr;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(weir_donor_region_create(f.donor, 0, 4096, &token, &addr), 0);
+	/* It even knows the rkey. */
+	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+	memset(a.data, 0xee, 64);
+	assert_int_not_equal(raw_write(&a, token.addr, token.rkey, 64), 0);
+	assert_int_equal(*(char *)addr, 0);
+	raw_close(&a);
+	assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+	assert_int_not_equal(raw_read(&a, token.addr, token.rkey, 64), 0);
+	raw_close(&a);
+	/* Once it is proven, it does. */
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	memset(a.data, 0xee, 64);
+	assert_int_equal(raw_write(&a, token.addr, token.rkey, 64), 0);
+	assert_int_equal(*(unsigned char *)addr, 0xee);
+	raw_close(&a);
+	donor_stop(&f);
+}
+
+static void further_channels_want_the_session_and_its_key(void **state)
+{
+	struct raw first, second, third;
+	struct fixture f;
+	uint64_t session;
+
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_open(&first, f.info.address, &key_a), 0);
+	session = first.handshake.welcome.session_id;
+	assert_int_equal(raw_open_channel(&second, f.info.address, &key_a, session, 1), 0);
+	assert_int_equal(second.handshake.welcome.session_id, session);
+	assert_int_equal(raw_open_channel(&third, f.info.address, &key_a, session + 1, 1), -ESTALE);
+	raw_close(&third);
+	assert_int_equal(raw_open_channel(&third, f.info.address, &key_b, session, 2), -ESTALE);
+	raw_close(&third);
+	assert_int_equal(donor_look(&f)->clients, 1);
+	/* A channel may come and go; without the first there is no session. */
+	raw_close(&second);
+	assert_soon(!raw_open_channel(&second, f.info.address, &key_a, session, 1) ||
+		    (raw_close(&second), false));
+	raw_close(&first);
+	assert_true(raw_is_cut_off(&second, SOON_MS));
+	raw_close(&second);
+	assert_soon(donor_look(&f)->clients == 0);
+	donor_stop(&f);
+}
+
+static void one_client_too_many_is_rejected(void **state)
+{
+	const struct weir_donor_options options = { .clients_max = 2 };
+	struct raw a, b, c;
+	struct fixture f;
+
+	(void)state;
+	donor_start(&f, &options);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&b, f.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&c, f.info.address, &key_a), -ECONNREFUSED);
+	assert_int_equal(c.refusal.status, EDQUOT);
+	raw_close(&c);
+	raw_close(&b);
+	assert_soon(!raw_open(&c, f.info.address, &key_a) || (raw_close(&c), false));
+	raw_close(&c);
+	raw_close(&a);
+	donor_stop(&f);
+}
+
+static unsigned int descriptors_count(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void hundreds_who_come_and_go_leave_nothing_behind(void **state)
+{
+	struct wire_connect connect = raw_request(&key_a, 0, 0);
+	unsigned int i, before = 0, times = donor_scaled(300);
+	struct fixture f;
+	struct raw a;
+
+	(void)state;
+	donor_start(&f, NULL);
+	for (i = 0; i < times; i++) {
+		if (i == 10)
+			before = descriptors_count();
+		assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+		assert_int_equal(raw_create(&a, NULL, MIB, 0, &(struct wire_region){ 0 }), 0);
+		raw_close(&a);
+		assert_int_equal(raw_open(&a, f.info.address, NULL), -ECONNREFUSED);
+		raw_close(&a);
+		assert_int_equal(raw_connect(&a, f.info.address, &connect, sizeof(connect)), 0);
+		raw_close(&a);
+	}
+	assert_soon(donor_look(&f)->clients == 0);
+	assert_int_equal(f.info.joins, times);
+	assert_int_equal(f.info.lent_bytes, 0);
+	assert_soon(descriptors_count() <= before + 4);
+	donor_stop(&f);
+}
+
+static void opening_says_what_is_wrong(void **state)
+{
+	struct weir_donor_options options = { .listen = "127.0.0.1:0" };
+	struct weir_donor *donor;
+	struct weir_error error;
+	struct fixture f;
+
+	(void)state;
+	assert_int_equal(weir_donor_open(&options, &donor, &error), -EINVAL);
+	options.memory_bytes = MIB;
+	options.device = "mlx5_7";
+	assert_int_equal(weir_donor_open(&options, &donor, &error), -ENODEV);
+	assert_non_null(strstr(error.text, "mlx5_7"));
+	options.device = NULL;
+	options.listen = "127.0.0.1:99999";
+	assert_int_equal(weir_donor_open(&options, &donor, &error), -EINVAL);
+	donor_start(&f, NULL);
+	options.listen = f.info.address;
+	options.keys = f.options.keys;
+	options.nr_keys = f.options.nr_keys;
+	assert_int_equal(weir_donor_open(&options, &donor, &error), -EADDRINUSE);
+	assert_non_null(strstr(error.text, f.info.address));
+	donor_stop(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_right_key_gets_in),
+		cmocka_unit_test(an_unknown_key_is_rejected_before_a_qp_is_made),
+		cmocka_unit_test(a_known_key_id_without_the_key_is_refused),
+		cmocka_unit_test(without_keys_everybody_on_loopback_gets_in),
+		cmocka_unit_test(without_keys_nobody_listens_beyond_loopback),
+		cmocka_unit_test(with_keys_it_listens_wherever_it_is_told),
+		cmocka_unit_test(what_is_no_request_of_weirs_is_rejected),
+		cmocka_unit_test(garbage_instead_of_a_hello_is_refused),
+		cmocka_unit_test(who_proves_nothing_is_cut_off_in_time),
+		cmocka_unit_test(many_who_prove_nothing_leave_room_again_when_they_go),
+		cmocka_unit_test(an_unproven_qp_reaches_no_memory),
+		cmocka_unit_test(further_channels_want_the_session_and_its_key),
+		cmocka_unit_test(one_client_too_many_is_rejected),
+		cmocka_unit_test(hundreds_who_come_and_go_leave_nothing_behind),
+		cmocka_unit_test(opening_says_what_is_wrong),
+	};
+
+	return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
+}

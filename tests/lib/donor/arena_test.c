@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The memory that is lent: what is taken does not overlap and is zero, whatever came before. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "lib/donor/arena.h"
+#include "tests/support/cmocka_all.h"
+
+#define MIB (1u << 20)
+#define TAKEN_MAX 64
+
+static struct weir_arena arena;
+
+static void arena_make(uint64_t length)
+{
+	assert_int_equal(weir_arena_init(&arena, length, false, NULL), 0);
+}
+
+static bool is_zero(const struct weir_extent *extent)
+{
+	uint64_t i;
+
+	for (i = 0; i < extent->length; i++)
+		if (extent->addr[i])
+			return false;
+	return true;
+}
+
+static void all_of_it_can_be_taken_and_no_more(void **state)
+{
+	struct weir_extent *a, *b, *c;
+
+	(void)state;
+	arena_make(8 * MIB);
+	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
+	assert_int_equal(arena.taken, 8 * MIB);
+	assert_int_equal(weir_arena_take(&arena, 1, &b), -ENOSPC);
+	weir_arena_give(&arena, a);
+	assert_int_equal(weir_arena_take(&arena, 8 * MIB + 1, &b), -ENOSPC);
+	assert_int_equal(weir_arena_take(&arena, UINT64_MAX, &b), -ENOSPC);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &a), 0);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &b), 0);
+	assert_int_equal(weir_arena_take(&arena, 4096, &c), -ENOSPC);
+	weir_arena_give(&arena, b);
+	weir_arena_give(&arena, a);
+	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
+	weir_arena_fini(&arena);
+}
+
+static void one_byte_takes_a_page(void **state)
+{
+	struct weir_extent *a;
+
+	(void)state;
+	arena_make(MIB);
+	assert_int_equal(weir_arena_take(&arena, 1, &a), 0);
+	assert_int_equal(a->length, WEIR_ARENA_PAGE);
+	assert_int_equal(arena.taken, WEIR_ARENA_PAGE);
+	weir_arena_fini(&arena);
+}
+
+static void what_is_given_back_comes_out_zero(void **state)
+{
+	static const uint64_t lengths[] = { 4096, 65536 - 4096, 65536, MIB + 4096, 4 * MIB };
+	struct weir_extent *a;
+	size_t i;
+
+	(void)state;
+	arena_make(4 * MIB);
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		assert_int_equal(weir_arena_take(&arena, lengths[i], &a), 0);
+		assert_true(is_zero(a));
+		memset(a->addr, 0xa5, a->length);
+		weir_arena_give(&arena, a);
+		assert_int_equal(weir_arena_take(&arena, 4 * MIB, &a), 0);
+		assert_true(is_zero(a));
+		weir_arena_give(&arena, a);
+	}
+	weir_arena_fini(&arena);
+}
+
+static void extents_never_overlap_in_any_order(void **state)
+{
+	struct weir_extent *taken[TAKEN_MAX] = { NULL }, *whole;
+	uint32_t seed = 7;
+	uint64_t sum = 0;
+	int i, n;
+
+	(void)state;
+	arena_make(16 * MIB);
+	for (n = 0; n < 20000; n++) {
+		seed = seed * 1664525 + 1013904223;
+		i = (seed >> 8) % TAKEN_MAX;
+		if (taken[i]) {
+			/* Only whoever took it has written to it. */
+			assert_int_equal((unsigned char)taken[i]->addr[0], i + 1);
+			assert_int_equal((unsigned char)taken[i]->addr[taken[i]->length - 1],
+					 i + 1);
+			sum -= taken[i]->length;
+			weir_arena_give(&arena, taken[i]);
+			taken[i] = NULL;
+		} else if (!weir_arena_take(&arena, (seed >> 16) * 64 + 1, &taken[i])) {
+			assert_int_equal(taken[i]->addr[0], 0);
+			assert_int_equal(taken[i]->addr[taken[i]->length - 1], 0);
+			taken[i]->addr[0] = taken[i]->addr[taken[i]->length - 1] = i + 1;
+			sum += taken[i]->length;
+		}
+		assert_int_equal(arena.taken, sum);
+	}
+	for (i = 0; i < TAKEN_MAX; i++)
+		if (taken[i])
+			weir_arena_give(&arena, taken[i]);
+	assert_int_equal(weir_arena_take(&arena, 16 * MIB, &whole), 0);
+	weir_arena_fini(&arena);
+}
+
+static void long_extents_begin_on_a_huge_page(void **state)
+{
+	struct weir_extent *a, *b;
+
+	(void)state;
+	assert_int_equal(weir_arena_init(&arena, 8 * MIB, true, NULL), 0);
+	assert_int_equal((uintptr_t)arena.base % WEIR_ARENA_HUGE, 0);
+	assert_int_equal(weir_arena_take(&arena, 4096, &a), 0);
+	assert_int_equal(weir_arena_take(&arena, 2 * MIB, &b), 0);
+	assert_int_equal((uintptr_t)b->addr % WEIR_ARENA_HUGE, 0);
+	weir_arena_give(&arena, a);
+	weir_arena_give(&arena, b);
+	assert_int_equal(weir_arena_take(&arena, 8 * MIB, &a), 0);
+	weir_arena_fini(&arena);
+}
+
+/* A page that is given back, and not yet taken again, is not this machine's any more. */
+static void what_lies_in_a_file_goes_back_to_the_system(void **state)
+{
+	struct weir_extent *extent;
+	struct stat before, after;
+
+	(void)state;
+	arena_make(4 * MIB);
+	if (arena.fd < 0)
+		skip(); /* no memfd here */
+	assert_int_equal(fcntl(arena.fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
+	assert_int_equal(weir_arena_take(&arena, 2 * MIB + 4096, &extent), 0);
+	assert_int_equal(fstat(arena.fd, &before), 0);
+	assert_true(before.st_blocks >= (2 * MIB + 4096) / 512); /* who takes it has touched it */
+	weir_arena_give(&arena, extent);
+	assert_int_equal(fstat(arena.fd, &after), 0);
+	assert_true(before.st_blocks - after.st_blocks >= 2 * MIB / 512);
+	assert_int_equal(weir_arena_take(&arena, 4 * MIB, &extent), 0);
+	assert_true(is_zero(extent));
+	weir_arena_fini(&arena);
+}
+
+static void more_than_the_machine_has_is_refused_with_both_numbers(void **state)
+{
+	struct weir_error error;
+
+	(void)state;
+	assert_int_equal(weir_arena_init(&arena, 1ull << 60, true, &error), -ENOMEM);
+	assert_non_null(strstr(error.text, "1152921504606846976"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_of_it_can_be_taken_and_no_more),
+		cmocka_unit_test(one_byte_takes_a_page),
+		cmocka_unit_test(what_is_given_back_comes_out_zero),
+		cmocka_unit_test(extents_never_overlap_in_any_order),
+		cmocka_unit_test(long_extents_begin_on_a_huge_page),
+		cmocka_unit_test(what_lies_in_a_file_goes_back_to_the_system),
+		cmocka_unit_test(more_than_the_machine_has_is_refused_with_both_numbers),
+	};
+
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What is lent: names, holders, quota, zeroes, tenants. */
+#include "tests/support/donor_fixture.h"
+
+static struct fixture f;
+static struct raw a, b;
+
+/* Two clients of key A. */
+static int setup(void **state)
+{
+	(void)state;
+	donor_start(&f, NULL);
+	assert_int_equal(raw_open(&a, f.info.address, &key_a), 0);
+	assert_int_equal(raw_open(&b, f.info.address, &key_a), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	raw_close(&a);
+	raw_close(&b);
+	assert_soon(donor_look(&f)->clients == 0);
+	donor_stop(&f);
+	return 0;
+}
+
+static bool data_is(const struct raw *raw, int byte, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		if ((unsigned char)raw->data[i] != byte)
+			return false;
+	return true;
+}
+
+static void what_is_written_can_be_read_by_another(void **state)
+{
+	struct wire_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "shared", 100000, 0, &ra), 0);
+	assert_int_equal(ra.length, 102400);
+	memset(a.data, 0x5a, RAW_DATA);
+	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 102400), 0);
+	assert_int_equal(raw_region_open(&b, "shared", 0, &rb), 0);
+	assert_int_equal(rb.length, 102400);
+	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 102400), 0);
+	assert_true(data_is(&b, 0x5a, 102400));
+}
+
+static void a_named_region_outlives_its_creator(void **state)
+{
+	struct wire_region r;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "stays", 8192, 0, &r), 0);
+	memset(a.data, 0x17, 8192);
+	assert_int_equal(raw_write(&a, r.addr, r.rkey, 8192), 0);
+	raw_close(&a);
+	assert_soon(donor_look(&f)->clients == 1);
+	assert_int_equal(f.info.regions, 1);
+	assert_int_equal(raw_region_open(&b, "stays", 0, &r), 0);
+	assert_int_equal(raw_read(&b, r.addr, r.rkey, 8192), 0);
+	assert_true(data_is(&b, 0x17, 8192));
+}
+
+static void names_are_unique_and_must_be_there(void **state)
+{
+	struct wire_region r;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "one", 4096, 0, &r), 0);
+	assert_int_equal(raw_create(&a, "one", 4096, 0, &r), -EEXIST);
+	assert_int_equal(raw_create(&b, "one", 4096, 0, &r), -EEXIST);
+	assert_int_equal(raw_region_open(&b, "two", 0, &r), -ENOENT);
+	assert_int_equal(raw_region_delete(&b, "two"), -ENOENT);
+	assert_int_equal(raw_region_close(&b, 12345), -ENOENT);
+	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
+	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
+	assert_int_equal(donor_look(&f)->regions, 3);
+}
+
+static void nonsense_is_refused_and_hurts_nobody(void **state)
+{
+	struct wire_region r;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "x", 0, 0, &r), -EINVAL);
+	assert_int_equal(raw_create(&a, "x", 4096, 0x80, &r), -EINVAL);
+	assert_int_equal(raw_create(&a, "x", 4096, WIRE_READ_ONLY, &r), -EINVAL);
+	assert_int_equal(raw_create(&a, "x", UINT64_MAX, 0, &r), -EINVAL);
+	assert_int_equal(raw_create(&a, "x", UINT64_MAX - 4096, 0, &r), -EDQUOT);
+	assert_int_equal(raw_create(&a, "x", 4096, 0, &r), 0);
+	assert_int_equal(raw_region_open(&b, "x", 0x80, &r), -EINVAL);
+}
+
+static void held_exclusively_is_held_alone(void **state)
+{
+	struct wire_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_EXCLUSIVE, &ra), 0);
+	assert_int_equal(raw_region_open(&b, "mine", 0, &rb), -EBUSY);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_READ_ONLY, &rb), -EBUSY);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_EXCLUSIVE, &rb), -EBUSY);
+	assert_int_equal(raw_region_delete(&b, "mine"), -EBUSY);
+	assert_int_equal(raw_region_close(&a, ra.hold), 0);
+	assert_int_equal(raw_region_open(&b, "mine", 0, &rb), 0);
+	assert_int_equal(raw_region_open(&a, "mine", WIRE_EXCLUSIVE, &ra), -EBUSY);
+	assert_int_equal(raw_region_open(&a, "mine", 0, &ra), 0);
+}
+
+static void an_earlier_holder_cannot_write_to_what_another_holds_now(void **state)
+{
+	struct wire_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "mine", 4096, WIRE_EXCLUSIVE, &ra), 0);
+	assert_int_equal(raw_region_close(&a, ra.hold), 0);
+	assert_int_equal(raw_region_open(&b, "mine", WIRE_EXCLUSIVE, &rb), 0);
+	memset(a.data, 0xbb, 64);
+	assert_int_not_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
+	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 64), 0);
+	assert_true(data_is(&b, 0, 64));
+}
+
+static void read_only_cannot_be_written_to(void **state)
+{
+	struct wire_region ra, rb;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "book", 4096, 0, &ra), 0);
+	memset(a.data, 0x42, 64);
+	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
+	assert_int_equal(raw_region_open(&b, "book", WIRE_READ_ONLY, &rb), 0);
+	assert_int_equal(raw_read(&b, rb.addr, rb.rkey, 64), 0);
+	assert_true(data_is(&b, 0x42, 64));
+	assert_int_equal(raw_write(&b, rb.addr, rb.rkey, 64), -EACCES);
+}
+
+static void deleted_while_held_it_lives_until_the_last_holder_goes(void **state)
+{
+	struct wire_region ra, rb, again;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "doomed", 4096, 0, &ra), 0);
+	assert_int_equal(raw_region_open(&b, "doomed", 0, &rb), 0);
+	assert_int_equal(raw_region_delete(&a, "doomed"), 0);
+	assert_int_equal(raw_region_open(&a, "doomed", 0, &again), -ENOENT);
+	memset(a.data, 1, 64);
+	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
+	assert_int_equal(raw_create(&a, "doomed", 4096, 0, &again), 0); /* the name is free */
+	assert_int_equal(donor_look(&f)->lent_bytes, 8192);
+	assert_int_equal(raw_region_close(&a, ra.hold), 0);
+	assert_int_equal(donor_look(&f)->lent_bytes, 8192);
+	assert_int_equal(raw_region_close(&b, rb.hold), 0);
+	assert_int_equal(donor_look(&f)->lent_bytes, 4096);
+	assert_int_equal(raw_region_delete(&a, "doomed"), 0);
+	assert_int_equal(raw_region_close(&a, again.hold), 0);
+	assert_int_equal(donor_look(&f)->lent_bytes, 0);
+}
+
+static void what_is_used_again_is_zero(void **state)
+{
+	struct wire_region ra, rb;
+	int i;
+
+	(void)state;
+	memset(a.data, 0x99, RAW_DATA);
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(raw_create(&a, NULL, RAW_DATA, 0, &ra), 0);
+		assert_int_equal(raw_write(&a, ra.addr, ra.rkey, RAW_DATA), 0);
+		assert_int_equal(raw_region_close(&a, ra.hold), 0);
+		assert_int_equal(raw_create(&b, NULL, RAW_DATA, 0, &rb), 0);
+		assert_int_equal(rb.addr, ra.addr);
+		assert_int_equal(raw_read(&b, rb.addr, rb.rkey, RAW_DATA), 0);
+		assert_true(data_is(&b, 0, RAW_DATA));
+		assert_int_equal(raw_region_close(&b, rb.hold), 0);
+	}
+}
+
+static void the_quota_is_what_a_client_has_created(void **state)
+{
+	struct wire_region r, s;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, NULL, 8 * MIB + 1, 0, &r), -EDQUOT);
+	assert_int_equal(raw_create(&a, "half", 4 * MIB, 0, &r), 0);
+	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &s), 0);
+	assert_int_equal(raw_create(&a, NULL, 1, 0, &s), -EDQUOT);
+	/* Closing what has a name keeps it, and what it costs. */
+	assert_int_equal(raw_region_close(&a, r.hold), 0);
+	assert_int_equal(raw_create(&a, NULL, 1, 0, &s), -EDQUOT);
+	/* Opening what another has created costs nothing. */
+	assert_int_equal(raw_create(&b, "b's", 8 * MIB, 0, &s), 0);
+	assert_int_equal(raw_region_open(&a, "b's", 0, &s), 0);
+	assert_int_equal(raw_region_delete(&a, "half"), 0);
+	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &s), 0);
+}
+
+static void a_full_donor_says_so_and_recovers(void **state)
+{
+	struct weir_region_token token;
+	struct wire_region r, s;
+	void *addr;
+
+	(void)state;
+	assert_int_equal(weir_donor_region_create(f.donor, 0, 9 * MIB, &token, &addr), 0);
+	assert_int_equal(raw_create(&a, NULL, 7 * MIB, 0, &r), 0);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &s), -ENOSPC);
+	assert_int_equal(donor_look(&f)->lent_bytes, 16 * MIB);
+	assert_int_equal(raw_region_close(&a, r.hold), 0);
+	assert_int_equal(raw_create(&b, NULL, 7 * MIB, 0, &s), 0);
+	weir_donor_region_destroy(f.donor, &token);
+	assert_int_equal(raw_create(&a, NULL, 8 * MIB, 0, &r), 0);
+}
+
+static void when_a_client_goes_what_it_held_comes_back(void **state)
+{
+	struct wire_region r, s;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, NULL, 4 * MIB, 0, &r), 0);
+	assert_int_equal(raw_create(&a, "kept", MIB, WIRE_EXCLUSIVE, &s), 0);
+	memset(a.data, 0xdd, RAW_DATA);
+	assert_int_equal(raw_write(&a, r.addr, r.rkey, RAW_DATA), 0);
+	assert_int_equal(donor_look(&f)->lent_bytes, 5 * MIB);
+	raw_close(&a);
+	assert_soon(donor_look(&f)->lent_bytes == MIB);
+	assert_int_equal(raw_region_open(&b, "kept", WIRE_EXCLUSIVE, &s), 0);
+	assert_int_equal(raw_create(&b, NULL, 8 * MIB, 0, &r), 0);
+	assert_int_equal(raw_read(&b, r.addr, r.rkey, RAW_DATA), 0);
+	assert_true(data_is(&b, 0, RAW_DATA));
+}
+
+static void tenants_see_and_reach_nothing_of_each_other(void **state)
+{
+	struct wire_region ra, rb;
+	char body[WIRE_BODY_MAX];
+	struct wire_list list;
+	struct raw other;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "secret", 4096, 0, &ra), 0);
+	memset(a.data, 0x33, 64);
+	assert_int_equal(raw_write(&a, ra.addr, ra.rkey, 64), 0);
+
+	assert_int_equal(raw_open(&other, f.info.address, &key_b), 0);
+	assert_int_equal(raw_region_open(&other, "secret", 0, &rb), -ENOENT);
+	assert_int_equal(raw_region_delete(&other, "secret"), -ENOENT);
+	assert_int_equal(raw_region_close(&other, ra.hold), -ENOENT);
+	assert_int_equal(raw_create(&other, "secret", 4096, 0, &rb), 0);
+	assert_int_equal(raw_call(&other, (struct wire_request){ .op = WIRE_REGION_LIST }, NULL,
+				  body, &length),
+			 0);
+	assert_int_equal(wire_list_decode(body, length, &list), 0);
+	assert_int_equal(list.count, 1);
+	/* Knowing the rkey does not help: it is of another PD. */
+	assert_int_equal(raw_read(&other, ra.addr, ra.rkey, 64), -EACCES);
+	assert_true(data_is(&other, 0, 64));
+	raw_close(&other);
+	assert_int_equal(raw_open(&other, f.info.address, &key_b), 0);
+	memset(other.data, 0x44, 64);
+	assert_int_equal(raw_write(&other, ra.addr, ra.rkey, 64), -EACCES);
+	raw_close(&other);
+	assert_int_equal(raw_read(&a, ra.addr, ra.rkey, 64), 0);
+	assert_true(data_is(&a, 0x33, 64));
+}
+
+static void nothing_beyond_its_end_can_be_reached(void **state)
+{
+	struct wire_region r, s;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, NULL, 4096, 0, &r), 0);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &s), 0);
+	assert_int_equal(raw_write(&a, r.addr + 4096 - 32, r.rkey, 64), -EACCES);
+	assert_int_equal(raw_read(&b, s.addr, s.rkey, 64), 0);
+	assert_true(data_is(&b, 0, 64));
+}
+
+static void a_long_list_comes_in_parts(void **state)
+{
+	struct wire_request request = { .op = WIRE_REGION_LIST };
+	char name[WIRE_NAME_MAX + 1], body[WIRE_BODY_MAX];
+	unsigned int i, seen = 0, calls = 0;
+	struct wire_region r;
+	struct wire_entry entry;
+	struct wire_list list;
+	size_t length;
+
+	(void)state;
+	for (i = 0; i < 450; i++) {
+		snprintf(name, sizeof(name), "region %u", i);
+		assert_int_equal(raw_create(i % 2 ? &a : &b, name, 4096, 0, &r), 0);
+	}
+	do {
+		assert_int_equal(raw_call(&a, request, NULL, body, &length), 0);
+		assert_int_equal(wire_list_decode(body, length, &list), 0);
+		for (i = 0; i < list.count; i++, seen++) {
+			assert_int_equal(wire_entry_decode(body, length, i, &entry), 0);
+			snprintf(name, sizeof(name), "region %u", seen);
+			assert_string_equal(entry.name, name);
+			assert_int_equal(entry.holders, 1);
+		}
+		request.value = list.next;
+		calls++;
+	} while (list.next);
+	assert_int_equal(seen, 450);
+	assert_int_equal(calls, 3);
+}
+
+static void the_donor_describes_itself(void **state)
+{
+	char body[WIRE_BODY_MAX];
+	struct wire_region r;
+	struct wire_info info;
+	size_t length;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "x", MIB, 0, &r), 0);
+	assert_int_equal(
+		raw_call(&a, (struct wire_request){ .op = WIRE_DONOR_INFO }, NULL, body, &length),
+		0);
+	assert_int_equal(wire_info_decode(body, length, &info), 0);
+	donor_look(&f);
+	assert_int_equal(info.incarnation, f.info.incarnation);
+	assert_int_equal(info.memory_bytes, 16 * MIB);
+	assert_int_equal(info.lent_bytes, MIB);
+	assert_int_equal(info.quota_bytes, 8 * MIB);
+	assert_int_equal(info.charged_bytes, MIB);
+	assert_int_equal(info.clients, 2);
+	assert_int_equal(info.regions, 1);
+}
+
+static void a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more(void **state)
+{
+	struct wire_region large, small, other;
+
+	(void)state;
+	assert_int_equal(raw_create(&a, "named", 4096, WIRE_MOVABLE, &other), -EINVAL);
+	assert_int_equal(raw_create(&a, NULL, 6 * MIB, WIRE_MOVABLE, &large), 0);
+	assert_int_equal(raw_create(&b, NULL, 2 * MIB, WIRE_MOVABLE | WIRE_EXCLUSIVE, &small), 0);
+	assert_int_equal(raw_create(&b, "stays", MIB, 0, &other), 0);
+	assert_int_equal(weir_donor_limit(f.donor, 5 * MIB), 0);
+	assert_int_equal(donor_recalled(&a), 3 * MIB);
+	assert_int_equal(donor_recalled(&b), MIB);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), -ENOSPC);
+	assert_int_equal(raw_region_close(&a, large.hold), 0);
+	assert_int_equal(raw_create(&a, NULL, 2 * MIB, 0, &other), 0);
+	assert_int_equal(raw_create(&a, NULL, 4096, 0, &other), -ENOSPC);
+	assert_int_equal(weir_donor_limit(f.donor, 16 * MIB), 0);
+	assert_int_equal(donor_recalled(&b), WIRE_KEEP_ALL);
+	assert_int_equal(raw_create(&b, NULL, 4096, 0, &other), 0);
+	assert_int_equal(weir_donor_limit(f.donor, 17 * MIB), -EINVAL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_written_can_be_read_by_another),
+		TEST(a_named_region_outlives_its_creator),
+		TEST(names_are_unique_and_must_be_there),
+		TEST(nonsense_is_refused_and_hurts_nobody),
+		TEST(held_exclusively_is_held_alone),
+		TEST(an_earlier_holder_cannot_write_to_what_another_holds_now),
+		TEST(read_only_cannot_be_written_to),
+		TEST(deleted_while_held_it_lives_until_the_last_holder_goes),
+		TEST(what_is_used_again_is_zero),
+		TEST(the_quota_is_what_a_client_has_created),
+		TEST(a_full_donor_says_so_and_recovers),
+		TEST(when_a_client_goes_what_it_held_comes_back),
+		TEST(tenants_see_and_reach_nothing_of_each_other),
+		TEST(nothing_beyond_its_end_can_be_reached),
+		TEST(a_long_list_comes_in_parts),
+		TEST(the_donor_describes_itself),
+		TEST(a_donor_that_lends_less_asks_each_for_its_part_and_lends_no_more),
+	};
+
+	return cmocka_run_group_tests_name("regions", tests, NULL, NULL);
+}

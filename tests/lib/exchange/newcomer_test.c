@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Those who come to an exchange's listener and do not prove its key, those who come beside them,
+ * those who know it by a name of several addresses, and those who wait for them.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/group.h>
+
+#include "tests/support/libweir_fixture.h"
+#include "lib/conn/address.h"
+#include "lib/conn/handshake.h"
+#include "lib/conn/key.h"
+#include "wire/exchange.h"
+
+#define TIMEOUT_NS (60 * SECOND_NS)
+#define MUTES 3
+
+/* One that connects and says nothing. */
+struct mute {
+	struct rdma_event_channel *cm;
+	struct rdma_cm_id *id;
+};
+
+static void expect_event(struct mute *m, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_get_cm_event(m->cm, &event), 0);
+	assert_int_equal(event->event, wanted);
+	rdma_ack_cm_event(event);
+}
+
+static void mute_connect(struct mute *m, const char *address)
+{
+	struct wire_exchange_connect hello = { WIRE_EXCHANGE_MAGIC, WIRE_EXCHANGE_VERSION, 0,
+					       weir_key_id(fixture_key()) };
+	struct rdma_conn_param param = { .private_data = &hello, .private_data_len = sizeof(hello),
+					 .responder_resources = 1, .initiator_depth = 1 };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct addrinfo *list;
+
+	assert_int_equal(weir_address_resolve(address, NULL, &list, NULL), 0);
+	m->cm = rdma_create_event_channel();
+	assert_non_null(m->cm);
+	assert_int_equal(rdma_create_id(m->cm, &m->id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(m->id, NULL, list->ai_addr, 10000), 0);
+	freeaddrinfo(list);
+	expect_event(m, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(m->id, 10000), 0);
+	expect_event(m, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_create_qp(m->id, NULL, &attr), 0);
+	assert_int_equal(rdma_connect(m->id, &param), 0);
+	expect_event(m, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static bool is_let_stay(const struct mute *m)
+{
+	struct pollfd fd = { .fd = m->cm->fd, .events = POLLIN };
+
+	return !poll(&fd, 1, 0);
+}
+
+static void mute_end(struct mute *m)
+{
+	rdma_destroy_qp(m->id);
+	rdma_destroy_id(m->id);
+	rdma_destroy_event_channel(m->cm);
+}
+
+struct acceptor {
+	struct weir_exchange_listener *listener;
+	struct weir_exchange *x;
+	uint64_t timeout_ns;
+	int rc;
+};
+
+static void *accept_one(void *arg)
+{
+	struct acceptor *a = arg;
+
+	a->rc = weir_exchange_accept(a->listener, a->timeout_ns, &a->x, NULL);
+	return NULL;
+}
+
+static struct weir_exchange_listener *listen_here(void)
+{
+	struct weir_exchange_options options = { .key = fixture_key() };
+	struct weir_exchange_listener *listener;
+	char address[80];
+
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
+	return listener;
+}
+
+/* Return: whether the mutes were there all the while. */
+static bool try_beside_mutes(void)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct mute mutes[MUTES];
+	struct weir_exchange *x;
+	bool all_stay = true;
+	pthread_t thread;
+	int i;
+
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	for (i = 0; i < MUTES; i++)
+		mute_connect(&mutes[i], weir_exchange_address(a.listener));
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener), &options, &x, NULL), 0);
+	for (i = 0; i < MUTES; i++)
+		all_stay &= is_let_stay(&mutes[i]);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(a.listener);
+	for (i = 0; i < MUTES; i++)
+		mute_end(&mutes[i]);
+	return all_stay;
+}
+
+/* On a machine that is so busy that the time of the mutes is over first, it is tried again. */
+static void who_is_mute_holds_nobody_up(void **state)
+{
+	uint64_t began_ns;
+	bool all_stay;
+
+	(void)state;
+	do {
+		began_ns = now_ns();
+		all_stay = try_beside_mutes();
+	} while (!all_stay && now_ns() - began_ns >= WEIR_HANDSHAKE_NS);
+	assert_true(all_stay);
+}
+
+/* One that comes to a listener that has much else to do. */
+struct patient {
+	struct acceptor a;
+	struct weir_exchange *x;
+	atomic_bool is_back;
+	int rc;
+};
+
+static void *come(void *arg)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct patient *p = arg;
+
+	p->rc = weir_exchange_connect(weir_exchange_address(p->a.listener), &options, &p->x, NULL);
+	atomic_store(&p->is_back, true);
+	return NULL;
+}
+
+/* Of all there is to hear it hears one thing each time. Return: how long it was away at the most. */
+static uint64_t serve_slowly(struct patient *p)
+{
+	uint64_t before_ns = now_ns(), away_ns = 0;
+
+	for (;;) {
+		accept_one(&p->a);
+		if (now_ns() - before_ns > away_ns)
+			away_ns = now_ns() - before_ns;
+		before_ns = now_ns();
+		if (p->a.x || atomic_load(&p->is_back))
+			return away_ns;
+		usleep(1700000);
+	}
+}
+
+/* Return: whether it was let in, or may not have been because the machine stood still. */
+static bool try_slowly(void)
+{
+	struct patient p = { .a.listener = listen_here() };
+	uint64_t away_ns;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, come, &p), 0);
+	away_ns = serve_slowly(&p);
+	p.a.timeout_ns = TIMEOUT_NS;
+	if (!p.a.x && !p.rc)
+		accept_one(&p.a);
+	pthread_join(thread, NULL);
+	weir_exchange_close(p.x);
+	weir_exchange_close(p.a.x);
+	weir_exchange_unlisten(p.a.listener);
+	return (!p.rc && !p.a.rc) || away_ns >= WEIR_HANDSHAKE_NS;
+}
+
+static void who_is_served_slowly_is_let_in(void **state)
+{
+	(void)state;
+	assert_true(try_slowly());
+}
+
+static void who_is_mute_is_sent_away_in_the_end(void **state)
+{
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct mute mute;
+	pthread_t thread;
+
+	(void)state;
+	a.timeout_ns = WEIR_HANDSHAKE_NS + SECOND_NS;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	mute_connect(&mute, weir_exchange_address(a.listener));
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, -ETIMEDOUT);
+	a.timeout_ns = 0;
+	do {
+		accept_one(&a);
+		assert_int_equal(a.rc, -EAGAIN);
+	} while (is_let_stay(&mute));
+	expect_event(&mute, RDMA_CM_EVENT_DISCONNECTED);
+	weir_exchange_unlisten(a.listener);
+	mute_end(&mute);
+}
+
+/* Of one who comes. */
+static struct weir_exchange_info meet(struct weir_exchange_listener *listener)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listener, .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_info info;
+	struct weir_exchange *x;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options, &x, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_info(x, &info);
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(listener);
+	return info;
+}
+
+static void a_listener_keeps_the_name_of_its_device(void **state)
+{
+	struct weir_exchange_info info = meet(listen_here());
+	struct weir_exchange_options options = { .key = fixture_key(), .device = info.device };
+	struct weir_exchange_listener *listener;
+	char address[80], longest[1000];
+
+	(void)state;
+	snprintf(address, sizeof(address), "%s:0", fixture_address());
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), 0);
+	memset(info.device, 'x', sizeof(info.device) - 1);
+	meet(listener);
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	options.device = longest;
+	assert_int_equal(weir_exchange_listen(address, &options, &listener, NULL), -EINVAL);
+}
+
+#define ACCEPTORS 4
+
+/* Each who comes goes to one of those who wait. */
+static void many_may_wait_at_once(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange_listener *listener = listen_here();
+	struct acceptor acceptors[ACCEPTORS];
+	struct weir_exchange *xs[ACCEPTORS];
+	pthread_t threads[ACCEPTORS];
+	int i, j;
+
+	(void)state;
+	for (i = 0; i < ACCEPTORS; i++) {
+		acceptors[i] = (struct acceptor){ .listener = listener, .timeout_ns = TIMEOUT_NS };
+		assert_int_equal(pthread_create(&threads[i], NULL, accept_one, &acceptors[i]), 0);
+	}
+	for (i = 0; i < ACCEPTORS; i++)
+		assert_int_equal(weir_exchange_connect(weir_exchange_address(listener), &options,
+						       &xs[i], NULL), 0);
+	for (i = 0; i < ACCEPTORS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(acceptors[i].rc, 0);
+		for (j = 0; j < i; j++)
+			assert_ptr_not_equal(acceptors[i].x, acceptors[j].x);
+	}
+	for (i = 0; i < ACCEPTORS; i++) {
+		weir_exchange_close(xs[i]);
+		weir_exchange_close(acceptors[i].x);
+	}
+	weir_exchange_unlisten(listener);
+}
+
+/* Who has met a newcomer waits still, that much is known. */
+static void who_waits_hears_that_the_listener_was_closed(void **state)
+{
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = WEIR_EXCHANGE_FOREVER };
+	struct mute mute;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	mute_connect(&mute, weir_exchange_address(a.listener));
+	weir_exchange_unlisten(a.listener);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, -ECANCELED);
+	assert_null(a.x);
+	mute_end(&mute);
+}
+
+static void *lead(void *arg)
+{
+	struct acceptor *a = arg;
+	struct weir_group *group;
+
+	a->rc = weir_group_lead(a->listener, 2, a->timeout_ns, &group, NULL);
+	return NULL;
+}
+
+/* Whoever it waits for: one who does not prove the key, or one who does and does not say who it is. */
+static void who_leads_hears_that_the_listener_was_closed(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange *x = NULL;
+	struct acceptor a;
+	struct mute mute;
+	pthread_t thread;
+	bool is_mute;
+
+	(void)state;
+	for (is_mute = true; !x; is_mute = false) {
+		a = (struct acceptor){ .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+		assert_int_equal(pthread_create(&thread, NULL, lead, &a), 0);
+		if (is_mute)
+			mute_connect(&mute, weir_exchange_address(a.listener));
+		else
+			assert_int_equal(weir_exchange_connect(weir_exchange_address(a.listener),
+							       &options, &x, NULL), 0);
+		weir_exchange_unlisten(a.listener);
+		pthread_join(thread, NULL);
+		assert_int_equal(a.rc, -ECANCELED);
+	}
+	weir_exchange_close(x);
+	mute_end(&mute);
+}
+
+#define TWO "two.example" /* of two addresses: at the first, nobody listens */
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	if (strcmp(host, TWO))
+		return __real_getaddrinfo(host, port, hints, list);
+	assert_int_equal(__real_getaddrinfo(fixture_address(), "1", hints, list), 0);
+	assert_null((*list)->ai_next);
+	return __real_getaddrinfo(fixture_address(), port, hints, &(*list)->ai_next);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state)
+{
+	struct weir_exchange_options options = { .key = fixture_key(), .timeout_ns = TIMEOUT_NS };
+	struct acceptor a = { .listener = listen_here(), .timeout_ns = TIMEOUT_NS };
+	struct weir_exchange *x;
+	struct weir_exchange_info info;
+	char name[80];
+	pthread_t thread;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s%s", TWO, strrchr(weir_exchange_address(a.listener), ':'));
+	assert_int_equal(pthread_create(&thread, NULL, accept_one, &a), 0);
+	assert_int_equal(weir_exchange_connect(name, &options, &x, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(a.rc, 0);
+	weir_exchange_info(x, &info);
+	assert_string_equal(info.peer, weir_exchange_address(a.listener));
+	weir_exchange_close(x);
+	weir_exchange_close(a.x);
+	weir_exchange_unlisten(a.listener);
+	assert_int_equal(weir_exchange_connect(TWO ":1", &options, &x, NULL), -ECONNREFUSED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_mute_holds_nobody_up),
+		cmocka_unit_test(who_is_mute_is_sent_away_in_the_end),
+		cmocka_unit_test(who_is_served_slowly_is_let_in),
+		cmocka_unit_test(a_listener_keeps_the_name_of_its_device),
+		cmocka_unit_test(many_may_wait_at_once),
+		cmocka_unit_test(who_waits_hears_that_the_listener_was_closed),
+		cmocka_unit_test(who_leads_hears_that_the_listener_was_closed),
+		cmocka_unit_test(all_addresses_of_a_name_are_tried),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/mux/fair.h"
+
+/* The low levels have one segment a connection in flight, and no more. */
+static struct weir_hub *hub_open(const char *listen, const struct weir_mux_class *classes,
+				 unsigned int nr)
+{
+	const struct weir_mux_options options = {
+		.listen = listen, .key = fixture_key(), .classes = classes, .nr_classes = nr,
+		.low_bytes_max = 1,
+	};
+	struct weir_error error = { "" };
+	struct weir_hub *hub = NULL;
+
+	if (weir_hub_open(&options, &hub, &error))
+		fail_msg("%s", error.text);
+	return hub;
+}
+
+void fair_limit(struct weir_owner *owner, unsigned int weight, uint64_t bytes_s)
+{
+	pthread_mutex_lock(&owner->hub->lock);
+	weir_party_limit(owner->hub, owner->party, weight, bytes_s);
+	pthread_mutex_unlock(&owner->hub->lock);
+}
+
+void fair_open(struct fair *f, const struct weir_mux_class *classes, unsigned int nr)
+{
+	struct weir_mux_info info;
+	char listen[64];
+	unsigned int i;
+
+	memset(f, 0, sizeof(*f));
+	f->class = nr - 1;
+	snprintf(listen, sizeof(listen), "%s:0", fixture_address());
+	f->client = hub_open(NULL, classes, nr);
+	f->server = hub_open(listen, classes, nr);
+	f->receiver = f->server;
+	weir_hub_info(f->server, &info);
+	snprintf(f->address, sizeof(f->address), "%s", info.address);
+	assert_int_equal(weir_mux_listen(&f->server->mux, SERVICE, SENDERS_MAX, &f->listener), 0);
+	for (i = 0; i < 3; i++)
+		weir_owner_init(&f->owners[i], f->client);
+}
+
+struct sender *fair_add(struct fair *f, struct weir_owner *owner, unsigned int weight,
+			size_t message)
+{
+	struct weir_conn_options options = { .class_nr = f->class, .weight = weight };
+	struct sender *s = &f->senders[f->count++];
+	unsigned int nr = (unsigned int)(owner - f->owners) + 1;
+	struct weir_error error = { "" };
+	struct weir_circuit *circuit;
+
+	*s = (struct sender){ .owner = owner, .weight = weight, .message = message,
+			      .buffer = malloc(MESSAGE_MAX) };
+	assert_non_null(s->buffer);
+	f->nr_owners = nr > f->nr_owners ? nr : f->nr_owners;
+	if (weir_circuit_connect(owner, f->address, SERVICE, &options,
+				 weir_hub_deadline_ns(owner->hub), &circuit, &error))
+		fail_msg("%s", error.text);
+	s->near = &circuit->app;
+	while (weir_listener_accept(f->listener, &s->far) == -EAGAIN)
+		sched_yield();
+	s->arriving = s->far->in.ring;
+	return s;
+}
+
+void fair_turn_round(struct fair *f)
+{
+	unsigned int i;
+
+	f->receiver = f->client;
+	for (i = 0; i < f->count; i++) {
+		struct sender *s = &f->senders[i];
+		struct weir_conn *near = s->near;
+
+		s->near = s->far;
+		s->far = near;
+		s->arriving = s->far->in.ring;
+	}
+}
+
+void fair_close(struct fair *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->count; i++) {
+		weir_conn_close(f->senders[i].near);
+		weir_conn_close(f->senders[i].far);
+		free(f->senders[i].buffer);
+	}
+	for (i = 0; i < 3; i++) {
+		weir_hub_linger(f->client, &f->owners[i]);
+		pthread_mutex_lock(&f->client->lock);
+		assert_int_equal(f->owners[i].nr_conns, 0);
+		pthread_mutex_unlock(&f->client->lock);
+		weir_owner_fini(&f->owners[i]);
+	}
+	weir_listener_close(f->listener);
+	weir_mux_close(&f->client->mux);
+	weir_mux_close(&f->server->mux);
+}
+
+void fair_gate(struct fair *f, bool open)
+{
+	unsigned int i;
+
+	if (f->receiver == f->client) {
+		fair_limit(&f->server->self, 1, open ? f->ceiling : 1);
+		return;
+	}
+	for (i = 0; i < 3; i++)
+		fair_limit(&f->owners[i], f->owners[i].party->weight, open ? f->ceiling : 1);
+}
+
+void sender_fill(struct sender *s)
+{
+	static char data[MESSAGE_MAX];
+	unsigned int i;
+
+	for (i = 0; !s->depth || i < s->depth; i++)
+		if (weir_conn_send(s->near, data, s->message, WEIR_CONN_DONTWAIT))
+			break;
+	s->sent = circuit_of(s->near)->app.out.position;
+}
+
+bool sender_drain(struct sender *s)
+{
+	size_t length;
+
+	while (!weir_conn_recv(s->far, s->buffer, MESSAGE_MAX, &length, WEIR_CONN_DONTWAIT))
+		;
+	return circuit_of(s->far)->app.in.position == s->sent;
+}
+
+void sender_pass(struct sender *s, size_t length)
+{
+	size_t got;
+
+	assert_int_equal(weir_conn_send(s->near, s->buffer, length, 0), 0);
+	assert_int_equal(weir_conn_recv(s->far, s->buffer, MESSAGE_MAX, &got, 0), 0);
+	assert_int_equal(got, length);
+}
+
+void fair_drain(struct fair *f)
+{
+	bool left = true;
+	unsigned int i;
+
+	while (left) {
+		left = false;
+		for (i = 0; i < f->count; i++)
+			left |= !sender_drain(&f->senders[i]);
+		sched_yield();
+	}
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who is believed to be the other end of a queue pair: its owner, and nobody else of this user, nor
+ * another user; and who waits for whom until it has copied.
+ */
+#include "tests/preload/unload/answering_peer.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/unload/diag.h"
+
+#define STRANGER 65534 /* another user */
+
+/* What it sends is another user's. Where we may not be one it sends nothing. */
+static void send_as_stranger(int fd, const void *bytes, size_t size, const struct sockaddr_un *to,
+			     socklen_t length)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (!setresuid(STRANGER, STRANGER, STRANGER))
+			sendto(fd, bytes, size, 0, (const struct sockaddr *)to, length);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void offer_as_stranger(int fd, const struct wire_offer *offer)
+{
+	struct sockaddr_un to;
+	socklen_t length;
+	int i;
+
+	for (i = 0; i < WIRE_OFFER_NAMES; i++) {
+		length = forger_name(i, &to);
+		send_as_stranger(fd, offer, sizeof(*offer), &to, length);
+	}
+}
+
+/* Whether what was sent from @fd, which it closes, has an answer. */
+static bool is_answered(struct forger *f, int fd)
+{
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	int n;
+
+	/* Who answers this one has seen the other one before: nobody has answered here yet. */
+	close(f->fd);
+	f->fd = forger_socket();
+	forger_ask(f, &f->offer);
+	n = poll(&answer, 1, 0);
+	close(fd);
+	return n == 1;
+}
+
+static bool is_answered_to(struct forger *f, const void *bytes, size_t size)
+{
+	int fd = forger_socket();
+
+	forger_send(fd, bytes, size);
+	return is_answered(f, fd);
+}
+
+static void offers_of_strangers_are_not_answered(void **state)
+{
+	time_t until = time(NULL) + PATIENCE_MS / 1000;
+	static struct forger f;
+	struct wire_offer offer;
+	int which, fd;
+
+	(void)state;
+	forger_open(&f, RIGHTS);
+	/* What others send may have left no room for it. */
+	while (!is_answered_to(&f, &f.offer, sizeof(offer)))
+		assert_true(time(NULL) <= until);
+	fd = forger_socket();
+	offer_as_stranger(fd, &f.offer);
+	assert_false(is_answered(&f, fd));
+	for (which = 0; which < 9; which++) {
+		offer = f.offer;
+		offer.magic ^= which == 0;
+		offer.version += which == 1;
+		offer.type = which == 2 ? 77 : offer.type;
+		offer.from_qpn ^= which == 3;
+		offer.from_gid[15] ^= which == 4;
+		offer.to_qpn = which == 5 ? f.qp->qp_num : offer.to_qpn;
+		forger_seal(&f.pair, &offer, which == 6);
+		offer.mac[WIRE_MAC - 1] ^= which == 7;
+		assert_false(is_answered_to(&f, &offer, sizeof(offer) - (which == 8)));
+	}
+	forger_close(&f);
+}
+
+/* As many small writes by the first of them as show that it lives, all by the device. */
+static void expect_plain(struct pair *pair)
+{
+	time_t until = time(NULL) + PATIENCE_MS / 1000;
+	struct ibv_sge sge = pair_sge(pair, 16);
+	struct ibv_send_wr *bad, wr = pair_wr(pair, IBV_WR_RDMA_WRITE, &sge);
+	struct ibv_wc wc;
+	struct said said;
+	int i;
+
+	for (i = 1; i <= 100; i++) {
+		memset(pair->bytes, i, 16);
+		assert_int_equal(ibv_post_send(pair->qp[0], &wr, &bad), 0);
+		while (!ibv_poll_cq(pair->cq, 1, &wc)) {
+			sched_yield();
+			assert_true(time(NULL) <= until);
+		}
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_memory_equal(pair->bytes, pair->bytes + PAIR_BYTES, 16);
+	}
+	weir_unload_read(&said);
+	assert_int_equal(said.unloaded, 0);
+}
+
+/* Each says that nothing is unloaded here, which ends the search of who believes it. */
+static void answer_falsely(int fd, const struct pair *pair, const struct wire_offer *offer,
+			   const struct sockaddr_un *to, socklen_t length)
+{
+	struct wire_offer answer = *offer;
+
+	answer.type = WIRE_OFFER_REFUSED;
+	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
+	forger_seal(pair, &answer, 1);
+	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
+	forger_seal(pair, &answer, 0);
+	send_as_stranger(fd, &answer, sizeof(answer), to, length);
+	answer.nonce++;
+	forger_seal(pair, &answer, 0);
+	sendto(fd, &answer, sizeof(answer), 0, (const struct sockaddr *)to, length);
+}
+
+static void who_answers_for_a_queue_pair_that_is_not_his_gets_nothing(void **state)
+{
+	static struct forger f;
+	struct sockaddr_un from;
+	struct wire_offer offer;
+	socklen_t length;
+	int i;
+
+	(void)state;
+	f.fd = answerer_listen();
+	forger_begin(&f, answerer_make, RIGHTS);
+	length = answerer_hear(f.fd, f.pair.qp[0], &offer, &from);
+	answer_falsely(f.fd, &f.pair, &offer, &from, length);
+	for (i = 0; i < 2; i++)
+		length = answerer_hear(f.fd, f.pair.qp[0], &offer, &from);
+	answerer_greet(&f, &offer, &from, length);
+	expect_plain(&f.pair);
+	forger_close(&f);
+}
+
+static void await_unloaded(uint64_t count)
+{
+	time_t until = time(NULL) + PATIENCE_MS / 1000;
+	struct said said;
+
+	do {
+		sched_yield();
+		assert_true(time(NULL) <= until);
+		weir_unload_read(&said);
+	} while (said.unloaded < count);
+}
+
+/**
+ * struct program - one whose target is this test, and copies when that says so
+ * @f: the target, and both queue pairs
+ * @asked: where returns go
+ * @unloaded: writes that had been before
+ * @last: the last completion that it polled
+ * @has_ended: its queue pair is destroyed; atomic
+ */
+struct program {
+	struct forger f;
+	struct wire_offer asked;
+	uint64_t unloaded;
+	struct ibv_wc last;
+	bool has_ended;
+};
+
+#define WRITE_ID 4711
+
+static struct ibv_send_wr program_write(struct program *p, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr;
+
+	*sge = pair_sge(&p->f.pair, 16);
+	wr = pair_wr(&p->f.pair, IBV_WR_RDMA_WRITE, sge);
+	wr.wr_id = WRITE_ID;
+	return wr;
+}
+
+static struct ibv_wc program_wc(struct program *p)
+{
+	time_t until = time(NULL) + PATIENCE_MS / 1000;
+	struct ibv_wc wc;
+
+	while (!ibv_poll_cq(p->f.pair.cq, 1, &wc)) {
+		sched_yield();
+		assert_true(time(NULL) <= until);
+	}
+	return wc;
+}
+
+/* Writes until one is unloaded, and that is over. */
+static void *write_until_unloaded(void *arg)
+{
+	struct program *p = arg;
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = program_write(p, &sge);
+	struct said said;
+
+	do {
+		if (ibv_post_send(p->f.pair.qp[0], &wr, &bad))
+			return NULL;
+		p->last = program_wc(p);
+		weir_unload_read(&said);
+	} while (said.unloaded == p->unloaded);
+	return NULL;
+}
+
+/* Then one that nobody waits for, and destroys the queue pair. */
+static void *write_and_end(void *arg)
+{
+	struct program *p = arg;
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = program_write(p, &sge);
+
+	write_until_unloaded(p);
+	wr.send_flags = 0;
+	if (!ibv_post_send(p->f.pair.qp[0], &wr, &bad) && !ibv_destroy_qp(p->f.pair.qp[0]))
+		__atomic_store_n(&p->has_ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* It runs on in a thread until its first write that is unloaded has not been copied yet. */
+static pthread_t program_open(struct program *p, void *(*run)(void *))
+{
+	struct sockaddr_un from;
+	struct wire_offer offer;
+	struct said said;
+	pthread_t thread;
+	socklen_t length;
+
+	memset(p, 0, sizeof(*p));
+	weir_unload_read(&said);
+	p->unloaded = said.unloaded;
+	p->f.fd = answerer_listen();
+	forger_begin(&p->f, answerer_make, RIGHTS);
+	length = answerer_hear(p->f.fd, p->f.pair.qp[0], &offer, &from);
+	p->asked = offer;
+	answerer_greet(&p->f, &offer, &from, length);
+	assert_int_equal(pthread_create(&thread, NULL, run, p), 0);
+	answerer_return(&p->f, &p->asked, 0, false);
+	await_unloaded(p->unloaded + 1);
+	return thread;
+}
+
+static void program_join(pthread_t thread)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_MS / 1000;
+	assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), 0);
+}
+
+/* It has destroyed its queue pair. */
+static void program_close_ended(struct program *p)
+{
+	assert_true(p->has_ended);
+	p->f.pair.qp[0] = NULL;
+	forger_close(&p->f);
+}
+
+static void make_another_queue_pair(struct forger *f)
+{
+	struct ibv_qp_init_attr init = { .send_cq = f->cq, .recv_cq = f->cq,
+					 .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp *other = ibv_create_qp(f->pair.pd, &init);
+
+	assert_non_null(other);
+	assert_int_equal(ibv_destroy_qp(other), 0);
+}
+
+static void who_waits_for_a_peer_to_copy_keeps_no_other_waiting(void **state)
+{
+	static struct program p;
+	pthread_t thread;
+
+	(void)state;
+	thread = program_open(&p, write_and_end);
+	answerer_return(&p.f, &p.asked, 1, false);
+	await_unloaded(p.unloaded + 2);
+	make_another_queue_pair(&p.f);
+	assert_false(__atomic_load_n(&p.has_ended, __ATOMIC_ACQUIRE));
+	answerer_return(&p.f, &p.asked, 2, false);
+	program_join(thread);
+	program_close_ended(&p);
+}
+
+/* The program has its completion, and goes on by the device. */
+static void what_a_peer_copied_before_it_ended_completes(void **state)
+{
+	static struct program p;
+	pthread_t thread;
+
+	(void)state;
+	thread = program_open(&p, write_and_end);
+	answerer_return(&p.f, &p.asked, 1, true);
+	program_join(thread);
+	assert_int_equal(p.last.status, IBV_WC_SUCCESS);
+	program_close_ended(&p);
+}
+
+/*
+ * Its peer has gone before the completion could be made, and the queue pair ends: that is said of
+ * what comes after the write, and of receives, though these have the write's number.
+ */
+static void what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair(void **state)
+{
+	struct ibv_recv_wr *bad_recv, recv = { .wr_id = WRITE_ID };
+	static struct program p;
+	struct ibv_send_wr *bad, wr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	(void)state;
+	thread = program_open(&p, write_until_unloaded);
+	assert_int_equal(ibv_post_recv(p.f.pair.qp[0], &recv, &bad_recv), 0);
+	assert_int_equal(ibv_destroy_qp(p.f.pair.qp[1]), 0);
+	p.f.pair.qp[1] = NULL;
+	answerer_return(&p.f, &p.asked, 1, false);
+	program_join(thread);
+	assert_int_equal(p.last.status, IBV_WC_SUCCESS);
+	assert_int_equal(p.last.wr_id, WRITE_ID);
+	assert_int_equal(p.last.opcode, IBV_WC_RDMA_WRITE);
+	wc = program_wc(&p);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, WRITE_ID);
+	wr = program_write(&p, &sge);
+	wr.wr_id++;
+	assert_int_equal(ibv_post_send(p.f.pair.qp[0], &wr, &bad), 0);
+	wc = program_wc(&p);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, WRITE_ID + 1);
+	assert_int_equal(ibv_poll_cq(p.f.pair.cq, 1, &wc), 0);
+	forger_close(&p.f);
+}
+
+static void a_buffer_that_works_keeps_its_place(void **state)
+{
+	static struct forger f;
+	struct wire_offer offer;
+
+	(void)state;
+	forger_open(&f, RIGHTS);
+	offer = forger_offer(&f);
+	assert_false(is_answered_to(&f, &offer, sizeof(offer)));
+	forger_write(&f, forger_area(&f), HEAD + 16, f.target->rkey);
+	assert_false(forger_returned(&f, 1).is_refused);
+	assert_int_equal(f.area[AREA], 0x66);
+	forger_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(offers_of_strangers_are_not_answered),
+		cmocka_unit_test(who_answers_for_a_queue_pair_that_is_not_his_gets_nothing),
+		cmocka_unit_test(who_waits_for_a_peer_to_copy_keeps_no_other_waiting),
+		cmocka_unit_test(what_a_peer_copied_before_it_ended_completes),
+		cmocka_unit_test(what_was_copied_has_succeeded_whatever_becomes_of_the_queue_pair),
+		cmocka_unit_test(a_buffer_that_works_keeps_its_place),
+	};
+
+	return cmocka_run_group_tests_name("unload meet", tests, NULL, NULL);
+}

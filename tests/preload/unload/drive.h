@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A pair of QPs that unload to each other, as a program drives it. Failures end the test. */
+#ifndef WEIR_TESTS_PRELOAD_UNLOAD_DRIVE_H
+#define WEIR_TESTS_PRELOAD_UNLOAD_DRIVE_H
+
+#include "tests/support/loopback_pair.h"
+#include "preload/unload/diag.h"
+
+#define PATIENCE_S 60
+#define SMALL 64u
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+		IBV_ACCESS_REMOTE_ATOMIC)
+#define LIST 64 /* writes of one post, as many as there are slots */
+#define LIST_BYTES 2048u
+
+uint64_t now_ns(void);
+
+/* As many, or fewer where a device is slow (WEIR_TEST_SIZE, at most 1): at least two. */
+int rounds(int count);
+
+/* What has been counted in this process so far. */
+struct said said_now(void);
+uint64_t unloaded(void);
+
+/* The next completion, whatever it says. */
+struct ibv_wc next_wc(struct pair *pair);
+void assert_no_completion(struct pair *pair);
+
+/* By the first QP. */
+void post(struct pair *pair, struct ibv_send_wr *wr);
+
+/* Posts it, and takes its completion, a success. */
+void complete(struct pair *pair, struct ibv_send_wr *wr);
+
+/* One of SMALL bytes, to the beginning of the second half. @sge: kept. */
+struct ibv_send_wr small_write(struct pair *pair, struct ibv_sge *sge);
+
+/* A new pair, which has found each other: a write has been unloaded. @make: as pair_connect(). */
+void open_unloading_made(struct pair *pair, pair_make_fn *make);
+void open_unloading(struct pair *pair);
+
+/* Whose send queue has room for a list. */
+struct ibv_qp *make_deep(struct pair *pair, struct ibv_qp_init_attr *init);
+
+/*
+ * Writes of SMALL bytes of @value, posted at once, of which the last completes. @to: LIST_BYTES of
+ * the second's. Return: whether it has completed with success.
+ */
+bool write_list(struct pair *pair, char *to, uint32_t rkey, int value);
+
+#endif

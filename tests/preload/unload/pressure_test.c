@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a program is told at its end of how far its peers' translation caches would reach. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "core/unload/path.h"
+#include "preload/unload/hooks/fork.h"
+#include "preload/unload/pressure.h"
+#include "preload/unload/diag.h"
+
+static char told[256];
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(told, sizeof(told), format, args);
+	va_end(args);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	pressure_forget();
+	told[0] = '\0';
+	return 0;
+}
+
+static void queue_pairs_are_counted_each_for_itself(void **state)
+{
+	static struct weir_route first = {
+		.config = { .policy = WEIR_ROUTE_FREQUENCY, .hot_pages = 2 },
+		.pages.histogram = { [2] = 1, [4] = 3 },
+		.huge.histogram = { [3] = 1 },
+		.decided = 90, .hot = 20,
+	}, second = {
+		.config = { .policy = WEIR_ROUTE_MEASURED, .hot_pages = 2 },
+		.pages.histogram = { [1] = 4 },
+		.huge.histogram = { [1] = 1 },
+		.decided = 10, .hot = 5,
+	};
+
+	(void)state;
+	pressure_add(&first);
+	pressure_add(&second);
+	pressure_say();
+	/* 8 of 14 writes, and 2 of 4. */
+	assert_string_equal(told,
+			    "of 100 small writes that could go either way, 25.0 % to hot pages; "
+			    "lately 8 pages of 4 KiB, or 2 of 2 MiB: "
+			    "a cache of 2 entries would hit 55.6 %, in huge pages 100.0 %");
+}
+
+static void who_does_not_count_says_nothing(void **state)
+{
+	static struct weir_route route = {
+		.config = { .policy = WEIR_ROUTE_UNLOAD, .hot_pages = 2 }, .decided = 100,
+	};
+
+	(void)state;
+	pressure_add(&route);
+	pressure_say();
+	assert_string_equal(told, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(queue_pairs_are_counted_each_for_itself, begin),
+		cmocka_unit_test_setup(who_does_not_count_says_nothing, begin),
+	};
+
+	return cmocka_run_group_tests_name("unload pressure", tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Processes that are stopped, and children of those that unload. */
+#include "tests/support/stop_process.h"
+#include "tests/preload/unload/drive.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS "4000" /* of who unloads to a process that is stopped */
+
+/* What one process must know of the other's pair. */
+struct place {
+	uint32_t qpn;
+	uint32_t rkey;
+	uint64_t addr;
+};
+
+/**
+ * struct target - another process, whose second queue pair is unloaded to
+ * @fd: to it; @there: its second half; @pair: the first queue pair leads there
+ */
+struct target {
+	struct pair pair;
+	struct place there;
+	pid_t pid;
+	int fd;
+};
+
+/* ThreadSanitizer lets a child of one that has threads have none. */
+static void skip_where_no_child_has_threads(void)
+{
+#ifdef __SANITIZE_THREAD__
+	skip();
+#endif
+}
+
+static void tell(int fd, const void *what, size_t size)
+{
+	assert_int_equal(write(fd, what, size), size);
+}
+
+static void hear(int fd, void *what, size_t size)
+{
+	struct pollfd readable = { .fd = fd, .events = POLLIN };
+
+	assert_int_equal(poll(&readable, 1, PATIENCE_S * 1000), 1);
+	assert_int_equal(read(fd, what, size), size);
+}
+
+static struct place place_of(const struct pair *pair, int which)
+{
+	return (struct place){ pair->qp[which]->qp_num, pair->mr->rkey,
+			       (uintptr_t)pair->bytes + PAIR_BYTES };
+}
+
+/* Who has unloaded twice since has seen its service thread look at all that was there before. */
+static void await_service(void)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair pair;
+
+	open_unloading(&pair);
+	wr = small_write(&pair, &sge);
+	complete(&pair, &wr);
+	complete(&pair, &wr);
+	pair_close(&pair);
+}
+
+/* Once it has been stopped and goes on it says what has been written by then. */
+static void be_target(int fd)
+{
+	struct place here, there;
+	struct pair pair;
+	char go;
+
+	alarm(3 * PATIENCE_S);
+	pair_open(&pair);
+	assert_true(pair_connect(&pair, NULL));
+	here = place_of(&pair, 1);
+	tell(fd, &here, sizeof(here));
+	hear(fd, &there, sizeof(there));
+	pair_lead_to(&pair, 1, there.qpn);
+	tell(fd, &here, sizeof(here));
+	hear(fd, &go, sizeof(go));
+	await_service();
+	tell(fd, pair.bytes + PAIR_BYTES, SMALL);
+	_exit(0);
+}
+
+static struct ibv_send_wr target_write(struct target *t, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = small_write(&t->pair, sge);
+
+	wr.wr.rdma.remote_addr = t->there.addr;
+	wr.wr.rdma.rkey = t->there.rkey;
+	return wr;
+}
+
+static void target_open(struct target *t)
+{
+	uint64_t before, until = now_ns() + PATIENCE_S * 1000000000ull;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct place here;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	t->fd = fds[0];
+	t->pid = fork();
+	assert_true(t->pid >= 0);
+	if (!t->pid)
+		be_target(fds[1]);
+	close(fds[1]);
+	pair_open(&t->pair);
+	assert_true(pair_connect(&t->pair, NULL));
+	hear(t->fd, &t->there, sizeof(t->there));
+	here = place_of(&t->pair, 0);
+	tell(t->fd, &here, sizeof(here));
+	hear(t->fd, &t->there, sizeof(t->there));
+	pair_lead_to(&t->pair, 0, t->there.qpn);
+	wr = target_write(t, &sge);
+	memset(t->pair.bytes, 0x11, SMALL);
+	for (before = unloaded(); unloaded() == before; complete(&t->pair, &wr))
+		assert_true(now_ns() < until);
+}
+
+/* It goes on, and finds what was written before it was stopped. */
+static void target_close(struct target *t)
+{
+	char found[SMALL], expected[SMALL];
+	int status;
+
+	memset(expected, 0x11, SMALL);
+	assert_int_equal(kill(t->pid, SIGCONT), 0);
+	tell(t->fd, "g", 1);
+	hear(t->fd, found, sizeof(found));
+	assert_memory_equal(found, expected, SMALL);
+	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	assert_int_equal(status, 0);
+	close(t->fd);
+	pair_close(&t->pair);
+}
+
+static void what_a_stopped_process_has_not_copied_in_time_it_never_copies(void **state)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct target t;
+	uint64_t before;
+
+	(void)state;
+	target_open(&t);
+	stop_process(t.pid);
+	before = unloaded();
+	wr = target_write(&t, &sge);
+	memset(t.pair.bytes, 0x77, SMALL);
+	post(&t.pair, &wr);
+	assert_int_equal(next_wc(&t.pair).status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(unloaded(), before + 1);
+	target_close(&t);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+/* Nor is who asks for no completion kept waiting, and his queue pair ends all the same. */
+static void who_asks_for_no_completion_does_not_wait_for_who_is_stopped(void **state)
+{
+	uint64_t until = now_ns() + PATIENCE_S * 1000000000ull;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct target t;
+	uint64_t before;
+	int i;
+
+	(void)state;
+	skip_where_no_child_has_threads();
+	target_open(&t);
+	stop_process(t.pid);
+	before = unloaded();
+	wr = target_write(&t, &sge);
+	wr.send_flags = 0;
+	memset(t.pair.bytes, 0x77, SMALL);
+	for (i = 0; i < 3; i++)
+		post(&t.pair, &wr);
+	assert_int_equal(unloaded(), before + 3);
+	assert_int_equal(state_of(t.pair.qp[0]), IBV_QPS_RTS);
+	while (state_of(t.pair.qp[0]) != IBV_QPS_ERR) {
+		assert_true(now_ns() < until);
+		sched_yield();
+	}
+	target_close(&t);
+}
+
+/* In a child: an exit status. */
+static int unload_in_child(void)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair pair;
+
+	alarm(2 * PATIENCE_S);
+	if (unloaded())
+		return 1;
+	open_unloading(&pair);
+	wr = small_write(&pair, &sge);
+	memset(pair.bytes, 0x5a, SMALL);
+	complete(&pair, &wr);
+	if (unloaded() < 2 || memcmp(pair.bytes, pair.bytes + PAIR_BYTES, SMALL))
+		return 2;
+	pair_close(&pair);
+	return 0;
+}
+
+/* It opens the device for itself, and closes what it has of its parent's before, or not. */
+static void a_child_begins_as_a_new_program_does(void **state)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct pair pair;
+	uint64_t before;
+	int i, status;
+	pid_t pid;
+
+	(void)state;
+	skip_where_no_child_has_threads();
+	open_unloading(&pair);
+	wr = small_write(&pair, &sge);
+	for (i = 0; i < 4; i++) {
+		before = unloaded();
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid)
+			_exit(unload_in_child());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		memset(pair.bytes, i, SMALL);
+		complete(&pair, &wr);
+		assert_memory_equal(pair.bytes, pair.bytes + PAIR_BYTES, SMALL);
+		assert_int_equal(unloaded(), before + 1);
+	}
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_stopped_process_has_not_copied_in_time_it_never_copies),
+		cmocka_unit_test(who_asks_for_no_completion_does_not_wait_for_who_is_stopped),
+		cmocka_unit_test(a_child_begins_as_a_new_program_does),
+	};
+
+	setenv("WEIR_UNLOAD_PATIENCE_MS", PATIENCE_MS, 1);
+	return cmocka_run_group_tests_name("unload processes", tests, NULL, NULL);
+}

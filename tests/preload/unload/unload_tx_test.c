@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * An initiator's end whose device and peer are this test, and so is the clock: what has moved, and
+ * who is given up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "preload/unload/discovery/own_qp.h"
+#include "preload/unload/hooks/device.h"
+#include "preload/unload/hooks/next.h"
+#include "preload/unload/diag.h"
+#include "preload/unload/settings.h"
+#include "preload/unload/unload_tx.h"
+
+#define PATIENCE_NS (100 * NS_PER_MS)
+#define NUMBERS 65536u /* slots are numbered modulo this */
+#define LENGTH 8u
+
+struct said said; /* ThreadSanitizer's; see preload/unload/diag.h */
+
+/* What only making and connecting one needs, and no test does. */
+void *next_function(const char *name)
+{
+	fail_msg("%s", name);
+	return NULL;
+}
+
+struct ibv_mr *next_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	(void)pd, (void)addr, (void)length, (void)access;
+	fail();
+	return NULL;
+}
+
+int path_of(struct ibv_qp *qp, struct path *path)
+{
+	(void)qp, (void)path;
+	fail();
+	return -1;
+}
+
+struct ibv_qp *connect_make(struct ibv_pd *pd, struct ibv_cq *send, struct ibv_cq *recv,
+			    struct ibv_qp_cap *cap)
+{
+	(void)pd, (void)send, (void)recv, (void)cap;
+	fail();
+	return NULL;
+}
+
+int connect_to(struct ibv_qp *qp, const struct path *path, uint32_t qpn, uint32_t own_psn,
+	       uint32_t psn)
+{
+	(void)qp, (void)path, (void)qpn, (void)own_psn, (void)psn;
+	fail();
+	return -1;
+}
+
+int connect_random(void *bytes, size_t size)
+{
+	(void)bytes, (void)size;
+	fail();
+	return -1;
+}
+
+struct ibv_pd *device_pd(struct device *device)
+{
+	(void)device;
+	fail();
+	return NULL;
+}
+
+uint64_t settings_patience_ns(void)
+{
+	fail();
+	return 0;
+}
+
+/* The device: what is posted with a completion completes in order, at once. */
+static uint64_t completed[4 * WIRE_SLOTS];
+static uint32_t nr_completed, nr_polled, nr_taken_back;
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp, (void)bad;
+	if (wr->send_flags & IBV_SEND_SIGNALED)
+		completed[nr_completed++ % (4 * WIRE_SLOTS)] = wr->wr_id;
+	nr_taken_back += wr->opcode == IBV_WR_RDMA_WRITE && wr->num_sge;
+	return 0;
+}
+
+static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
+{
+	(void)cq, (void)room;
+	if (nr_polled == nr_completed)
+		return 0;
+	*wc = (struct ibv_wc){ .wr_id = completed[nr_polled++ % (4 * WIRE_SLOTS)] };
+	return 1;
+}
+
+static void begin(struct side *side)
+{
+	static struct side_memory memory;
+	static struct device device;
+	static struct ibv_mr mr;
+
+	nr_completed = nr_polled = nr_taken_back = 0;
+	memory = (struct side_memory){ .told = 0 };
+	device.ops.post_send = post_send;
+	device.ops.poll_cq = poll_cq;
+	*side = (struct side){ .device = &device, .memory = &memory, .mr = &mr,
+			       .patience_ns = PATIENCE_NS };
+}
+
+static void put(struct side *side)
+{
+	static uint64_t data;
+	const struct ibv_sge sge = { (uintptr_t)&data, LENGTH, 0 };
+	const struct staged staged = { .length = LENGTH };
+
+	assert_true(side_open(side) < WIRE_SLOTS);
+	assert_int_equal(side_put(side, 0, &sge, 1, &staged), 0);
+}
+
+/* The peer has copied all but @open of what was put. */
+static void tell(struct side *side, uint16_t open)
+{
+	const struct wire_return r = { .done = (uint16_t)(side->next - open) };
+
+	side->memory->told = wire_return_word(&r);
+}
+
+static void settle(struct side *side)
+{
+	uint8_t pause_ms;
+
+	tell(side, 0);
+	assert_int_equal(side_wait(side, 0, &pause_ms), 0);
+	assert_int_equal(side_open(side), 0);
+}
+
+static bool tend(struct side *side, uint64_t now_ns)
+{
+	uint8_t pause_ms;
+
+	return side_tend(side, now_ns, &pause_ms);
+}
+
+static void who_copies_nothing_for_long_is_given_up(void **state)
+{
+	const uint64_t begin_ns = 1000 * PATIENCE_NS;
+	struct side side;
+	int i;
+
+	(void)state;
+	begin(&side);
+	for (i = 0; i < 3; i++)
+		put(&side);
+	assert_true(tend(&side, begin_ns));
+	assert_true(tend(&side, begin_ns + PATIENCE_NS - 1));
+	tell(&side, 2);
+	assert_true(tend(&side, begin_ns + PATIENCE_NS));
+	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS - 1));
+	assert_false(side.has_failed);
+	assert_false(tend(&side, begin_ns + 2 * PATIENCE_NS));
+	assert_true(side.has_failed);
+	assert_int_equal(nr_taken_back, 2);
+}
+
+/* Who posts has taken the returns; long after, the slots' numbers are what they were. */
+static void who_has_copied_all_meanwhile_is_not_given_up(void **state)
+{
+	const uint64_t begin_ns = 1000 * PATIENCE_NS;
+	struct side side;
+	uint32_t i;
+
+	(void)state;
+	begin(&side);
+	put(&side);
+	assert_true(tend(&side, begin_ns));
+	for (i = 1; i < NUMBERS; i++) {
+		settle(&side);
+		put(&side);
+	}
+	settle(&side);
+	put(&side);
+	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS));
+	assert_false(side.has_failed);
+	assert_int_equal(nr_taken_back, 0);
+	settle(&side);
+}
+
+/* Nor does it matter that there was always something under way. */
+static void who_has_copied_some_meanwhile_is_not_given_up(void **state)
+{
+	const uint64_t begin_ns = 1000 * PATIENCE_NS;
+	struct side side;
+	uint8_t pause_ms;
+	uint32_t i;
+
+	(void)state;
+	begin(&side);
+	put(&side);
+	assert_true(tend(&side, begin_ns));
+	for (i = 0; i < NUMBERS; i++) {
+		put(&side);
+		tell(&side, 1);
+		assert_int_equal(side_wait(&side, 1, &pause_ms), 0);
+	}
+	assert_int_equal(side_open(&side), 1);
+	assert_true(tend(&side, begin_ns + 2 * PATIENCE_NS));
+	assert_false(side.has_failed);
+	assert_int_equal(nr_taken_back, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_copies_nothing_for_long_is_given_up),
+		cmocka_unit_test(who_has_copied_all_meanwhile_is_not_given_up),
+		cmocka_unit_test(who_has_copied_some_meanwhile_is_not_given_up),
+	};
+
+	return cmocka_run_group_tests_name("unload side", tests, NULL, NULL);
+}

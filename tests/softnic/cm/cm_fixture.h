@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the tests of the connection manager share: events with a deadline, and two ends, A that
+ * connects and B that listens, in one process or in two.
+ */
+#ifndef WEIR_TESTS_SOFTNIC_CM_CM_FIXTURE_H
+#define WEIR_TESTS_SOFTNIC_CM_CM_FIXTURE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <rdma/rdma_cma.h>
+
+enum { PATIENCE_MS = 60000 };
+
+struct ends {
+	struct rdma_event_channel *a_channel, *b_channel;
+	struct rdma_cm_id *listener;
+	struct rdma_cm_id *a, *b;
+};
+
+/*
+ * The next event of a channel, which must be of this type and come in time. Not acknowledged.
+ * Unless it is asked for, TIMEWAIT_EXIT is passed over.
+ */
+struct rdma_cm_event *next_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+
+/* The same, acknowledged. Return: its status. */
+int expect(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+
+/* Nothing comes for a short while, TIMEWAIT_EXIT excepted. */
+void expect_silence(struct rdma_event_channel *channel);
+
+/* "127.0.0.1" or "::1", in the order a call to rdma_cm wants it. */
+struct sockaddr *address(const char *text, uint16_t port);
+
+/* Listen on @text; @port 0: any. Return: the port. */
+uint16_t listen_on(struct ends *e, const char *text, uint16_t port);
+
+/* Create A and bring it to where rdma_connect() is next. */
+void resolve(struct ends *e, const char *text, uint16_t port);
+
+void resolve_to(struct ends *e, struct sockaddr *sa);
+
+/* The same for an id that exists. */
+void resolve_id(struct rdma_cm_id *id, struct sockaddr *sa);
+
+/* A small RC QP on an id. */
+void create_qp(struct rdma_cm_id *id);
+
+/* From nothing to an established connection with QPs on both ends. */
+void connect_ends(struct ends *e);
+
+/* cmocka's setup and teardown: channels and listener; whatever is left of it all. */
+int open_ends(void **state);
+int close_ends(void **state);
+
+#endif

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""The table of verbs in docs/conformance.md, out of the tests.
+
+  conformance.py check LIBRARY     fails if the table is not what the tests say
+  conformance.py write LIBRARY     writes it; LIBRARY is libweir-softnic.so
+  conformance.py tests VERB        the tests that call VERB
+
+A verb is what verbs.h, rdma_cma.h and rsocket.h declare, and what the library offers. "yes" is what a
+function of softnic's tests calls: each is part of a test, for the compiler warns of one that nobody
+uses, and the tests pass, or `meson test` is red. Whether that test is a good one only a reader can say.
+refused_test.c says what is refused, also of a verb that works, and what says the same of everything. One
+that is none of these fails the check, unless the installed rdma-core is newer than the table: it is named.
+Where Soft-RoCE does otherwise the tests that run on both say so, by the functions of device_harness.h.
+"""
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+TABLE = ROOT / "docs/conformance.md"
+HEADERS = ("infiniband/verbs.h", "rdma/rdma_cma.h", "rdma/rsocket.h")
+DECLARATION = re.compile(r"^[\w *]*?\b((?:ibv|rdma)_\w+|r[a-z]+)\(", re.M)
+SYSTEM_LINE = re.compile(r'^# \d+ "([^"]*)".*?(?=^# \d+ "|\Z)', re.M | re.S)
+# Of what the library exports: it stands in for some of libc's functions, too.
+VERB = re.compile(r"ibv_|rdma_|r[a-z]+$")
+# Words and units for values, which libibverbs has for all devices; and what only ibv_devinfo knows of.
+NO_VERB = re.compile(r"ibv_\w+_str$|ibv_rate_to_\w+$|ibv_query_gid_type$")
+CALL = re.compile(r"\b((?:ibv|rdma)_\w+)\s*\(")
+REFUSAL = re.compile(r"\bREFUSES(?:_OBJECT|_USE)?\((E\w+), (\w+)")
+ONLY = re.compile(r'\bSAYS_ONLY\((-?\w+), (\w+), "([^"]+)"')
+PART = re.compile(r'\bREFUSES_PART\((E\w+), (\w+), "([^"]+)"')
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+DEPARTURE = re.compile(r'\b(?:soft_roce_differs|skip_on_soft_roce)\(\s*((?:"[^"]*"\s*)+)\)')
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+# A function's head begins a line, and its end is a brace that does.
+FUNCTION = re.compile(r"^[a-z][^\n;={}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}", re.M | re.S)
+
+UNKNOWN = "no test calls it"
+RDMA_CORE = 56  # the latest whose verbs are all in the table
+
+HEAD = """<!-- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only -->
+# What softnic does of the verbs
+
+Made out of the tests by `tests/softnic/conformance/conformance.py`; a test fails when it is out of date. It has
+the verbs of rdma-core up to 56. "yes" means that tests of `tests/softnic` call it, and pass:
+`conformance.py tests VERB` names them, and they say what it must do. What is refused gives this
+error, and harms nothing. Below are what verbs that work
+[refuse](#what-verbs-that-work-refuse), and where [Soft-RoCE](#where-soft-roce-departs) does otherwise;
+sizes and numbers are in [softnic](softnic.md#limits).
+"""
+
+SOFT_ROCE = """
+## Where Soft-RoCE departs
+
+The tests named `verbs ...` run on softnic and, the same code, on the kernel's Soft-RoCE
+(`tests/vm/vm check`); here is what they find otherwise there, with Linux 6.1 and rdma-core 44. What is
+said is of Soft-RoCE; softnic does as the test's name says.
+
+| test, or a function of one | what it is on Soft-RoCE |
+| --- | --- |
+"""
+
+
+def source(path):
+    return COMMENT.sub("", path.read_text(encoding="utf-8"))
+
+
+def test_sources():
+    return sorted([*(ROOT / "tests/softnic").glob("*/*.c"), *(ROOT / "tests/support").glob("*.c")],
+                  key=lambda path: path.name)
+
+
+@functools.cache
+def refusals():
+    """{verb: errno}"""
+    return {verb: error for error, verb in REFUSAL.findall(source(HERE / "refused_test.c"))}
+
+
+@functools.cache
+def only():
+    """{verb: (what it says of everything, why)}"""
+    return {verb: (value, why) for value, verb, why in ONLY.findall(source(HERE / "refused_test.c"))}
+
+
+def parts():
+    """[(errno, verb, what of it is refused)]"""
+    return PART.findall(source(HERE / "refused_test.c"))
+
+
+def departures():
+    """[(test, what Soft-RoCE does)], in the order of the sources"""
+    found = []
+    for path in test_sources():
+        program = path.stem.removesuffix("_test").replace("_", " ")
+        for name, body in FUNCTION.findall(source(path)):
+            test = name.removeprefix("test_").replace("_", " ")
+            for strings in DEPARTURE.findall(body):
+                found.append((f"{program}: {test}", "".join(re.findall('"([^"]*)"', strings))))
+    return found
+
+
+@functools.cache
+def called():
+    """The verbs that functions of the tests call."""
+    return {verb for path in test_sources() for _name, body in FUNCTION.findall(source(path))
+            for verb in CALL.findall(STRING.sub('""', body))}
+
+
+def offered(library):
+    listed = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+                            capture_output=True, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in listed.splitlines() if " T " in line}
+
+
+@functools.cache
+def declared():
+    """The verbs of the headers themselves, not of what these include."""
+    includes = "".join(f"#include <{header}>\n" for header in HEADERS)
+    text = subprocess.run(["cc", "-E", "-"], input=includes, check=True, capture_output=True,
+                          text=True).stdout
+    return {verb for part in SYSTEM_LINE.finditer(text) if part[1].endswith(HEADERS)
+            for verb in DECLARATION.findall(part[0])}
+
+
+def installed_rdma_core():
+    version = subprocess.run(["pkg-config", "--modversion", "libibverbs"], check=True,
+                             capture_output=True, text=True).stdout
+    return int(version.split(".")[2])  # 1.14.VERSION.0
+
+
+def state(verb):
+    if verb in refusals():
+        return f"refused: `{refusals()[verb]}`"
+    if verb in only():
+        return "says `{}`: {}".format(*only()[verb])
+    return "yes" if verb in called() else UNKNOWN
+
+
+def is_verb(name):
+    return VERB.match(name) and not NO_VERB.match(name)
+
+
+def known(library):
+    return set(filter(is_verb, called() | set(refusals()) | set(only()) | offered(library)))
+
+
+def too_new(library):
+    """What the installed headers have, and only those that are newer than the table."""
+    new = set(filter(is_verb, declared())) - known(library)
+    return new if installed_rdma_core() > RDMA_CORE else set()
+
+
+def table(library):
+    verbs = sorted(known(library) | set(filter(is_verb, declared())) - too_new(library))
+    groups = {"Verbs": [], "Connection manager": [], "Sockets over RDMA": []}
+    for verb in verbs:
+        groups["Verbs" if verb.startswith("ibv_") else "Connection manager"
+               if verb.startswith("rdma_") else "Sockets over RDMA"].append(verb)
+    text = HEAD
+    for name, members in groups.items():
+        text += f"\n## {name}\n\n| verb | softnic |\n| --- | --- |\n"
+        text += "".join(f"| `{verb}` | {state(verb)} |\n" for verb in members)
+    text += "\n## What verbs that work refuse\n\n| verb | what | softnic |\n| --- | --- | --- |\n"
+    text += "".join(f"| `{verb}` | {what} | refused: `{error}` |\n" for error, verb, what in parts())
+    return text + SOFT_ROCE + "".join(f"| {test} | {what} |\n" for test, what in departures())
+
+
+def tests_of(verb):
+    for path in test_sources() + [HERE / "refused_test.c"]:
+        for name, body in FUNCTION.findall(source(path)):
+            if re.search(rf"\b{verb}\b", body):
+                print(f"{path.relative_to(ROOT)}: {name}")
+
+
+def main(args):
+    if len(args) == 2 and args[0] == "write":
+        TABLE.write_text(table(args[1]), encoding="utf-8")
+    elif len(args) == 2 and args[0] == "check":
+        if not TABLE.exists() or TABLE.read_text(encoding="utf-8") != table(args[1]):
+            sys.exit(f"docs/conformance.md is not what the tests say: run\n"
+                     f"  tests/softnic/conformance/conformance.py write {args[1]}")
+        if UNKNOWN in table(args[1]):
+            sys.exit("docs/conformance.md: a verb is neither called by a test nor refused")
+        if too_new(args[1]):
+            print(f"# rdma-core {installed_rdma_core()} has more than the table of rdma-core "
+                  f"{RDMA_CORE}: {', '.join(sorted(too_new(args[1])))}")
+    elif len(args) == 2 and args[0] == "tests":
+        tests_of(args[1])
+    else:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The bells that guests ring, with the guests as threads of the queue's own process: between
+ * processes a sanitizer sees one side only.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "softnic/cq/comp_channel.h"
+#include "softnic/cq/wakeup.h"
+#include "softnic/cq/cq.h"
+#include "softnic/verbs/nic.h"
+#include "tests/support/verbs_puppet.h"
+
+enum {
+	GUESTS = 3,
+	RINGERS = GUESTS + 1,
+	RINGS = 2000,		/* of each */
+	CAPACITY = 31,
+	ROOM = CAPACITY / RINGERS,
+	BATCH = 4,
+	PATIENCE_S = 100,
+};
+
+/* Who completes: a guest, or the first of them the queue's own process. */
+struct ringer {
+	struct cq *cq;
+	uint32_t qpn;
+	struct bell *bell;
+	struct pull pull;		/* a guest's */
+	struct line *line;
+	struct cq_source source;
+	uint32_t rung, taken;
+	uint32_t values[RINGS];		/* each is stored before it is rung */
+	pthread_t thread;
+};
+
+static uint32_t value_of(uint32_t n)
+{
+	return ~n;
+}
+
+static int take(struct qp *self, struct ibv_wc *wc, int room)
+{
+	struct ringer *r = (struct ringer *)self;
+	uint32_t at = r->taken;
+	int n;
+
+	for (n = 0; n < room && at != load_acquire(&r->rung); n++, at++)
+		wc[n] = (struct ibv_wc){ .wr_id = at, .byte_len = r->values[at] };
+	store_release(&r->taken, at);
+	return n;
+}
+
+static uint32_t waiting(struct qp *self)
+{
+	struct ringer *r = (struct ringer *)self;
+
+	return load_acquire(&r->rung) - r->taken;
+}
+
+static void ringer_begin(struct ringer *r, struct ibv_cq *cq)
+{
+	static uint32_t num;
+
+	r->qpn = num++;
+	r->cq = to_cq(cq);
+	r->source = (struct cq_source){ take, waiting, (struct qp *)r };
+	cq_add(r->cq, &r->source, r->qpn);
+}
+
+/* A guest comes. */
+static void come(struct ringer *r)
+{
+	struct cord *cord;
+	int fd;
+
+	r->bell = line_create_bell(&fd);
+	assert_non_null(r->bell);
+	close(fd);
+	pthread_mutex_lock(&nic.lock);
+	assert_int_equal(line_join(r->bell, r->cq), 0);
+	assert_int_equal(cord_get(r->bell, to_channel(r->cq->ibv.channel), &cord), 0);
+	r->pull.fd = dup(cord->far_fd);		/* as the other process's is another */
+	pthread_mutex_unlock(&nic.lock);
+}
+
+static void leave(struct ringer *r)
+{
+	pthread_mutex_lock(&nic.lock);
+	line_end_all(r->bell);
+	pthread_mutex_unlock(&nic.lock);
+	close(r->pull.fd);
+}
+
+static bool has_room(const struct ringer *r)
+{
+	return r->rung - load_acquire(&r->taken) < ROOM;
+}
+
+static void complete(struct ringer *r)
+{
+	r->values[r->rung] = value_of(r->rung);
+	store_release(&r->rung, r->rung + 1);
+}
+
+/* The next completion. Each fourth is solicited. */
+static void ring(struct ringer *r, struct shared_cq *at)
+{
+	uint32_t n = r->rung;
+	bool solicited = n % 4 == 3;
+
+	while (!has_room(r))
+		sched_yield();
+	complete(r);
+	if (!r->bell)
+		cq_notice(r->cq, r->qpn, 1, solicited);
+	else if (!cq_ring(at, r->qpn, &r->pull, solicited))
+		cq_may_have_overrun(r->cq);	/* as the guest would have it told */
+}
+
+static void *ring_all(void *arg)
+{
+	struct ringer *r = arg;
+
+	while (r->rung < RINGS)
+		ring(r, r->line->at);
+	return NULL;
+}
+
+static void sleep_until_event(struct ibv_comp_channel *channel)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
+	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static int poll_some(struct ibv_cq *cq)
+{
+	struct ibv_wc wc[BATCH];
+	int n = ibv_poll_cq(cq, BATCH, wc), i;
+
+	for (i = 0; i < n; i++)
+		assert_int_equal(wc[i].byte_len, value_of(wc[i].wr_id));
+	return n;
+}
+
+/* Sleeps whenever there is nothing: in turn for anything, and for what is solicited. */
+static void take_all(struct ibv_cq *cq, uint32_t total)
+{
+	uint32_t taken = 0, sleeps = 0, n;
+
+	while (taken < total) {
+		n = poll_some(cq);
+		if (!n) {
+			assert_int_equal(ibv_req_notify_cq(cq, sleeps % 2), 0);
+			n = poll_some(cq);
+		}
+		if (!n) {
+			sleep_until_event(cq->channel);
+			sleeps++;
+		}
+		taken += n;
+	}
+	assert_int_equal(poll_some(cq), 0);
+	assert_false(to_cq(cq)->has_overrun);
+	print_message("# slept %u times\n", sleeps);
+}
+
+static struct ibv_cq *create_cq_of(const struct end *e, int cqe)
+{
+	struct ibv_cq *cq = ibv_create_cq(e->ctx, cqe, NULL, e->channel, 0);
+
+	assert_non_null(cq);
+	return cq;
+}
+
+static struct ibv_cq *create_cq(const struct end *e)
+{
+	struct ibv_cq *cq = create_cq_of(e, CAPACITY);
+
+	assert_int_equal(cq->cqe, CAPACITY);
+	return cq;
+}
+
+/* Each completion once, whole, and nobody sleeps while there is one. */
+static void test_what_many_ring_at_once_is_taken_once(void **state)
+{
+	static struct ringer ringers[RINGERS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	for (i = 0; i < RINGERS; i++) {
+		struct ringer *r = &ringers[i];
+
+		ringer_begin(r, cq);
+		if (i)
+			come(r);
+		r->line = i ? r->bell->lines : &r->cq->line;
+	}
+	for (i = 0; i < RINGERS; i++)
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, ring_all, &ringers[i]), 0);
+	take_all(cq, RINGERS * RINGS);
+	for (i = 0; i < RINGERS; i++) {
+		pthread_join(ringers[i].thread, NULL);
+		cq_del(to_cq(cq), &ringers[i].source);
+	}
+	for (i = 1; i < RINGERS - 1; i++)
+		leave(&ringers[i]);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	leave(&ringers[RINGERS - 1]);	/* its queue is gone before it */
+	end_close(&e);
+}
+
+enum { VISIT = 8 };
+
+static void *come_and_go(void *arg)
+{
+	struct ringer *r = arg;
+	struct shared_cq *at;
+	int n;
+
+	while (r->rung < RINGS) {
+		come(r);
+		at = &r->bell->shared->cqs[r->cq->ibv.handle];
+		for (n = 0; n < VISIT; n++)
+			ring(r, at);
+		leave(r);
+	}
+	return NULL;
+}
+
+static void test_what_a_guest_rang_counts_after_it_left(void **state)
+{
+	static struct ringer ringers[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq_of(&e, GUESTS * RINGS);	/* who comes again finds new room */
+	for (i = 0; i < GUESTS; i++)
+		ringer_begin(&ringers[i], cq);
+	for (i = 0; i < GUESTS; i++)
+		assert_int_equal(pthread_create(&ringers[i].thread, NULL, come_and_go,
+						&ringers[i]), 0);
+	take_all(cq, GUESTS * RINGS);
+	for (i = 0; i < GUESTS; i++) {
+		pthread_join(ringers[i].thread, NULL);
+		cq_del(to_cq(cq), &ringers[i].source);
+	}
+	poll_some(cq);
+	assert_null(to_cq(cq)->line.next);	/* all that ended were forgotten */
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+/* Or the next arm would take what comes for what was told. */
+static void test_what_was_rung_unheard_by_who_left_hides_nothing(void **state)
+{
+	static struct ringer own, guest;
+	struct ibv_cq *cq;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&own, cq);
+	ringer_begin(&guest, cq);
+	come(&guest);
+	while (guest.rung < BATCH)
+		ring(&guest, &guest.bell->shared->cqs[cq->handle]);
+	leave(&guest);
+	assert_null(to_cq(cq)->line.next);
+	assert_int_equal(poll_some(cq), BATCH);
+	assert_int_equal(poll_some(cq), 0);
+	ring(&own, to_cq(cq)->line.at);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(poll(&(struct pollfd){ e.channel->fd, POLLIN, 0 }, 1, 0), 1);
+	sleep_until_event(e.channel);
+	assert_int_equal(poll_some(cq), 1);
+	cq_del(to_cq(cq), &own.source);
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+static bool is_readable(const struct ibv_comp_channel *channel)
+{
+	return poll(&(struct pollfd){ channel->fd, POLLIN, 0 }, 1, 0) == 1;
+}
+
+static void guests_begin(struct ringer *guests, struct ibv_cq *cq)
+{
+	for (int i = 0; i < GUESTS; i++) {
+		ringer_begin(&guests[i], cq);
+		come(&guests[i]);
+		guests[i].line = guests[i].bell->lines;
+	}
+}
+
+static void guests_end(struct ringer *guests, struct ibv_cq *cq)
+{
+	for (int i = 0; i < GUESTS; i++) {
+		leave(&guests[i]);
+		cq_del(to_cq(cq), &guests[i].source);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* Each of them takes the arm that it sees, and wakes the sleeper. */
+static void test_one_arm_gives_one_event_however_many_ring(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int i, times;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	for (times = 0; times < 3; times++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		for (i = 0; i < GUESTS; i++)
+			ring(&guests[i], guests[i].line->at);
+		sleep_until_event(e.channel);
+		assert_false(is_readable(e.channel));
+		assert_int_equal(poll_some(cq), GUESTS);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		assert_false(is_readable(e.channel));
+		cq_notice(to_cq(cq), 0, 1, false);
+		sleep_until_event(e.channel);
+	}
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+/* Late, or made up: who finds the channel readable may wait for an event, so there is one. */
+static void test_a_pull_for_nothing_gives_no_more_events_than_arms(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq, *idle;
+	struct end e;
+	int i, n;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	idle = create_cq(&e);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	for (i = 0; i < GUESTS; i++)
+		for (n = 0; n < 1000; n++)	/* more than there is room for */
+			pull_once(&guests[i].pull);
+	assert_false(is_readable(e.channel));
+	for (n = 0; n < 3; n++) {
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		pull_once(&guests[n % GUESTS].pull);
+		sleep_until_event(e.channel);
+		assert_false(is_readable(e.channel));
+		pull_once(&guests[n % GUESTS].pull);
+		assert_false(is_readable(e.channel));
+	}
+	assert_int_equal(ibv_destroy_cq(idle), 0);
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+/* When the queue of pulls is full the event is told of by those in it. */
+static void test_a_pull_that_found_no_room_is_no_lost_event(void **state)
+{
+	static struct ringer guests[GUESTS];
+	struct ibv_cq *cq;
+	struct end e;
+	int n;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	guests_begin(guests, cq);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	for (n = 0; n < 1000; n++)
+		pull_once(&guests[0].pull);
+	ring(&guests[0], guests[0].line->at);
+	sleep_until_event(e.channel);
+	assert_int_equal(poll_some(cq), 1);
+	assert_false(is_readable(e.channel));
+	guests_end(guests, cq);
+	end_close(&e);
+}
+
+static void test_what_who_left_had_rung_is_an_event(void **state)
+{
+	static struct ringer guest;
+	struct ibv_cq *cq;
+	struct end e;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&guest, cq);
+	come(&guest);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	ring(&guest, &guest.bell->shared->cqs[cq->handle]);
+	leave(&guest);
+	sleep_until_event(e.channel);
+	assert_false(is_readable(e.channel));
+	assert_int_equal(poll_some(cq), 1);
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+/* It was killed before it said where to look, or before it said that there is something. */
+static void test_what_who_left_had_not_rung_is_found(void **state)
+{
+	static struct ringer guest;
+	struct ibv_cq *cq;
+	struct end e;
+	int marks;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	ringer_begin(&guest, cq);
+	for (marks = 0; marks < 2; marks++) {
+		come(&guest);
+		complete(&guest);
+		if (marks)
+			source_mark(&guest.bell->shared->cqs[cq->handle], guest.qpn);
+		assert_int_equal(poll_some(cq), 0);
+		leave(&guest);
+		assert_int_equal(poll_some(cq), 1);
+	}
+	cq_del(to_cq(cq), &guest.source);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	end_close(&e);
+}
+
+enum { SOURCES = 1000 };
+
+/* A queue that is looked at and has nothing. */
+struct looked_at {
+	struct cq_source source;
+	uint32_t times;
+};
+
+static int count_look(struct qp *self, struct ibv_wc *wc, int room)
+{
+	struct looked_at *l = (struct looked_at *)self;
+
+	(void)wc;
+	(void)room;
+	l->times++;
+	return 0;
+}
+
+static uint32_t none_waiting(struct qp *self)
+{
+	(void)self;
+	return 0;
+}
+
+static uint32_t all_looks(const struct looked_at *all)
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; i < SOURCES; i++)
+		n += all[i].times;
+	return n;
+}
+
+/* Whatever numbers they have: a program may deal every 64th of its queue pairs to one queue. */
+static void test_a_poll_looks_only_at_a_few_that_may_have_something(void **state)
+{
+	static const uint32_t strides[] = { 1, 2, 3, 16, 64, 100, 233, 256 };
+	struct looked_at *all = calloc(SOURCES, sizeof(*all));
+	struct ibv_cq *cq;
+	struct end e;
+	uint32_t s, i, before;
+
+	(void)state;
+	end_open(&e, ALL_ACCESS);
+	cq = create_cq(&e);
+	for (s = 0; s < sizeof(strides) / sizeof(strides[0]); s++) {
+		for (i = 0; i < SOURCES; i++) {
+			all[i] = (struct looked_at){
+				.source = { count_look, none_waiting, (struct qp *)&all[i] },
+			};
+			cq_add(to_cq(cq), &all[i].source, 1 + i * strides[s]);
+		}
+		for (i = 0; i < SOURCES; i++) {
+			before = all_looks(all);
+			cq_notice(to_cq(cq), 1 + i * strides[s], 1, false);
+			assert_int_equal(poll_some(cq), 0);
+			assert_true(all[i].times > 0);
+			assert_in_range(all_looks(all) - before, 1, 16);
+		}
+		before = all_looks(all);
+		assert_int_equal(poll_some(cq), 0);
+		assert_int_equal(all_looks(all), before);
+		for (i = 0; i < SOURCES; i++)
+			cq_del(to_cq(cq), &all[i].source);
+	}
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	free(all);
+	end_close(&e);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_what_many_ring_at_once_is_taken_once),
+		cmocka_unit_test(test_what_a_guest_rang_counts_after_it_left),
+		cmocka_unit_test(test_what_was_rung_unheard_by_who_left_hides_nothing),
+		cmocka_unit_test(test_one_arm_gives_one_event_however_many_ring),
+		cmocka_unit_test(test_a_pull_for_nothing_gives_no_more_events_than_arms),
+		cmocka_unit_test(test_a_pull_that_found_no_room_is_no_lost_event),
+		cmocka_unit_test(test_what_who_left_had_rung_is_an_event),
+		cmocka_unit_test(test_what_who_left_had_not_rung_is_found),
+		cmocka_unit_test(test_a_poll_looks_only_at_a_few_that_may_have_something),
+	};
+
+	alarm(PATIENCE_S);
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

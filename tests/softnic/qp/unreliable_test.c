@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Datagrams of softnic's: when they are done, and what becomes of them when processes die that
+ * send, or that are sent to. Both ends are in one process, or in a puppet that dies.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "tests/support/datagram_pair.h"
+#include "tests/support/silent_slot.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/qp/qp.h"
+
+/* The first one finds the other end, and does so before the post returns. */
+static void test_what_a_process_sends_itself_is_done_when_it_is_posted(void **state)
+{
+	struct ibv_wc wc;
+	struct two t;
+	struct wr w;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	assert_int_equal(post_recv(&t.b, 7, 8192, 200), 0);
+	assert_int_equal(post(&t.a, datagram(&w, &t, 32)), 0);
+	assert_int_equal(ibv_poll_cq(t.a.cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(t.b.cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 7);
+	two_down(&t);
+}
+
+/* A taker that is no more: what it had comes back, and the next one gets it. */
+static void test_a_receive_that_a_dead_process_had_is_received_into(void **state)
+{
+	const uint32_t slot = 1000, dead = slot << SOFTNIC_QP_INDEX_BITS;
+	struct rq_receive r;
+	struct two t;
+	struct qp *qp;
+	struct wr w;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	qp = to_qp(t.b.qp);
+	assert_int_equal(post_recv(&t.b, 7, 8192, 200), 0);
+	store_release(&qp->segment.guards.at[5].user, dead);
+	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
+	assert_true(rq_take(&qp->rq->ring, &r, dead));
+	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+	assert_nothing(&t.b);
+	qp_guest_ended(NULL, slot);
+	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc(&t.b).wr_id, 7);
+	assert_int_equal(load_acquire(&qp->segment.guards.at[5].user), 0);
+	two_down(&t);
+}
+
+/* The sender may not use a region that is gone, so what it had taken is given back. */
+static void test_a_receive_that_was_given_back_is_received_into(void **state)
+{
+	struct rq_result nothing = { .status = RECV_VOID };
+	struct rq_receive r;
+	struct two t;
+	struct qp *qp;
+	struct wr w;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UC);
+	qp = to_qp(t.b.qp);
+	nothing.dest_qp = qp->ibv.qp_num;
+	assert_int_equal(post_recv(&t.b, 7, 8192, 200), 0);
+	assert_int_equal(rq_peek(&qp->rq->ring, &r), 0);
+	assert_true(rq_take(&qp->rq->ring, &r, t.a.qp->qp_num));
+	assert_true(rq_finish(&qp->rq->ring, &r, t.a.qp->qp_num, &nothing, &qp->arrivals.ring));
+	cq_nudge(to_cq(t.b.cq)->line.at, t.b.qp->qp_num);
+	assert_nothing(&t.b);
+	do_wr(&t.a, wr_make(&w, &t.a, IBV_WR_SEND, 0, 8, 0), IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc(&t.b).wr_id, 7);
+	two_down(&t);
+}
+
+static void test_the_end_of_a_process_is_no_answer_from_another(void **state)
+{
+	struct peer stranger = { 0 };
+	uint64_t begin;
+	struct two t;
+	struct wr w;
+	int fd;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	datagram(&w, &t, 8)->wr.wr.ud.remote_qpn = take_slot(&fd) << SOFTNIC_QP_INDEX_BITS;
+	begin = now_ms();
+	assert_int_equal(post(&t.a, &w), 0);
+	pthread_mutex_lock(&nic.lock);
+	qp_peer_ended(&stranger);
+	pthread_mutex_unlock(&nic.lock);
+	assert_int_equal(wait_wc(&t.a).status, IBV_WC_SUCCESS);
+	assert_true(now_ms() - begin >= 1000);
+	close(fd);
+	two_down(&t);
+}
+
+static void send_for_ever(struct end *e, const uint32_t *qpn)
+{
+	struct two t;
+	struct wr w;
+
+	(void)e;
+	two_up(&t, IBV_QPT_UD);
+	for (;;) {
+		datagram(&w, &t, MTU)->wr.wr.ud.remote_qpn = *qpn;
+		do_wr(&t.a, &w, IBV_WC_SUCCESS);
+	}
+}
+
+/* Several processes send, and are killed anywhere; whoever is left is still received from. */
+static int play_sender(const char *number)
+{
+	uint32_t qpn = strtoul(number, NULL, 0);
+
+	send_for_ever(NULL, &qpn);
+	return 0;
+}
+
+static pid_t start_sender(uint32_t qpn)
+{
+	char number[16];
+	pid_t pid;
+
+	snprintf(number, sizeof(number), "%u", qpn);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		execl("/proc/self/exe", "sender", "--sender", number, (char *)NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void test_senders_that_are_killed_leave_every_receive_usable(void **state)
+{
+	enum { SENDERS = 3, ROUNDS = 9, RECEIVES = 8 };
+	pid_t pids[SENDERS];
+	uint32_t i, n, round;
+	struct ibv_wc wc;
+	struct two t;
+	struct wr w;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	for (i = 0; i < SENDERS; i++)
+		pids[i] = start_sender(t.b.qp->qp_num);
+	for (i = 0; i < RECEIVES; i++)
+		assert_int_equal(post_recv(&t.b, i, 65536 * (1 + i), GRH + MTU), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		for (n = 0; n < 50; n++) {
+			wc = wait_wc(&t.b);
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			assert_int_equal(post_recv(&t.b, wc.wr_id, 65536 * (1 + wc.wr_id),
+						   GRH + MTU), 0);
+		}
+		i = round % SENDERS;
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		pids[i] = start_sender(t.b.qp->qp_num);
+	}
+	for (i = 0; i < SENDERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+	/* All of them fill up, once the last death is noticed. */
+	for (n = 0; n < RECEIVES; ) {
+		do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+		n += ibv_poll_cq(t.b.cq, 1, &wc);
+	}
+	two_down(&t);
+}
+
+static int mapped_queue_pairs(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		n += strstr(line, "/memfd:softnic-qp") != NULL;
+	fclose(maps);
+	return n;
+}
+
+/* Each of these was mapped twice: by its owner, and by who sent to it. */
+static void test_who_sends_to_one_after_the_other_keeps_none_that_has_gone(void **state)
+{
+	enum { MANY = 20 };
+	uint64_t give_up_ms;
+	struct end after;
+	struct two t;
+	struct wr w;
+	int first, i;
+
+	(void)state;
+	two_up(&t, IBV_QPT_UD);
+	first = mapped_queue_pairs();
+	for (i = 0; i < MANY; i++) {
+		lossy_open(&after, &t.base, IBV_QPT_UD, 0);
+		to_init(&after);
+		to_ready(&after, 0);
+		assert_int_equal(post_recv(&after, 1, 4096, 100), 0);
+		datagram(&w, &t, 8);
+		w.wr.wr.ud.remote_qpn = after.qp->qp_num;
+		do_wr(&t.a, &w, IBV_WC_SUCCESS);
+		assert_int_equal(wait_wc(&after).status, IBV_WC_SUCCESS);
+		end_close(&after);
+	}
+	give_up_ms = now_ms() + PATIENCE_MS;
+	while (mapped_queue_pairs() != first) {
+		assert_true(now_ms() < give_up_ms);
+		usleep(1000);
+	}
+	assert_int_equal(post_recv(&t.b, 1, 4096, 100), 0);
+	do_wr(&t.a, datagram(&w, &t, 8), IBV_WC_SUCCESS);
+	assert_int_equal(wait_wc(&t.b).status, IBV_WC_SUCCESS);
+	two_down(&t);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(test_what_a_process_sends_itself_is_done_when_it_is_posted),
+		cmocka_unit_test(test_a_receive_that_a_dead_process_had_is_received_into),
+		cmocka_unit_test(test_a_receive_that_was_given_back_is_received_into),
+		cmocka_unit_test(test_the_end_of_a_process_is_no_answer_from_another),
+		cmocka_unit_test(test_senders_that_are_killed_leave_every_receive_usable),
+		cmocka_unit_test(test_who_sends_to_one_after_the_other_keeps_none_that_has_gone),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "--sender"))
+		return play_sender(argv[2]);
+	return test_main(argc, argv, tests);
+}

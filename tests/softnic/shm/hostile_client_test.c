@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Processes that speak softnic's language and mean ill when they ask: they pass for others, pass
+ * descriptors of anything, and say what is no message. They are shown the door; the traffic of
+ * others goes on.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "wrong_fd.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/control/option.h"
+#include "softnic/shm/passed_fd.h"
+#include "tests/support/verbs_puppet.h"
+
+/* As any process of this user can. */
+static int call(uint32_t slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct timeval patience = { PATIENCE_MS / 1000, 0 };
+	struct sockaddr_un addr;
+	socklen_t len = shared_address(slot, &addr);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, len), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+/* How the question for a queue pair is answered to who says that it has a slot: an errno. */
+static int ask_from(uint32_t slot, uint32_t qpn, uint32_t from)
+{
+	struct message hello = { .type = MSG_HELLO, .value = slot }, m;
+	struct message ask = { .type = MSG_ASK_QP, .qpn = qpn, .from = from };
+	int fd = call(nic.slot);
+
+	assert_int_equal(message_send(fd, &hello, NULL, 0), 0);
+	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
+	assert_int_equal(m.type, MSG_WELCOME);
+	assert_int_equal(message_send(fd, &ask, NULL, 0), 0);
+	assert_int_equal(read(fd, &m, sizeof(m)), sizeof(m));
+	assert_int_equal(m.type, MSG_QP);
+	close(fd);
+	return m.value;
+}
+
+static void test_who_passes_for_another_gets_no_queue_pair(void **state)
+{
+	struct pair *pair = *state;
+	uint32_t ours = pair->e.qp->qp_num, theirs = pair->p.name.qpn;
+
+	if (getenv("TEST_PID_NAMESPACES"))
+		skip();		/* there the kernel does not know them apart */
+	assert_int_equal(ask_from(theirs >> SOFTNIC_QP_INDEX_BITS, ours, theirs), EPERM);
+	assert_int_equal(ask_from(nic.slot, ours, theirs), EPERM);
+	assert_int_equal(ask_from(0, ours, theirs), EPERM);
+	assert_int_equal(ask_from(nic.slot, ours, nic.slot << SOFTNIC_QP_INDEX_BITS), EPERM);
+}
+
+/* A slot of our own beside softnic's: to the kernel they are one process, which holds both. */
+static int claim_slot(uint32_t *slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+	socklen_t len;
+
+	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
+		len = shared_address(*slot, &addr);
+		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
+			return fd;
+	}
+	fail_msg("no slot is free");
+	return -1;
+}
+
+/* The answer to a question, and how many descriptors came with it. None may be of procfs. */
+static int ask(int fd, const struct message *question, struct message *answer)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	int fds[MESSAGE_FDS_MAX], n = 0;
+
+	assert_int_equal(message_send(fd, question, NULL, 0), 0);
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(message_receive(fd, answer, fds), 0);
+	for (; n < MESSAGE_FDS_MAX && fds[n] >= 0; n++)
+		assert_false(passed_is_proc(fds[n]));
+	message_close_fds(fds);
+	return n;
+}
+
+/* It names itself truly, but nobody has connected to it. */
+static void test_who_has_no_queue_pair_gets_no_way_to_memory(void **state)
+{
+	struct pair *pair = *state;
+	const struct message hello = { .type = MSG_HELLO }, nonsense = {
+		.type = MSG_SET_FAULT, .qpn = UINT32_MAX,
+	};
+	struct message m = hello, file = { .type = MSG_ASK_FILE };
+	int memory = sealed_file(4096), fd = call(nic.slot), listening;
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pair->e.pd, map, 4096, ALL_ACCESS);
+	uint32_t slot;
+
+	assert_non_null(mr);
+	file.value = nic.pub->mrs[mr->handle].file;
+	listening = claim_slot(&slot);
+	m.value = slot;
+	assert_int_equal(ask(fd, &m, &m), 2);
+	assert_int_equal(m.type, MSG_WELCOME);
+	m = (struct message){
+		.type = MSG_ASK_QP,
+		.qpn = pair->e.qp->qp_num,
+		.from = slot << SOFTNIC_QP_INDEX_BITS,
+	};
+	assert_int_equal(ask(fd, &m, &m), 0);
+	assert_int_equal(m.value, EPERM);
+	assert_int_equal(message_send(fd, &file, NULL, 0), 0);
+	assert_int_equal(ask(fd, &nonsense, &m), 0);
+	assert_int_equal(m.type, MSG_FAULT_SET);	/* the file did not come before it */
+	close(fd);
+	close(listening);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(map, 4096);
+	close(memory);
+}
+
+/* Return: for exit(): 0 it was refused, 1 it was not. */
+static int have_the_device_go(uint32_t slot)
+{
+	const struct message gone = { .type = MSG_SET_FAULT, .qpn = OPTION_DEVICE_GONE_AFTER };
+	struct message m = { 0 };
+	int fd = call(slot);
+
+	if (message_send(fd, &gone, NULL, 0) || read(fd, &m, sizeof(m)) != sizeof(m))
+		return 1;
+	return m.type == MSG_FAULT_SET && m.value == EPERM ? 0 : 1;
+}
+
+/* Where it has no way to end us it has none to take our device away either. */
+static void test_from_another_pid_namespace_nothing_is_made_to_fail(void **state)
+{
+	struct pair *pair = *state;
+	struct ibv_port_attr port;
+	uint32_t slot = nic.slot; /* which children forget */
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		/* as another user it would not find us */
+		if (geteuid() || unshare(CLONE_NEWPID))
+			_exit(77);
+		child = fork();
+		if (!child)
+			_exit(have_the_device_go(slot));
+		waitpid(child, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+	assert_int_equal(ibv_query_port(pair->e.ctx, 1, &port), 0);
+}
+
+enum { SILENT = 400, BORNE = 256 };
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The first who said nothing are shown the door, whoever comes is heard. */
+static void test_who_says_nothing_takes_few_descriptors(void **state)
+{
+	const struct message nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct message m;
+	int fds[SILENT], i, before = descriptors();
+
+	(void)state;
+	for (i = 0; i < SILENT; i++)
+		fds[i] = call(nic.slot);
+	assert_int_equal(ask(fds[SILENT - 1], &nonsense, &m), 0);
+	assert_int_equal(m.type, MSG_FAULT_SET);
+	for (i = 0; i < SILENT - BORNE; i++)
+		assert_int_equal(read(fds[i], &m, sizeof(m)), 0);
+	/* and what the pair needs itself meanwhile */
+	assert_true(descriptors() - before <= SILENT + BORNE + 64);
+	for (i = 0; i < SILENT; i++)
+		close(fds[i]);
+}
+
+enum { KINDS = 5 };
+
+/* Says how many times it was shown the door. It holds what is stuck, so it must be killed. */
+static void call_with_odd_descriptors(uint32_t slot, int report)
+{
+	static const enum kind kinds[KINDS] = { PIPE, DIRECTORY, PATH_ONLY, EVENTS, STUCK };
+	const struct message hello = { .type = MSG_HELLO };
+	int i, odd, fd;
+	char n = 0, byte;
+
+	for (i = 0; i < KINDS; i++) {
+		odd = odd_file_open(kinds[i], -1);
+		fd = call(slot);
+		if (odd < 0)	/* nothing may be mounted here */
+			shutdown(fd, SHUT_WR);
+		else
+			message_send(fd, &hello, &odd, 1);
+		n += read(fd, &byte, 1) == 0;
+	}
+	(void)!write(report, &n, 1);
+	pause();
+}
+
+static void test_a_question_that_brings_descriptors_ends_the_call(void **state)
+{
+	struct pair *pair = *state;
+	uint32_t slot = nic.slot;
+	struct wr w;
+	int fds[2];
+	pid_t pid;
+	char n;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		setpgid(0, 0);
+		call_with_odd_descriptors(slot, fds[1]);
+	}
+	assert_int_equal(read(fds[0], &n, 1), 1);
+	assert_int_equal(n, KINDS);
+	kill(-pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+}
+
+/* The longest is a byte over; what is no message ends the call, what means nothing does not. */
+static void test_words_that_are_no_message_end_the_call(void **state)
+{
+	union {
+		struct message m;
+		char bytes[sizeof(struct message) + 1];
+	} words = { .m = { .magic = SHARED_MAGIC, .version = SHARED_VERSION, .type = 77 } };
+	struct pair *pair = *state;
+	struct message m;
+	struct wr w;
+	size_t n;
+	int fd;
+
+	for (n = 1; n <= sizeof(words); n++) {
+		fd = call(nic.slot);
+		assert_int_equal(send(fd, &words, n, 0), n);
+		m = (struct message){ .type = MSG_HELLO };
+		if (n == sizeof(words.m))
+			assert_int_equal(message_send(fd, &m, NULL, 0), 0);
+		assert_int_equal(read(fd, &m, sizeof(m)), n == sizeof(words.m) ? sizeof(m) : 0);
+		close(fd);
+	}
+	do_wr(&pair->e, wr_make(&w, &pair->e, IBV_WR_RDMA_WRITE, 0, 8, 0), IBV_WC_SUCCESS);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test_setup_teardown(test_who_passes_for_another_gets_no_queue_pair,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_who_has_no_queue_pair_gets_no_way_to_memory,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(
+			test_from_another_pid_namespace_nothing_is_made_to_fail, pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_who_says_nothing_takes_few_descriptors,
+						pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_question_that_brings_descriptors_ends_the_call, pair_up, pair_down),
+		cmocka_unit_test_setup_teardown(test_words_that_are_no_message_end_the_call,
+						pair_up, pair_down),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

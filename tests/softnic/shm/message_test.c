@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * What passes between the processes of one host: a stranger's messages cost no descriptors.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softnic/shm/shared.h"
+
+enum { FDS_SENT_MAX = 8, FDS_LOOKED_AT = 256 };
+
+static int num_open(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < FDS_LOOKED_AT; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void send_bytes(int fd, const void *bytes, size_t length, int num_fds)
+{
+	union {
+		char buf[CMSG_SPACE(FDS_SENT_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { (void *)bytes, length };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(num_fds * sizeof(int)),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+	for (int i = 0; i < num_fds; i++)
+		memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(fd, &msg, 0), length);
+}
+
+static const struct message hello = {
+	.magic = SHARED_MAGIC,
+	.version = SHARED_VERSION,
+	.type = MSG_HELLO,
+};
+
+static void what_is_refused_leaves_no_descriptor(void **state)
+{
+	static const struct {
+		const char *name;
+		const void *bytes;
+		size_t length;
+		int num_fds, status;
+	} cases[] = {
+		{ "nothing, with a descriptor", "", 0, 1, -EPIPE },
+		{ "a message too short", &hello, 8, 3, -EPROTO },
+		{ "not of this version", "0123456789012345678901234567890123456789", 40, 2,
+		  -EPROTO },
+		{ "one descriptor over", &hello, sizeof(hello), MESSAGE_FDS_MAX + 1, -EMFILE },
+		{ "far too many descriptors", &hello, sizeof(hello), FDS_SENT_MAX, -EMFILE },
+	};
+	int pair[2], fds[MESSAGE_FDS_MAX], before;
+	struct message m;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	before = num_open();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		send_bytes(pair[0], cases[i].bytes, cases[i].length, cases[i].num_fds);
+		if (message_receive(pair[1], &m, fds) != cases[i].status || num_open() != before)
+			fail_msg("%s", cases[i].name);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void as_many_descriptors_as_there_may_be_arrive(void **state)
+{
+	int pair[2], fds[MESSAGE_FDS_MAX], before;
+	struct message m;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	before = num_open();
+	send_bytes(pair[0], &hello, sizeof(hello), MESSAGE_FDS_MAX);
+	assert_int_equal(message_receive(pair[1], &m, fds), 0);
+	assert_int_equal(num_open(), before + MESSAGE_FDS_MAX);
+	message_close_fds(fds);
+	assert_int_equal(num_open(), before);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_refused_leaves_no_descriptor),
+		cmocka_unit_test(as_many_descriptors_as_there_may_be_arrive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * A slot that another process has taken before anybody was told that the last one ended. Both are
+ * played here, by sockets alone: to softnic they are who holds the slot.
+ */
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "tests/support/datagram_pair.h"
+#include "softnic/shm/guard.h"
+#include "softnic/verbs/nic.h"
+#include "softnic/qp/qp.h"
+#include "softnic/rq/rq.h"
+
+enum { LENGTH = 64, FIRST = 1, SECOND = 2 };
+
+/* One that has a queue pair of ours, to send datagrams to. */
+struct sender {
+	int fd;
+	uint32_t qpn;
+	struct shared_qp *shared;
+	size_t size;
+	struct guard guard;
+	struct arrivals arrivals;
+	struct rq rq;
+	struct rq_receive receive;
+};
+
+static int claim_slot(uint32_t *slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr;
+	socklen_t len;
+
+	for (*slot = 1; *slot < SOFTNIC_SLOTS; ++*slot) {
+		len = shared_address(*slot, &addr);
+		if (!bind(fd, (struct sockaddr *)&addr, len) && !listen(fd, 64))
+			return fd;
+	}
+	fail_msg("no slot is free");
+	return -1;
+}
+
+static void hear(int fd, struct message *m, int *fds)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(message_receive(fd, m, fds), 0);
+}
+
+static void call(struct sender *s, uint32_t slot)
+{
+	const struct message hello = { .type = MSG_HELLO, .value = slot };
+	struct sockaddr_un addr;
+	socklen_t len = shared_address(nic.slot, &addr);
+	int fds[MESSAGE_FDS_MAX];
+	struct message m;
+
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(s->fd, (struct sockaddr *)&addr, len), 0);
+	assert_int_equal(message_send(s->fd, &hello, NULL, 0), 0);
+	hear(s->fd, &m, fds);
+	assert_int_equal(m.type, MSG_WELCOME);
+	message_close_fds(fds);
+}
+
+static void ask_for(struct sender *s, const struct end *e, uint32_t from)
+{
+	const struct message ask = { .type = MSG_ASK_QP, .qpn = e->qp->qp_num, .from = from };
+	int fds[MESSAGE_FDS_MAX];
+	struct guards guards;
+	struct message m;
+	uint8_t *rest;
+	void *map;
+
+	s->qpn = from;
+	assert_int_equal(message_send(s->fd, &ask, NULL, 0), 0);
+	hear(s->fd, &m, fds);
+	assert_int_equal(m.type, MSG_QP);
+	assert_int_equal(m.value, 0);
+	assert_int_equal(shared_map(fds[0], sizeof(*s->shared), PROT_READ | PROT_WRITE, &map,
+				    &s->size), 0);
+	message_close_fds(fds);
+	s->shared = map;
+	guards = (struct guards){ (void *)s->shared->rest, s->shared->guards };
+	assert_true(guard_claim(&s->guard, &guards, from));
+	rest = s->shared->rest + guards.num * sizeof(*guards.at);
+	assert_int_equal(arrivals_map(&s->arrivals, rest, s->size, s->shared->arrivals), 0);
+	assert_int_equal(rq_map(&s->rq, rest + arrivals_bytes(s->arrivals.size), s->size), 0);
+}
+
+static void take(struct sender *s)
+{
+	assert_int_equal(rq_peek(&s->rq, &s->receive), 0);
+	assert_true(rq_take(&s->rq, &s->receive, s->qpn));
+}
+
+static bool finish(struct sender *s, const struct end *e)
+{
+	const struct rq_result result = {
+		.opcode = IBV_WC_RECV, .byte_len = LENGTH, .src_qp = s->qpn,
+		.dest_qp = e->qp->qp_num,
+	};
+
+	return rq_finish(&s->rq, &s->receive, s->qpn, &result, &s->arrivals);
+}
+
+static void unmap(struct sender *s)
+{
+	munmap(s->shared, s->size);
+}
+
+/* What was said, or closed, before this has been heard after it: the engine takes turns. */
+static void let_it_hear(const struct sender *s)
+{
+	const struct message nonsense = { .type = MSG_SET_FAULT, .qpn = UINT32_MAX };
+	struct message m;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(message_send(s->fd, &nonsense, NULL, 0), 0);
+		hear(s->fd, &m, NULL);
+		assert_int_equal(m.type, MSG_FAULT_SET);
+	}
+}
+
+static void receiver_up(struct end *base, struct end *e)
+{
+	end_open(base, ALL_ACCESS);
+	lossy_open(e, base, IBV_QPT_UD, 0);
+	to_init(e);
+	to_ready(e, 0);
+	assert_int_equal(post_recv(e, FIRST, 0, LENGTH), 0);
+	assert_int_equal(post_recv(e, SECOND, LENGTH, LENGTH), 0);
+}
+
+/* The second begins while the first is not known to have ended; then that is told. */
+static void test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not(void **state)
+{
+	struct sender dead, living;
+	struct end base, e;
+	struct ibv_wc wc;
+	uint32_t slot;
+	int listening;
+
+	(void)state;
+	receiver_up(&base, &e);
+	listening = claim_slot(&slot);
+	call(&dead, slot);
+	ask_for(&dead, &e, slot << SOFTNIC_QP_INDEX_BITS | 1);
+	take(&dead);
+	call(&living, slot);
+	ask_for(&living, &e, slot << SOFTNIC_QP_INDEX_BITS | 2);
+	take(&living);
+	close(dead.fd);
+	let_it_hear(&living);
+	assert_true(finish(&living, &e));
+	wc = wait_wc(&e);
+	assert_int_equal(wc.wr_id, SECOND);
+	assert_int_equal(wc.src_qp, living.qpn);
+	assert_false(finish(&dead, &e));
+	take(&living);
+	assert_true(finish(&living, &e));
+	assert_int_equal(wait_wc(&e).wr_id, FIRST);
+	unmap(&dead);
+	unmap(&living);
+	close(living.fd);
+	close(listening);
+	end_close(&e);
+	end_close(&base);
+}
+
+enum { WORDS = 64 };	/* more than are heard before the next one's greeting */
+
+static void test_the_last_words_of_who_had_the_slot_are_heard(void **state)
+{
+	struct message m = { .type = MSG_FILES };	/* means nothing there */
+	struct sender dead, living;
+	struct ibv_async_event event;
+	struct end base, e;
+	struct pollfd p;
+	uint32_t slot;
+	int listening, i;
+
+	(void)state;
+	receiver_up(&base, &e);
+	listening = claim_slot(&slot);
+	call(&dead, slot);
+	ask_for(&dead, &e, slot << SOFTNIC_QP_INDEX_BITS | 1);
+	for (i = 0; i < WORDS; i++)
+		assert_int_equal(message_send(dead.fd, &m, NULL, 0), 0);
+	m = (struct message){
+		.type = MSG_QP_ERROR, .qpn = e.qp->qp_num, .from = dead.qpn,
+		.value = 1 + IBV_EVENT_QP_ACCESS_ERR,
+	};
+	assert_int_equal(message_send(dead.fd, &m, NULL, 0), 0);
+	call(&living, slot);
+	p = (struct pollfd){ base.ctx->async_fd, POLLIN, 0 };
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	assert_int_equal(ibv_get_async_event(base.ctx, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_QP_ACCESS_ERR);
+	assert_ptr_equal(event.element.qp, e.qp);
+	ibv_ack_async_event(&event);
+	unmap(&dead);
+	close(dead.fd);
+	close(living.fd);
+	close(listening);
+	end_close(&e);
+	end_close(&base);
+}
+
+/*
+ * Whether we have greeted here. Who sets faults in a test beside this one calls at every slot, to
+ * see whose it is, and says nothing.
+ */
+static bool is_ours(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct message m;
+
+	return poll(&p, 1, PATIENCE_MS) == 1 && !message_receive(fd, &m, NULL) &&
+	       m.type == MSG_HELLO && m.value == nic.slot;
+}
+
+/* Hears our greeting, and hangs up. */
+static void turn_away(int listening)
+{
+	struct pollfd p = { listening, POLLIN, 0 };
+	bool was_ours = false;
+	int fd;
+
+	while (!was_ours) {
+		assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		assert_true(fd >= 0);
+		was_ours = is_ours(fd);
+		close(fd);
+	}
+}
+
+static void assert_we_do_not_call(int listening)
+{
+	struct pollfd p = { listening, POLLIN, 0 };
+	int fd;
+
+	while (poll(&p, 1, 0) == 1) {
+		fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_false(is_ours(fd));
+		close(fd);
+	}
+}
+
+/* Who hangs up may have ended, and another may have the slot: that one is asked, and no third. */
+static void test_a_datagram_is_not_lost_with_who_had_the_slot(void **state)
+{
+	struct end base, e;
+	uint32_t slot;
+	struct wr w;
+	int third;
+
+	(void)state;
+	receiver_up(&base, &e);
+	third = claim_slot(&slot);
+	wr_make(&w, &e, IBV_WR_SEND, 0, LENGTH, 0);
+	w.wr.wr.ud.ah = make_ah(&e, "::ffff:127.0.0.1");
+	assert_non_null(w.wr.wr.ud.ah);
+	w.wr.wr.ud.remote_qpn = slot << SOFTNIC_QP_INDEX_BITS | 1;
+	w.wr.wr.ud.remote_qkey = QKEY;
+	assert_int_equal(post(&e, &w), 0);
+	turn_away(third);
+	turn_away(third);
+	assert_int_equal(wait_wc(&e).status, IBV_WC_SUCCESS);
+	assert_we_do_not_call(third);
+	assert_int_equal(ibv_destroy_ah(w.wr.wr.ud.ah), 0);
+	close(third);
+	end_close(&e);
+	end_close(&base);
+}
+
+/* The timer may be due between the news that nobody is there and the step that heeds it. */
+static void test_who_is_known_not_to_be_there_is_not_asked_again(void **state)
+{
+	struct end base, e;
+	struct remote *r;
+	struct qp *qp;
+	uint32_t slot;
+	int listening;
+
+	(void)state;
+	receiver_up(&base, &e);
+	listening = claim_slot(&slot);
+	qp = to_qp(e.qp);
+	pthread_mutex_lock(&nic.lock);
+	pthread_mutex_lock(&qp->lock);
+	r = qp_remote(qp, slot << SOFTNIC_QP_INDEX_BITS | 1);
+	r->is_refused = true;
+	qp->to = r;
+	qp_link(qp);
+	assert_null(r->peer);
+	r->is_refused = false;
+	qp_link(qp);
+	assert_non_null(r->peer);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&nic.lock);
+	close(listening);
+	end_close(&e);
+	end_close(&base);
+}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {
+		cmocka_unit_test(
+			test_what_the_dead_had_taken_comes_back_and_what_the_living_have_does_not),
+		cmocka_unit_test(test_the_last_words_of_who_had_the_slot_are_heard),
+		cmocka_unit_test(test_a_datagram_is_not_lost_with_who_had_the_slot),
+		cmocka_unit_test(test_who_is_known_not_to_be_there_is_not_asked_again),
+	};
+
+	return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv, tests);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two ends of one process that send by UC or UD.
+ */
+#ifndef WEIR_TESTS_SUPPORT_DATAGRAM_PAIR_H
+#define WEIR_TESTS_SUPPORT_DATAGRAM_PAIR_H
+
+#include "verbs_puppet.h"
+
+enum { QKEY = 0x11111111, GRH = 40, MTU = 4096 };
+
+/* Two ends of one type over one context and region; a sends to b. */
+struct two {
+	struct end base, a, b;
+	struct ibv_ah *ah;
+};
+
+void two_up(struct two *t, enum ibv_qp_type type);
+void two_down(struct two *t);
+
+/* One more end over the context and region of @base; with create flags. In the reset state. */
+void lossy_open(struct end *e, const struct end *base, enum ibv_qp_type type, uint32_t flags);
+void to_init(struct end *e);
+void to_init_at(struct end *e, uint8_t port);
+void to_ready(struct end *e, uint32_t dest_qpn);
+
+/* From own_address(). NULL if it cannot be had. */
+struct ibv_ah *make_ah(struct end *e, const char *address);
+
+/* From a to b, to fill in further. */
+struct wr *datagram(struct wr *w, struct two *t, uint32_t length);
+
+void assert_nothing(struct end *e);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#ifndef WEIR_TESTS_SUPPORT_SILENT_SLOT_H
+#define WEIR_TESTS_SUPPORT_SILENT_SLOT_H
+
+#include <stdint.h>
+
+/* Some slot of softnic's that was free; until the socket is closed, its holder never answers. */
+uint32_t take_slot(int *fd);
+
+#endif
